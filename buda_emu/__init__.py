@@ -11,8 +11,7 @@
 Importing the package is cheap: numpy, numba and PyYAML are imported with the first name that needs them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.errors import (
     BudaError,
@@ -29,11 +28,13 @@ from buda_emu.errors import (
     UnsupportedError,
     VpuxError,
 )
+from buda_emu.lazy import lazy_names
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.advice.result import Advice
     from buda_emu.api.advise import advise
+    from buda_emu.api.faults import faults
     from buda_emu.api.load import load
     from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
+    from buda_emu.debugger.session import debug
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -52,12 +54,14 @@ if TYPE_CHECKING:
     from buda_emu.runtime.machine.running import Progress, Run
 
 _LAZY = {
+    "faults": "buda_emu.api.faults",
     "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
     "compile_in_parts": "buda_emu.compiler.parted",
     "compile_programs": "buda_emu.compiler.generate.compile_programs",
     "compile_training": "buda_emu.compiler.train.compile_training",
+    "debug": "buda_emu.debugger.session",
     "CompileOptions": "buda_emu.compiler.options",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
@@ -107,6 +111,8 @@ __all__ = [
     "compile_in_parts",
     "compile_programs",
     "compile_training",
+    "debug",
+    "faults",
     "load",
     "load_image",
     "numerics",
@@ -115,15 +121,4 @@ __all__ = [
     "test",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, and keep it."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -33,12 +33,7 @@ from buda_emu.api.backend.results import (
     BackendFwCompileResult,
     BackendOverlayCompileResult,
 )
-from buda_emu.api.backend.session import (
-    BackendApi,
-    clear_backend_param_cache,
-    get_golden_config,
-    release_backend_ptr,
-)
+from buda_emu.api.backend.session import BackendApi, clear_backend_param_cache, get_golden_config, release_backend_ptr
 from buda_emu.api.backend.sizes import get_io_size_in_bytes, get_next_aligned_address
 from buda_emu.api.backend.tensors.descriptors import DramIODesc
 from buda_emu.api.backend.tensors.dumps import binarize_tensor, debinarize_tensor

@@ -8,6 +8,7 @@ Nothing heavy is imported before the first netlist is tested.
 import os
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,6 @@ class NetlistItem(pytest.Item):
             raise NetlistFailureError(result)
 
     def _case(self) -> Any:
-        from dataclasses import replace
-
         from buda_emu.cli.config import configure
         from buda_emu.cli.main import VERBS, build_parser
         from buda_emu.cli.verbs.test import cases_of
@@ -111,10 +110,11 @@ class NetlistItem(pytest.Item):
         return replace(
             case,
             settings=replace(
-                case.settings, threads=max(1, case.settings.threads // share),
+                case.settings,
+                threads=max(1, case.settings.threads // share),
                 memory_limit=None if limit is None else limit // share,
             ),
-        )  # fmt: skip
+        )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What did not hold, and how to see more."""

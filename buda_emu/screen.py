@@ -14,9 +14,7 @@ from buda_emu.records import dataclass
 When = Literal["auto", "always", "never"]
 WHEN: Final[tuple[When, ...]] = ("auto", "always", "never")
 Style = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
-_CODES: Final[Mapping[Style, int]] = {
-    "bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36,
-}  # fmt: skip
+_CODES: Final[Mapping[Style, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 LEAST_COLUMNS: Final = 40
 """A narrower terminal is written on as if it had so many."""
 # Not the colours that are written here: ESC [ numbers m.

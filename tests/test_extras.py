@@ -10,7 +10,7 @@ import buda_emu as be
 from shared_files import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-NAMES = {"ai_edge_litert": "ai-edge-litert"}
+NAMES = {"ai_edge_litert": "ai-edge-litert", "pytest_lsp": "pytest-lsp"}
 HERE = {*sys.stdlib_module_names, "hatchling"}
 """The library, and what builds the package."""
 
@@ -40,7 +40,7 @@ def test_extras_that_messages_name_are_there():
         for path in sorted((ROOT / "buda_emu").rglob("*.py"))
         for name in re.findall(r"pip install '?\"?buda-emu\[(\w+)\]", path.read_text())
     }
-    assert {"compare", "dask", "darwinn"} <= named <= EXTRAS.keys()
+    assert {"compare", "dask", "darwinn", "debug"} <= named <= EXTRAS.keys()
 
 
 def test_compare_brings_what_runs_the_model():

@@ -81,24 +81,24 @@ class Streams:
         return f"{self.ids} with phases {self.operands} {dict(self.others)}"
 
 
-def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1) -> str:
+def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1, cluster: str = "") -> str:
     """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone; several `chips`
-    stand in a row, each connected with the next."""
+    stand in a row, each connected with the next; `cluster`: the text of another description."""
     netlist, out = folder / "netlist.yaml", folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     netlist.write_text(text)
     words: list[object] = [netlist, out, 0, ROUTING / "soc" / _SOC[arch]]
-    if chips > 1:
-        (folder / "cluster.yaml").write_text(row_of_chips(arch, chips))
+    if chips > 1 or cluster:
+        (folder / "cluster.yaml").write_text(cluster or row_of_chips(arch, chips))
         words.append(folder / "cluster.yaml")
     done = _run("net2pipe", arch, *words)
     if done.returncode or pipes_only:
         return _told("net2pipe", done)
     for epoch in sorted(out.glob("temporal_epoch_*")):
         number = epoch.name.rsplit("_", 1)[1]
-        words = epoch / "overlay/pipegen.yaml", ROUTING / "soc" / _SOC[arch], epoch / "overlay/blob.yaml", number, 0
-        if said := _told("pipegen2", _run("pipegen2", arch, *words)):
+        given = epoch / "overlay/pipegen.yaml", ROUTING / "soc" / _SOC[arch], epoch / "overlay/blob.yaml", number, 0
+        if said := _told("pipegen2", _run("pipegen2", arch, *given)):
             return f"epoch {number}: {said}"
     return ""
 

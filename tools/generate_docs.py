@@ -186,7 +186,13 @@ Of core ATen, and of what `torch.export` leaves whole: all overloads.
 
 An operator of the standard without a handler is taken apart as the standard defines it, where it does.
 
-{onnx}"""
+{onnx}
+## JAX
+
+Of StableHLO and CHLO, as `jax.jit(f).lower` writes them. Calls of functions are inlined; `while` is unrolled round by
+round where its condition is a constant in each, `case` and `if` take the branch that a constant chooses.
+
+{hlo}"""
 
 
 def _bare(row: Row) -> Row:
@@ -214,6 +220,7 @@ def pages() -> dict[str, str]:
         "compile-operators.md": OPERATORS.format(
             aten=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.aten_rows()]),
             onnx=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.onnx_rows()]),
+            hlo=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.hlo_rows()]),
         ),
         "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }

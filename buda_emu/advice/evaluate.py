@@ -57,9 +57,10 @@ class Evaluator:
         self.tries = 0
         self._model = EpochModel(speed(self.chip, {}), self.chip)
         self.epochs = [
-            epoch for epoch in epochs(netlist, programs, parameters)
+            epoch
+            for epoch in epochs(netlist, programs, parameters)
             if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
-        ]  # fmt: skip
+        ]
         reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
         self._readers = self._touched_by(netlist)
         self.start = Variant(netlist, (), reports)

@@ -9,6 +9,7 @@ from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
 from buda_emu.checker.text import plural
+from buda_emu.spec.devices import Device
 from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.version import RESULT_VERSION
 
@@ -36,6 +37,7 @@ class Advice:
     after: Variant
     text: bytes
     tries: int  # epochs that were modelled
+    chip: Device
 
     @property
     def before(self) -> Variant:
@@ -95,7 +97,8 @@ class Advice:
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu advise --json` writes it."""
         return {
-            "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch, "epochs_modelled": self.tries,
+            "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch,
+            "board": self.chip.board, "epochs_modelled": self.tries,
             "before": _figures(self.before), "after": {**_figures(self.after), "pcc_lost": self.lost},
             "alone": [
                 {
@@ -129,12 +132,13 @@ def _lost(loss: Loss | None) -> float:
 
 def _figures(variant: Variant) -> dict[str, Any]:
     return {
-        "slowest_cycles": variant.slowest, "total_cycles": variant.cycles,
+        "slowest_cycles": variant.slowest,
+        "total_cycles": variant.cycles,
         "epochs": [
             {"program": report.program, "graphs": list(report.graphs), "cycles_per_input": report.pace}
             for report in variant.reports
         ],
-    }  # fmt: skip
+    }
 
 
 def _plain(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:

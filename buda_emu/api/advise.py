@@ -10,11 +10,14 @@ from buda_emu.advice.moves import MOVES
 from buda_emu.advice.patch import checked
 from buda_emu.advice.result import Advice
 from buda_emu.advice.search import Search
+from buda_emu.api.perf import chip_of
+from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, InternalError, NetlistError
 from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
+from buda_emu.spec.boards import agreed_arch
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 
 DEFAULT_TRIES = 160
@@ -27,6 +30,7 @@ def advise(
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     arch: str | None = None,
+    board: str | None = None,
     moves: Sequence[str] = (),
     most_loss: float = DEFAULT_LOSS,
     tries: int = DEFAULT_TRIES,
@@ -35,13 +39,13 @@ def advise(
 ) -> Advice:
     """Try what a compiler engineer tries on the netlist of that path; nothing is written.
 
-    `moves`: names of `advice.moves.MOVES`, default all. `most_loss`: of PCC against float32, that the changes together
-    may cost the ops that they touch, added up. `tries`: epochs that are modelled at most. `seed`: of the operands that
-    accuracy is measured on.
+    `board`: whose chips the netlist runs on, as for `perf`. `moves`: names of `advice.moves.MOVES`, default all.
+    `most_loss`: of PCC against float32, that the changes together may cost the ops that they touch, added up. `tries`:
+    epochs that are modelled at most. `seed`: of the operands that accuracy is measured on.
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
-    path = fspath(source)
+    path, arch = fspath(source), agreed_arch(board, arch)
     known = {move.name: move for move in MOVES}
     for name in moves:
         if name not in known:
@@ -54,13 +58,11 @@ def advise(
     result = check_bytes(data, path, arch)
     netlist = result.netlist
     if netlist is None:
-        from buda_emu.checker.render import render
-
         raise NetlistError(render(result.diagnostics), result.diagnostics)
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
-    evaluator = Evaluator(netlist, bodies, values)
+    evaluator = Evaluator(netlist, bodies, values, chip_of(netlist.arch_name, board=board))
     chosen = [known[name] for name in moves] or list(MOVES)
     found = Search(data, evaluator, Accuracy(seed), most_loss, tries, chosen, progress).run()
     text, after = data, found.best
@@ -69,4 +71,4 @@ def advise(
         if again.netlist is None:
             raise InternalError(f"{path}: the netlist with all changes is not accepted any more")
         after = evaluator.again(found.best, again.netlist)
-    return Advice(netlist.path, netlist.arch_name, found, after, text, evaluator.tries)
+    return Advice(netlist.path, netlist.arch_name, found, after, text, evaluator.tries, evaluator.chip)

@@ -14,6 +14,8 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.testing.performance_check import read_performance_checks
 from buda_emu.report.machine_readable.perf_json import perf_json
+from buda_emu.spec.boards import agreed_arch
+from buda_emu.spec.boards import board as board_named
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.checks import BoundResult, evaluate
 from buda_emu.timing.figures import op_figures
@@ -99,7 +101,7 @@ class Perf:
         slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)
         held = f", {slowest.bottleneck.sentence}" if slowest else ""
         epochs = plural(len(self.epochs), "epoch")
-        return f"<Perf of {self.run.netlist} on {self.run.arch}: {self.cycles:,.0f} cycles, {epochs}{held}>"
+        return f"<Perf of {self.run.netlist} on {self.run.chip.title}: {self.cycles:,.0f} cycles, {epochs}{held}>"
 
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], self.epoch_rows)
@@ -111,6 +113,7 @@ def perf(
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     arch: str | None = None,
+    board: str | None = None,
     what_if: Mapping[str, float] | None = None,
     grid: tuple[int, int] | None = None,
     harvest: Sequence[int] = (),
@@ -121,12 +124,14 @@ def perf(
     image.
 
     `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds
-    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical
-    rows) take a smaller chip; `model` is of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are
-    computed.
+    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...); `board` takes the chips of a board
+    (`spec.boards.BOARDS`: n150, n300, ...), their clock and the cores that are left; `grid` (rows, columns) and
+    `harvest` (physical rows) take a smaller chip; `model` is of the ops, "fitted" to measurements or the "vendor"'s
+    formulas. No values are computed.
     Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
     as the run would, UnsupportedError.
     """
+    arch = agreed_arch(board, arch)
     opened = Opened(source) if isinstance(source, Netlist) else open_file(source, arch, allow_pickle=True)
     netlist = opened.netlist
     if arch is not None and netlist.arch_name != arch:
@@ -136,19 +141,24 @@ def perf(
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     run = model_netlist(
-        netlist, bodies, values, what_if=what_if, model=model, chip=chip_of(netlist.arch_name, grid, harvest),
+        netlist, bodies, values, what_if=what_if, model=model, chip=chip_of(netlist.arch_name, grid, harvest, board),
         version=__version__, progress=progress,
     )  # fmt: skip
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
     return Perf(netlist, run, tuple(checks))
 
 
-def chip_of(arch: str, grid: tuple[int, int] | None = None, harvest: Sequence[int] = ()) -> Device:
-    """The chip of an architecture, without some physical rows, or with so many rows and columns of cores.
+def chip_of(
+    arch: str, grid: tuple[int, int] | None = None, harvest: Sequence[int] = (), board: str | None = None
+) -> Device:
+    """The chip of an architecture, or of a board, without some physical rows, or with so many rows and columns of
+    cores.
 
-    Raises HostError for rows that it does not have or a grid that is not possible.
+    Raises HostError for rows that it does not have or a grid that is not possible, and for a board of another
+    architecture.
     """
-    found = device(arch)
+    agreed_arch(board, arch)
+    found = board_named(board).chip if board else device(arch)
     try:
         found = found.harvested(list(harvest)) if harvest else found
         return found.with_grid(*grid) if grid else found

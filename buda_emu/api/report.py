@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.version import RESULT_VERSION
@@ -60,6 +61,19 @@ class RunReport:
     programs: tuple[ProgramSummary, ...]
     outputs: tuple[OutputSummary, ...]
     arrays: Mapping[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        outputs = plural(len(self.outputs), "output")
+        return f"<Run of {self.netlist} for {self.arch}, precision {self.precision}: {outputs}>"
+
+    def _repr_html_(self) -> str:
+        from buda_emu.api.shown import html_table  # what only a notebook asks for
+
+        rows = [
+            {**asdict(item), "shape": "x".join(map(str, item.shape)), "sha256": item.sha256[:12]}
+            for item in self.outputs
+        ]
+        return html_table(repr(self)[1:-1], rows)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for a JSON file."""

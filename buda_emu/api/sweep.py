@@ -10,10 +10,11 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import BudaError, HostError
 from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
+from buda_emu.spec.boards import agreed_arch
 from buda_emu.timing.transfers.rates import WHAT_IF
 
 MOST_POINTS: Final = 100_000
-AXES: Final = (*WHAT_IF, "grid", "harvest")
+AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
 """What can be swept, beside parameters of programs (names that begin with $)."""
 
 
@@ -82,6 +83,7 @@ def sweep(
     axes: Mapping[str, Sequence[str]],
     *,
     arch: str | None = None,
+    board: str | None = None,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     workers: int = 1,
@@ -90,10 +92,14 @@ def sweep(
     """Model the netlist of `path` at every point of `axes` (name -> values as text), on so many processes.
 
     The result is in the order of the product and does not depend on `workers`. A point that cannot be modelled says
-    why in `problem`. Raises what loading the netlist does, and HostError for an axis that does not exist.
+    why in `problem`. `board`: of all points. Raises what loading the netlist does, and HostError for an axis that does
+    not exist.
     """
     points = points_of(axes)
-    job = _Job(path, arch, tuple(programs), dict(parameters or {}))
+    arch = agreed_arch(board, arch)
+    if board and "board" in axes:
+        raise HostError("--sweep board: a board is given, too; leave out one of the two")
+    job = _Job(path, arch, board, tuple(programs), dict(parameters or {}))
     workers = min(workers, len(points))
     if workers <= 1:
         netlist = netlist_of(path, arch)
@@ -109,6 +115,7 @@ def sweep(
 class _Job:
     path: str
     arch: str | None
+    board: str | None
     programs: tuple[str, ...]
     parameters: dict[str, str]
 
@@ -148,12 +155,14 @@ def _in_worker(settings: dict[str, str]) -> Point:
 def _model(netlist: Netlist, job: _Job, settings: Mapping[str, str]) -> Point:
     try:
         found = perf(
-            netlist, programs=job.programs,
+            netlist,
+            programs=job.programs,
+            board=settings.get("board", job.board),
             parameters={**job.parameters, **{name: text for name, text in settings.items() if name.startswith("$")}},
             what_if={name: float(text) for name, text in settings.items() if name in WHAT_IF},
             grid=parse_grid(settings["grid"]) if "grid" in settings else None,
             harvest=parse_rows(settings.get("harvest", "")),
-        )  # fmt: skip
+        )
     except BudaError as error:
         return Point(settings, None, None, None, None, problem=str(error).splitlines()[0])
     slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)

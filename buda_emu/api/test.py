@@ -4,12 +4,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
-from buda_emu.api.shown import html_table
+from buda_emu.api.shown import error_maps, html_table
 from buda_emu.checker.text import plural
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
@@ -97,7 +98,7 @@ class Tested:
         return f"<Tested {plural(len(self.cases), 'netlist')}: {found}, {self.run.seconds:.1f} s>"
 
     def _repr_html_(self) -> str:
-        return html_table(repr(self)[1:-1], self.rows)
+        return html_table(repr(self)[1:-1], self.rows) + error_maps(self.cases)
 
 
 Source = str | PathLike[str] | Netlist
@@ -117,6 +118,7 @@ def test(
     per_op: bool = False,
     perf: bool = False,
     threshold: float = 0.99,
+    detail: bool = False,
     threads: int | None = None,
     memory_limit: int | None = None,
     workers: int = 1,
@@ -129,7 +131,8 @@ def test(
     The observed run in `precision` is held against one in `expected`, or against tensors in the folder `reference`.
     With `workers` above 1 netlists run in processes of their own, at most `timeout` seconds each; a script then needs
     `if __name__ == "__main__":`. Else they run here, one after the other. What goes wrong with a netlist is its
-    result's status. Raises HostError for paths that give no netlist, and for memory or workers that cannot be had.
+    result's status. `detail` keeps what a notebook needs to draw where errors are. Raises HostError for paths that give
+    no netlist, and for memory or workers that cannot be had.
     """
     if workers < 1:
         raise HostError(f"workers={workers}: at least 1")
@@ -137,7 +140,7 @@ def test(
     settings = Settings(
         precision, expected, compare, seed, arch, tuple(programs), tuple(_named(parameters or {})),
         threads=threads or max(1, usable_processors() // workers), memory_limit=limit, per_op=per_op, perf=perf,
-        threshold=threshold,
+        threshold=threshold, detail=detail,
     )  # fmt: skip
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
@@ -163,9 +166,6 @@ def _named(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _cases(
     source: Source | Sequence[Source], settings: Settings, reference: str | PathLike[str] | None
 ) -> Iterator[Case]:
-    from dataclasses import replace
-    from pathlib import Path
-
     sources = [source] if isinstance(source, str | PathLike | Netlist) else source
     for item in sources:
         netlist = item if isinstance(item, Netlist) else None

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from buda_emu.checker.fix import Fix
 from buda_emu.checker.place import ByteOffset, Place
 from buda_emu.records import dataclass
 
@@ -15,6 +16,7 @@ class Diagnostic:
 
     Its place is a line and column, which count from 1; or a JSON pointer; or a byte `offset` and the `element` that
     stands there, such as `DmaHint.size_in_bytes`. A line of 0, an empty pointer and no offset: the document as a whole.
+    `fix`: the hint as edits of the text, where it says exactly what to change.
     """
 
     path: str
@@ -29,6 +31,7 @@ class Diagnostic:
     pointer: str = ""
     offset: int | None = None
     element: str = ""
+    fix: Fix | None = None
 
     @classmethod
     def at(cls, place: Place, path: str, rule: str, severity: Severity, message: str, hint: str = "") -> "Diagnostic":

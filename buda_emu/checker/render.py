@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
+from buda_emu.checker.fix import Fix
 from buda_emu.checker.rule import Rule
 from buda_emu.checker.text import one_line, plural
 from buda_emu.screen import Screen, Style
@@ -14,6 +15,7 @@ MAX_SOURCE = 160  # characters of a source line that are shown
 _CUT = "..."
 _PLAIN = Screen()
 _COLOURS: Mapping[Severity, Style] = {"error": "red", "warning": "yellow", "note": "cyan"}
+EDIT = ("line", "column", "end_line", "end_column", "text")
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
@@ -109,6 +111,9 @@ def _plain(item: Diagnostic) -> dict[str, Any]:
         content["offset"] = item.offset
     if item.element:
         content["element"] = item.element
+    if item.fix is not None:
+        edits = [{name: getattr(edit, name) for name in EDIT} for edit in item.fix.edits]
+        content["fix"] = {"title": item.fix.title, "safe": item.fix.safe, "edits": edits}
     return content
 
 
@@ -181,4 +186,24 @@ def _sarif_result(item: Diagnostic) -> dict[str, Any]:
     named = item.pointer or item.element
     if named:
         location["logicalLocations"] = [{"fullyQualifiedName": named}]
-    return {"ruleId": item.rule, "level": item.severity, "message": {"text": _said(item)}, "locations": [location]}
+    result = {"ruleId": item.rule, "level": item.severity, "message": {"text": _said(item)}, "locations": [location]}
+    return result | ({"fixes": [_sarif_fix(item.fix, where["artifactLocation"])]} if item.fix is not None else {})
+
+
+def _sarif_fix(fix: Fix, file: Mapping[str, Any]) -> dict[str, Any]:
+    replacements = [
+        {
+            "deletedRegion": {
+                "startLine": edit.line,
+                "startColumn": edit.column,
+                "endLine": edit.end_line,
+                "endColumn": edit.end_column,
+            },
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in fix.edits
+    ]
+    return {
+        "description": {"text": fix.title},
+        "artifactChanges": [{"artifactLocation": file, "replacements": replacements}],
+    }

@@ -13,8 +13,8 @@ class Options:
     """What a check may be asked for; each kind of document looks at what means something to it.
 
     `arch`: one of the kind's architectures; `cache`: take what a netlist was read as from the user's caches, and keep
-    it there; `frontend`: path of the network that a schedule computes; `runtime`: the driver's version that judges a
-    package.
+    it there; `cluster`: path of the description of a netlist's chips, for `strict` alone; `frontend`: path of the
+    network that a schedule computes; `runtime`: the driver's version that judges a package.
     """
 
     strict: bool = False
@@ -22,6 +22,7 @@ class Options:
     cache: bool = True
     frontend: str | None = None
     runtime: int | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

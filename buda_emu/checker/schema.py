@@ -11,7 +11,9 @@ _NEEDED = {
     "path": _TEXT, "line": _COUNT, "column": _COUNT, "end_column": _COUNT, "rule": _TEXT,
     "severity": {"enum": list(SEVERITIES)}, "message": _TEXT, "hint": _TEXT,
 }  # fmt: skip
-_OF_OTHER_PLACES = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT}
+_EDIT = {**dict.fromkeys(("line", "column", "end_line", "end_column"), _COUNT), "text": _TEXT}
+_FIX = {"title": _TEXT, "safe": {"type": "boolean"}, "edits": {"type": "array", "items": {"$ref": "#/$defs/edit"}}}
+_OPTIONAL = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT, "fix": {"$ref": "#/$defs/fix"}}
 
 
 def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
@@ -34,6 +36,8 @@ def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
         },
         "required": ["schema_version", *counts, "diagnostics", *asked],
         "$defs": {
-            "finding": {"type": "object", "properties": {**_NEEDED, **_OF_OTHER_PLACES}, "required": list(_NEEDED)}
+            "finding": {"type": "object", "properties": {**_NEEDED, **_OPTIONAL}, "required": list(_NEEDED)},
+            "fix": {"type": "object", "properties": _FIX, "required": list(_FIX)},
+            "edit": {"type": "object", "properties": _EDIT, "required": list(_EDIT)},
         },
     }

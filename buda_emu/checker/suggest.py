@@ -8,6 +8,8 @@ less, other, or two exchanged). When two are equally near, nobody knows which wa
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from buda_emu.checker.fix import replacing
+
 _MAX_WORD = 60  # nobody misspells a longer one
 _MAX_CANDIDATES = 60  # comparing is slow, and a document may have thousands of names
 _LEAST_BEGINNING = 3  # letters that are enough to tell a word
@@ -40,9 +42,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def near(word: str, words: Iterable[str]) -> str:
-    """`did you mean 'x'?` with the nearest of `words`, or "" when none is near."""
+    """`did you mean 'x'?` with the nearest of `words`, or "" when none is near, or the word is one that is not legal in
+    its place."""
     found = nearest(word, words)
-    return f"did you mean '{found}'?" if found else ""
+    return replacing(f"did you mean '{found}'?", word, found) if found not in ("", word) else ""
 
 
 def ranked(word: str, words: Iterable[str], count: int = 3) -> list[str]:

@@ -23,10 +23,12 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def plural(count: int, noun: str) -> str:
-    """A count with what is counted: `1 epoch`, `2 epochs`, `12,000 entries`."""
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """A count with what is counted: `1 epoch`, `2 epochs`, `12,000 entries`; `nouns` where a verb follows."""
     if count == 1:
         return f"1 {noun}"
+    if nouns:
+        return f"{count:,} {nouns}"
     if noun.endswith(("s", "x", "sh", "nch", "tch")):  # epochs, not epoches
         return f"{count:,} {noun}es"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith(_CONSONANT_Y) else f"{count:,} {noun}s"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from buda_emu.errors import HostError
 from buda_emu.screen import WHEN
 from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -40,11 +41,23 @@ def add_arch(
         return next((arch for arch in known if arch.lower() == text.lower()), text)
 
     parser.add_argument(
-        "--arch",
-        type=spelled,
-        choices=known,
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: {default}{more}",
+        "--arch", type=spelled, choices=known, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
+    )
+
+
+def add_board(parser: Taker) -> None:
+    """--board: the boards of `spec.boards`, or several in a row. What is none is refused where it is looked up."""
+    parser.add_argument(
+        "--board", metavar="NAME",
+        help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or several "
+        "in a row such as n150x4; default: a chip by itself, nothing harvested",
+    )  # fmt: skip
+
+
+def add_cluster(parser: Taker, more: str = "") -> None:
+    """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
+    parser.add_argument(
+        "--cluster", metavar="FILE", help=f"the cluster's description: what goes over Ethernet follows from it{more}"
     )
 
 
@@ -78,7 +91,7 @@ def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
 
 def add_seed(parser: Taker) -> None:
     """--seed."""
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)")
 
 
 def add_threads(parser: Taker) -> None:
@@ -126,9 +139,10 @@ def add_allow_pickle(parser: Taker) -> None:
 def add_baseline(parser: Taker) -> None:
     """--baseline and --update-baseline."""
     parser.add_argument(
-        "--baseline", metavar="FILE",
+        "--baseline",
+        metavar="FILE",
         help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
     )

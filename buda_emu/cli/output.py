@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from buda_emu.screen import shown
+from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
     from buda_emu.timeline.picture import TimelinePicture
@@ -104,7 +105,6 @@ def say_json(content: Mapping[str, Any]) -> None:
     import json
 
     from buda_emu.report.machine_readable.strict import strict
-    from buda_emu.version import RESULT_VERSION
 
     say(json.dumps({"schema_version": RESULT_VERSION, **strict(dict(content))}, indent=1, allow_nan=False))
 

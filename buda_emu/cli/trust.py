@@ -18,6 +18,9 @@ from buda_emu.errors import HostError
 NEVER: Final[Mapping[str, str]] = {
     "allow-pickle": "a pickle can run any code",
     "check-command": "it is run in a shell",
+    "command": "a command of the debugger can write files",
+    "script": "a command of the debugger can write files",
+    "port": "whoever reaches the port can give commands",
     "dask": "a scheduler runs the work of this command on other machines",
 }
 """Options that no settings file has, and why."""

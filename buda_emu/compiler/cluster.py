@@ -5,7 +5,7 @@ the host's bus.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 
 from buda_emu.errors import HostError
@@ -17,10 +17,12 @@ STEPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Chips:
-    """`ids` of the chips in the order of the pipeline; `harvested`: rows that the chip with the fewest lacks."""
+    """`ids` of the chips in the order of the pipeline; `harvested`: rows that the chip with the fewest lacks;
+    `cluster`: all that the file says."""
 
     ids: tuple[int, ...]
     harvested: int = 0
+    cluster: Cluster | None = field(default=None, compare=False)
 
 
 def chips_of(chips: int | str | PathLike[str], arch: str) -> int | Chips:
@@ -54,7 +56,7 @@ def _in_a_row(path: str, cluster: Cluster, arch: str) -> Chips:
             f"longest one found has {len(order)}: {order}"
         )
     lacks = max((mask.bit_count() for chip, mask in cluster.masks.items() if chip in near), default=0)
-    return Chips(tuple(order), lacks)
+    return Chips(tuple(order), lacks, cluster)
 
 
 def _way(ids: Sequence[int], first: Sequence[int], near: Mapping[int, set[int]]) -> list[int]:

@@ -1,6 +1,6 @@
 """A compiled model held against the model that it was made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Protocol
@@ -65,6 +65,9 @@ def _row(item: Difference) -> tuple[str, ...]:
     return item.name, "x".join(map(str, item.shape)), correlation(item.pcc), error, number(item.max_error, 3)
 
 
+Run = Callable[[Listener], tuple[Array, ...]]
+
+
 class Compared(Protocol):
     """What is compared: a compiled model."""
 
@@ -72,15 +75,12 @@ class Compared(Protocol):
     placement: Placement
     origin: Any
 
-    def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
-        """The outputs, a listener being told what ops give."""
-        ...
-
 
 def compare(
-    model: Compared, labels: Sequence[str], inputs: Sequence[Array], precision: Precision, *, layers: bool
+    model: Compared, labels: Sequence[str], inputs: Sequence[Array], precision: Precision, run: Run, *, layers: bool
 ) -> Comparison:
-    """Run both; `labels` of the outputs. Raises HostError where the source cannot be run, and what a run raises."""
+    """Run both; `labels` of the outputs; `run` gives them, a listener being told what ops give. Raises HostError
+    where the source cannot be run, and what a run raises."""
     origin = model.origin
     if origin is None:
         raise HostError("compare: the model was not imported: there is nothing to compare it with")
@@ -91,7 +91,7 @@ def compare(
     wanted = {first[op]: places[first[op]] for op in first if op in model.placement.ops}
     expected, inner = origin.values(inputs, wanted)
     seen = _Seen({name: wanted[name] for name in inner}, inner)
-    found = model.run_watched(inputs, precision, seen)
+    found = run(seen)
     outputs = [difference(label, want, got) for label, want, got in zip(labels, expected, found, strict=True)]
     return Comparison(model.graph.name, origin.tool, precision, tuple(outputs), tuple(seen.found))
 

@@ -14,7 +14,9 @@ from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.errors import HostError, InternalError, UnsupportedError
+from buda_emu.spec.archs import DEFAULT_ARCH
+from buda_emu.spec.boards import Board, agreed_arch, board
 
 
 @contextmanager
@@ -40,10 +42,13 @@ class Compilation:
     @staticmethod
     def of(options: CompileOptions) -> "Compilation":
         """Raises HostError for an option whose value does not exist, or that does not go with the others."""
-        device = Target.named(options.arch, options.df, options.fidelity, options.acc_df)
-        given = chips_of(options.chips, options.arch)
+        arch = agreed_arch(options.board, options.arch) or DEFAULT_ARCH
+        device = Target.named(arch, options.df, options.fidelity, options.acc_df)
+        device = device.on_board(options.board) if options.board else device
+        given = _chips(options, arch, board(options.board) if options.board else None)
         if isinstance(given, Chips):
-            aim = Objective.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
+            own = options.effort, options.objective, len(given.ids), options.microbatch, given.ids
+            aim = Objective.named(*own, given.cluster)
             device = device.harvested(given.harvested)
         else:
             aim = Objective.named(options.effort, options.objective, given, options.microbatch)
@@ -92,6 +97,20 @@ class Compilation:
         return graph, placement, _title(graph, self.device)
 
 
+def _chips(options: CompileOptions, arch: str, on: Board | None) -> int | Chips:
+    """Chips that are asked for. Raises HostError for more than the board has, and for a cluster's file beside one."""
+    if on is None:
+        return chips_of(1 if options.chips is None else options.chips, arch)
+    if options.chips is None:
+        return on.chips
+    given = chips_of(options.chips, arch)
+    if isinstance(given, Chips):
+        raise HostError(f"compile: board {on.name} says what its chips are: leave out it or the file {options.chips}")
+    if given > on.chips:
+        raise HostError(f"compile: {given} chips are more than the {on.chips} of board {on.name}")
+    return given
+
+
 def _title(graph: Graph, target: Target) -> str:
     formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
-    return f"Model {graph.name} by buda-emu compile: {target.arch.name}, {formats}. Names are the model's own."
+    return f"Model {graph.name} by buda-emu compile: {target.title}, {formats}. Names are the model's own."

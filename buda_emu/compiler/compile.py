@@ -7,6 +7,8 @@ from typing import Any, Final, Unpack, cast
 
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.generate.caches import Program
+from buda_emu.compiler.generate.compile_programs import compile_programs
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 
@@ -27,8 +29,9 @@ def compile(  # noqa: A001 - as be.compile
 ) -> CompiledModel:
     """Compile a model for inference.
 
-    `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
-    inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
+    `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
+    `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
+    shapes that are inputs).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 
     Keywords of a training (`loss` and what belongs to it), `keeps` and a mapping of Programs as `source` are
@@ -58,9 +61,6 @@ def _as_before(
     """What the other doors return, asked for as before there were three."""
     keeps, loss = older.pop("keeps", None), older.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
-        from buda_emu.compiler.generate.caches import Program
-        from buda_emu.compiler.generate.compile_programs import compile_programs
-
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")
         programs = cast("Mapping[str, Program]", source) if keeps is None else Program(source, inputs or (), keeps)
         return compile_programs(programs, options=options)

@@ -1,9 +1,9 @@
 """A compiled model: netlist, parameters, and what it does."""
 
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render
 from buda_emu.checker.text import plural
-from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
+from buda_emu.compiler.comparison import compare
+from buda_emu.compiler.emit.netlist import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
+from buda_emu.compiler.layer_numerics import by_layer
+from buda_emu.compiler.machines import Machines
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.streaming import joined, stream
-from buda_emu.errors import HostError
+from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.placer import first_placement
+from buda_emu.compiler.search.report import report
+from buda_emu.errors import HostError, InternalError
+from buda_emu.files import write_file
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
+from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
-from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
-from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.spec.precision import Precision
+from buda_emu.timing.model import model_netlist
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.compiler.comparison import Comparison
@@ -71,11 +79,15 @@ class CompiledModel:
         self._examples = examples
         self.placement = placement
         self.text: str = netlist_text(placement, title)
-        self._emulators: dict[tuple[str, int], Emulator] = {}
 
     def __repr__(self) -> str:
         ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
-        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops}, {epochs})"
+        return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
+
+    def _repr_html_(self) -> str:
+        from buda_emu.report.pictures.grid_svg import grid_svg  # what only a notebook shows
+
+        return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
@@ -84,32 +96,25 @@ class CompiledModel:
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
         """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
-        That no pipes are made for an architecture, or between chips (V359), and what net2pipe takes but recommends less
-        of (V357, V358, V360), only the command says."""
-        from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
-
+        Several chips are those of the cluster's file, else a row with four links between neighbours. That no pipes are
+        made for an architecture (V359), and what net2pipe takes but recommends less of (V357, V358, V360), only the
+        command says."""
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
-        found = with_routes(self._checked, self.text).diagnostics
+        found = with_routes(self._checked, self.text, self.placement.links).diagnostics
         return tuple(finding for finding in found if finding.rule not in (NOT_JUDGED, *RECOMMENDED))
 
     @property
     def netlist(self) -> Netlist:
         """Raises InternalError when the checker refuses it."""
-        from buda_emu.checker.render import render
-        from buda_emu.errors import InternalError
-
         if self._checked.netlist is None:
             raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
         return self._checked.netlist
 
     @cached_property
-    def single(self) -> Netlist:
-        """For one input at a time (`of_microbatch`), and of copies on several chips one, with the names of the
-        placement: the same ops on the same cores."""
-        if self.placement.copies == 1:
-            return of_microbatch(self.netlist, 1)
-        return of_microbatch(netlist_of(replace(self.placement, copies=1), f"{self.graph.name}.yaml"), 1)
+    def machines(self) -> Machines:
+        """That run it."""
+        return Machines(self.netlist, self.placement, self.io, self.tensors)
 
     @cached_property
     def io(self) -> ModelIo:
@@ -138,11 +143,6 @@ class CompiledModel:
         for state in self.placement.tiles.states.values():
             yield state.written, state.entries(state.held)
 
-    def layer_of(self, op: str) -> str:
-        """The layer of the model that an op of the netlist belongs to; a fused op to that of its last part."""
-        source = self.placement.ops[op].op.source
-        return self.graph[source].source or source
-
     # --------------------------------------------------------------------------------------------------- running
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
         """The outputs in the model's shapes and element types. With N times the model's first dimension in the inputs,
@@ -153,81 +153,21 @@ class CompiledModel:
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """The same with inputs by name."""
-        queues = [queue for queue in self.placement.queues.values() if queue.role in ("input", "output")]
-        at_once = min(queue.entries for queue in queues) // self.placement.microbatch * self.placement.copies
-        rounds = list(stream(self.io, arrays, at_once))
-        copies = self.placement.copies if len(rounds[0]) > 1 else 1
-        machine = self._emulator(precision, copies)
-        found = [self._round(machine, sets, copies) for sets in rounds]
-        return tuple(joined(parts) for parts in zip(*found, strict=True))
-
-    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
-        """Copies of the model take the sets in turn; where the last ones are left without, they take the last set once
-        more, and what comes of it is dropped."""
-        dealt = [*sets, *[sets[-1]] * (-len(sets) % copies)]
-        for number, arrays in enumerate(dealt):
-            for name, array in self.io.queues(arrays).items():
-                machine.push(self._queues(name, copies)[number % copies], array)
-        machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
-
-        def popped(output: ModelOutput) -> Iterator[Array]:
-            names = self._queues(output.queue, copies)
-            return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
-
-        outputs = [list(popped(output))[: len(sets)] for output in self.io.outputs]
-        return tuple(joined(parts) for parts in outputs)
-
-    def _queues(self, name: str, copies: int) -> tuple[str, ...]:
-        """A queue in the machine of so many copies."""
-        return self.placement.copied(name) if copies > 1 else (name,)
+        return self.machines.run(arrays, precision)
 
     def _given(self, inputs: Sequence[Any]) -> list[Array]:
         labels = self.io.labels
         if len(inputs) != len(labels):
-            raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
+            raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
         return [as_numpy(item) for item in inputs]
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
         """Those that `compile` was given; made up of the seed where it was given none."""
         return tuple(self._given(self._examples)) if self._examples is not None else made_up(self.graph, seed)
 
-    def _emulator(self, precision: Precision, copies: int = 1) -> Emulator:
-        """A machine with all constants, kept for the next call; one at a time."""
-        key = precision, copies
-        if key not in self._emulators:
-            self.close()
-            machine = Emulator(of_microbatch(self.netlist, 1) if copies > 1 else self.single, precision)
-            weakref.finalize(self, machine.close)
-            try:
-                self._fill(machine, copies=copies)
-            except BaseException:
-                machine.close()
-                raise
-            self._emulators[key] = machine
-        return self._emulators[key]
-
-    def _fill(self, machine: Emulator, inputs: Sequence[Array] = (), copies: int = 1) -> None:
-        """Constants and parameters, and one set of inputs."""
-        for name, array in self.tensors():
-            for queue in self._queues(name, copies):
-                machine.push(queue, array)
-        if inputs:
-            for name, array in self.io.queues(dict(zip(self.io.labels, inputs, strict=True))).items():
-                machine.push(name, array)
-
-    def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
-        """One set of inputs on a machine of its own, that a listener watches."""
-        self.close()
-        with Emulator(self.single, precision, listeners=(listener,), inputs_at_once=1) as machine:
-            self._fill(machine, inputs)
-            machine.run(program_name(FORWARD), {LOOP: 1})
-            return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
-
     def close(self) -> None:
         """Free the machines that calls made; the next call makes another."""
-        for machine in self._emulators.values():
-            machine.close()
-        self._emulators.clear()
+        self.machines.close()
 
     # ---------------------------------------------------------------------------------------- what is said of it
     def perf(self) -> ModelPerf:
@@ -235,12 +175,9 @@ class CompiledModel:
         return self._modelled({LOOP: "1"})
 
     def _modelled(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
-        from buda_emu.timing.model import model_netlist
-        from buda_emu.version import __version__
-
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
-        run = model_netlist(netlist, programs, params, version=__version__)
+        run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)
         return ModelPerf(run, self.placement.inputs)
 
     def compare(
@@ -249,10 +186,10 @@ class CompiledModel:
         """Hold outputs, and with `layers` what layers give, against the model as torch or onnxruntime runs it.
         `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError where the
         framework is not installed or refuses the inputs, and what a call raises."""
-        from buda_emu.compiler.comparison import compare
-
         given = self.example_inputs() if inputs is None else self._given(inputs)
-        return compare(self, [output.label for output in self.io.outputs], given, precision, layers=layers)
+        labels = [output.label for output in self.io.outputs]
+        watched = partial(self.machines.watched, given, precision)
+        return compare(self, labels, given, precision, watched, layers=layers)
 
     def numerics(
         self, inputs: Sequence[Any] | None = None, *, only: str | None = None, threads: int = 1
@@ -260,32 +197,22 @@ class CompiledModel:
         """Why precision `device` differs from `ideal`, by the model's layers: errors, causes and repairs as
         `buda-emu numerics` has them. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist.
         Print the result for a table. Raises HostError for an op that is not there, and what a call raises."""
-        from buda_emu.compiler.layer_numerics import by_layer
         from buda_emu.verify.op_by_op.numerics import op_numerics
 
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
-        ops = op_numerics(
-            self.single, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
-        )  # fmt: skip
-        return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
+        fill = partial(self.machines.fill, inputs=given)
+        ops = op_numerics(self.machines.single, fill, programs, only=only, threads=threads)
+        return by_layer(self.graph, self.placement, ops)
 
     def report(self) -> str:
         """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
         and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
-        from buda_emu.compiler.search.evaluate import judged
-        from buda_emu.compiler.search.placer import first_placement
-        from buda_emu.compiler.search.report import report
-
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. Raises OSError."""
-        from buda_emu.files import write_file
-        from buda_emu.image.pack import Contents, write_image
-        from buda_emu.version import __version__
-
         folder = Path(folder)
         text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
         result = check_text(self.text, str(text), strict=True)

@@ -1,9 +1,11 @@
 """Why the chip's answer differs, told by the model's own layers (docs/numerics.md has what the figures mean)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.report.terminal.text import correlation, table
 from buda_emu.verify.op_by_op.numerics_result import OpNumerics
 from buda_emu.version import RESULT_VERSION
@@ -70,13 +72,19 @@ def own_error(op: OpNumerics) -> float:
     return (op.local.rms or 0.0) if op.local is not None else 0.0
 
 
-def by_layer(model: str, arch: str, layer_of: Callable[[str], str], ops: tuple[OpNumerics, ...]) -> ModelNumerics:
-    """Figures of netlist ops gathered by the layers that they are made of; a fused op counts for its last part's."""
+def layer_of(graph: Graph, placement: Placement, op: str) -> str:
+    """The layer of the model that an op of the netlist belongs to; a fused op to that of its last part."""
+    source = placement.ops[op].op.source
+    return graph[source].source or source
+
+
+def by_layer(graph: Graph, placement: Placement, ops: tuple[OpNumerics, ...]) -> ModelNumerics:
+    """Figures of netlist ops gathered by the layers that they are made of."""
     gathered: dict[str, list[OpNumerics]] = {}
     for op in ops:
-        gathered.setdefault(layer_of(op.name), []).append(op)
+        gathered.setdefault(layer_of(graph, placement, op.name), []).append(op)
     layers = [
         LayerNumerics(name, found[-1].total.rms, found[-1].total.pcc, max(found, key=own_error), tuple(found))
         for name, found in gathered.items()
     ]
-    return ModelNumerics(model, arch, tuple(layers))
+    return ModelNumerics(graph.name, placement.target.title, tuple(layers))

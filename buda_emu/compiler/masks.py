@@ -25,9 +25,10 @@ def keep_apart(tiles: TileGraph, target: Target) -> None:
     if FORMATS[target.activation_df].kind != "block":
         return
     large = {
-        name for name, constant in tiles.constants.items()
+        name
+        for name, constant in tiles.constants.items()
         if constant.kind == "value" and constant.values.size and np.abs(constant.values).max() >= _LARGE
-    }  # fmt: skip
+    }
     for op in tiles.ops.values():
         if _is_large(op, large):
             large.add(op.name)

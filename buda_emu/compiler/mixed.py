@@ -77,7 +77,7 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
             if rule.fits(op):
                 own = rule.precision
                 df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
-        if op.attrs.get("identity") or (op.type == "reduce" and op.attrs["dim"] == "z"):
+        if op.attrs.get("identity") or (op.has("reduces") and op.attrs["dim"] == "z"):
             source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
             df = source.precision.df if source is not None else ""
         op.precision = Precision(df, acc, fidelity)

@@ -22,8 +22,11 @@ class CompileOptions:
     A value that does not exist is refused when a model is compiled: HostError, naming those that do.
     """
 
-    arch: str = "wormhole_b0"
-    """Architecture: "grayskull", "wormhole_b0" or "blackhole"."""
+    arch: str = ""
+    """Architecture: "grayskull", "wormhole_b0" or "blackhole"; "" takes the board's, without one wormhole_b0."""
+    board: str = ""
+    """Board (`buda-emu compile --list-boards`), such as "n150" or "n300x2": the cores, clock and memory of its chips,
+    and how many there are; "" takes a chip without harvested rows."""
     df: str = "Float16_b"
     """Format of activations and parameters, as in netlists: Float32, Float16, Float16_b, Bfp8 or Bfp8_b."""
     fidelity: str = "HiFi3"
@@ -40,8 +43,9 @@ class CompileOptions:
     """How long the search for a placement takes: "low" (the first legal one), "default" or "high"."""
     objective: str = "throughput"
     """What the search is for: "throughput" (inputs per second), "latency" (of one input) or "cores" (the fewest)."""
-    chips: int | str | PathLike[str] = 1
-    """Number of chips that the model is cut over or copied to, or the path of a cluster's file. What keeps states from
+    chips: int | str | PathLike[str] | None = None
+    """Number of chips that the model is cut over or copied to, or the path of a cluster's file; None takes all chips of
+    the board, without one 1. What keeps states from
     input to input (a training, caches) takes one."""
     microbatch: int | None = None
     """Inputs that go through an epoch before the next begins. None: 64, or 1 for latency; fewer where memory is full.
@@ -59,6 +63,7 @@ class OptionWords(TypedDict, total=False):
     """The fields of CompileOptions as keywords."""
 
     arch: str
+    board: str
     df: str
     fidelity: str
     acc_df: str
@@ -66,7 +71,7 @@ class OptionWords(TypedDict, total=False):
     fuse: bool
     effort: str
     objective: str
-    chips: int | str | PathLike[str]
+    chips: int | str | PathLike[str] | None
     microbatch: int | None
     name: str
     dump: "Callable[[str, Graph], None] | None"

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Final
 
 from buda_emu.compiler.graph.registry import front_ops
+from buda_emu.compiler.importers.from_torch.declared import aten_ops
 
 OPERATOR_HEADERS: Final = ("operator", "family", "becomes")
 HEADERS: Final = ("op", "stage", "family", "what it is")
@@ -18,9 +19,15 @@ def rows() -> Iterator[Sequence[str]]:
 
 def aten_rows() -> Iterator[Sequence[str]]:
     """One for each ATen operator."""
-    from buda_emu.compiler.importers.from_torch.declared import aten_ops
-
     for op in sorted(aten_ops(), key=lambda op: op.name):
+        yield op.name, op.family, op.becomes.rstrip(".")
+
+
+def hlo_rows() -> Iterator[Sequence[str]]:
+    """One for each StableHLO or CHLO operator, as jax writes them; imports nothing of jax."""
+    from buda_emu.compiler.importers.from_jax.declared import hlo_ops
+
+    for op in sorted(hlo_ops(), key=lambda op: op.name):
         yield op.name, op.family, op.becomes.rstrip(".")
 
 

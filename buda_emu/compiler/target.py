@@ -1,10 +1,14 @@
 """What is compiled for: architecture, formats, fidelity."""
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.boards import board
+from buda_emu.spec.cluster import Cluster
+from buda_emu.spec.devices import Device, device
 from buda_emu.spec.formats import FORMATS
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
@@ -29,25 +33,36 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df)."""
+    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df); `board`: that
+    the chip stands on, "" where none is named."""
 
     arch: Arch
     df: str = "Float16_b"
     fidelity: str = "HiFi3"
     acc: str = ""
+    board: str = ""
 
     @staticmethod
     def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
         """From words. Raises HostError for one that is not known."""
         for what, word, words in (
-            ("arch", arch, ARCH_CHOICES), ("df", df, DF_CHOICES), ("fidelity", fidelity, FIDELITIES),
+            ("arch", arch, ARCH_CHOICES),
+            ("df", df, DF_CHOICES),
+            ("fidelity", fidelity, FIDELITIES),
             ("acc_df", acc_df, ACC_CHOICES),
-        ):  # fmt: skip
+        ):
             if word not in words:
                 raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(item for item in words if item)}")
         if arch == "grayskull" and acc_df == "Float32":
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
+
+    def on_board(self, name: str) -> "Target":
+        """Of a chip as it is on a board: with the cores and DRAM channels that are left. Raises HostError for a board
+        that is not known."""
+        found = board(name)
+        arch = replace(self.arch, grid=found.grid, dram_channels=found.dram_channels)
+        return replace(self, arch=arch, board=found.name)
 
     def harvested(self, rows: int) -> "Target":
         """Of a chip that lacks its last rows (PERF 1). Raises HostError where none is left."""
@@ -61,6 +76,16 @@ class Target:
         if own == Precision():
             return self
         return replace(self, df=own.df or self.df, acc=own.acc_df or self.acc, fidelity=own.fidelity or self.fidelity)
+
+    @property
+    def chip(self) -> Device:
+        """The chip as the time model takes it: its board's, or one with the cores that it has."""
+        return _chip(self.board, self.arch.name, self.arch.grid)
+
+    @property
+    def title(self) -> str:
+        """What people call the chip: its architecture, with the board where one is named."""
+        return f"{self.board} ({self.arch.name})" if self.board else self.arch.name
 
     @property
     def activation_df(self) -> str:
@@ -107,6 +132,11 @@ class Target:
         return self.arch.name != "grayskull"
 
 
+@cache
+def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
+    return (board(on).chip if on else device(arch)).with_grid(*grid)
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
@@ -123,13 +153,20 @@ class Objective:
     ids: tuple[int, ...] = ()
     copies: int = 1
     step: int = 1
+    cluster: Cluster | None = None
+    """Of the chips, where a file describes it."""
     work: Work = field(default_factory=Work, compare=False, repr=False)
     """What is done for it, whatever the search puts in the place of the other fields."""
 
     @staticmethod
     def named(
-        effort: str, objective: str, chips: int, microbatch: int | None, ids: tuple[int, ...] = ()
-    ) -> "Objective":  # fmt: skip
+        effort: str,
+        objective: str,
+        chips: int,
+        microbatch: int | None,
+        ids: tuple[int, ...] = (),
+        cluster: Cluster | None = None,
+    ) -> "Objective":
         """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
         for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
             if word not in words:
@@ -140,7 +177,7 @@ class Objective:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Objective(effort, objective, chips, microbatch, firm, ids, work=Work.of(effort))
+        return Objective(effort, objective, chips, microbatch, firm, ids, cluster=cluster, work=Work.of(effort))
 
 
 ONE_BY_ONE = Objective("low", microbatch=1)

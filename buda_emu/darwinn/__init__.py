@@ -10,10 +10,10 @@ The instruction set is not public: instructions are moved and linked, never exec
 Importing is cheap: each name is imported when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.errors import PackageError
+from buda_emu.lazy import lazy_names
 
 if TYPE_CHECKING:
     from buda_emu.darwinn.dma import descriptors
@@ -58,15 +58,4 @@ __all__ = [
     "wrap",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, and keep it."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"buda_emu.darwinn.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, {name: f"{__name__}.{module}" for name, module in _LAZY.items()})

@@ -30,9 +30,7 @@ LINKS: Final[Mapping[str, Link]] = {
     )
 }
 """Public figures; real links are slower."""
-CLOCKS: Final[Mapping[str, int]] = {
-    "low": 63_000_000, "medium": 125_000_000, "high": 250_000_000, "max": 500_000_000,
-}  # fmt: skip
+CLOCKS: Final[Mapping[str, int]] = {"low": 63_000_000, "medium": 125_000_000, "high": 250_000_000, "max": 500_000_000}
 """Of the core, by performance setting, in hertz."""
 
 

@@ -23,9 +23,11 @@ def replay_picture(replay: Replay) -> TimelinePicture:
         item = step.descriptor
         kinds[step.task] = f"{event.kind}: {'compute' if item is None else item.kind}"
         details[step.task] = {
-            "request": event.request, "package": replay.packages[event.package],
-            "bytes": 0 if item is None else item.size, "ns": "unknown" if step.ns is None else step.ns,
-        }  # fmt: skip
+            "request": event.request,
+            "package": replay.packages[event.package],
+            "bytes": 0 if item is None else item.size,
+            "ns": "unknown" if step.ns is None else step.ns,
+        }
     unknown = replay.unknown_compute
     notes = [_NOT_PUBLIC, "Assumed: " + "; ".join(replay.assumptions.lines()) + ".", *replay.warnings]
     if unknown:

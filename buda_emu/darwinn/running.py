@@ -22,11 +22,7 @@ from buda_emu.errors import HostError, PackageError, UnsupportedError
 
 
 def run(
-    package: Package,
-    inputs: Mapping[str, Any],
-    *,
-    reference: "Twin | Source | None" = None,
-    whole: bool = False,
+    package: Package, inputs: Mapping[str, Any], *, reference: "Twin | Source | None" = None, whole: bool = False
 ) -> dict[str, Array]:
     """Outputs of one request, by the names of the package's layers, computed by the reference, never by the device.
 

@@ -6,9 +6,11 @@ from buda_emu.checker import Options
 from buda_emu.netlist import load as netlists
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import decode
 from buda_emu.records import dataclass
 
 if TYPE_CHECKING:
+    from buda_emu.spec.cluster import Cluster
     from buda_emu.timeline.picture import TimelinePicture
 
 
@@ -46,7 +48,7 @@ def judge(path: str, options: Options) -> NetlistResult:
     if options.strict:
         from buda_emu.routing import checking  # only then: it makes pipes and streams
 
-        return checking.check(path, options.arch, cache=options.cache)
+        return checking.check(path, options.arch, cache=options.cache, cluster=_cluster(options))
     return netlists.check(path, options.arch, cache=options.cache)
 
 
@@ -55,8 +57,16 @@ def judge_stream(stream: IO[bytes], options: Options) -> NetlistResult:
     data = stream.read()
     result = check_bytes(data, "-", options.arch, strict=options.strict)
     if options.strict and result.ok:
-        from buda_emu.netlist.yaml_reader import decode
         from buda_emu.routing.checking import with_routes
 
-        return with_routes(result, decode(data))
+        return with_routes(result, decode(data), _cluster(options))
     return result
+
+
+def _cluster(options: Options) -> "Cluster | None":
+    """What the file of a cluster says. Raises HostError."""
+    if options.cluster is None:
+        return None
+    from buda_emu.spec.cluster import read_cluster
+
+    return read_cluster(options.cluster)

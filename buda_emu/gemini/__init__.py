@@ -10,8 +10,9 @@
 Nothing heavy is loaded before something is timed or executed.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buda_emu.lazy import lazy_names
 
 if TYPE_CHECKING:
     from buda_emu.gemini.allocation import allocate, peak
@@ -33,13 +34,4 @@ _LAZY = {
 
 __all__ = ["IR", "Execution", "Timeline", "allocate", "execute", "load", "peak", "simulate"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -76,11 +76,10 @@ def l2_races(timeline: Timeline) -> list[Hazard]:
     for item in accesses:
         by_task.setdefault((item.access.task, item.access.space), []).append(item)
     return [
-        hazard for hazard in order_conflicts(order, [item.access for item in accesses])
-        if any(
-            _meet(a, b) for a in by_task[hazard.first, hazard.space] for b in by_task[hazard.second, hazard.space]
-        )
-    ]  # fmt: skip
+        hazard
+        for hazard in order_conflicts(order, [item.access for item in accesses])
+        if any(_meet(a, b) for a in by_task[hazard.first, hazard.space] for b in by_task[hazard.second, hazard.space])
+    ]
 
 
 def _meet(first: L2Access, second: L2Access) -> bool:
@@ -89,6 +88,4 @@ def _meet(first: L2Access, second: L2Access) -> bool:
         return False
     if first.tensor_id == second.tensor_id and first.access.writes and second.access.writes:
         return False
-    return any(
-        max(a, c) < min(b, d) for a, b in first.access.pieces() for c, d in second.access.pieces()
-    )  # fmt: skip
+    return any(max(a, c) < min(b, d) for a, b in first.access.pieces() for c, d in second.access.pieces())

@@ -82,9 +82,11 @@ def _change(name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[di
     own = [side.get(name) for side in times]
     bytes_of = [side.get(name) for side in moved]
     return LayerChange(
-        name, both([item and item.cycles for item in own]), both([item and item.waited for item in own]),
+        name,
+        both([item and item.cycles for item in own]),
+        both([item and item.waited for item in own]),
         both([item and item.loaded + item.weights + item.stored + item.sent for item in bytes_of]),
-    )  # fmt: skip
+    )
 
 
 def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from buda_emu.errors import ScheduleError
 from buda_emu.gemini.model import IR
 from buda_emu.gemini.time.assembler import read_assembler
 from buda_emu.gemini.time.assembler_schedule import COMPUTE
+from buda_emu.gemini.time.schedule import simulate
 from buda_emu.gemini.time.timing import Span, Timeline
 
 
@@ -42,16 +44,12 @@ class TraceDifferences:
 
 def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -> TraceDifferences:
     """Compare. Raises ScheduleError for a trace that cannot be read or is of another assembler file."""
-    from buda_emu.errors import ScheduleError
-
     lines = read_assembler(trace)
     spans = [Span(*item.span) for item in lines if item.span is not None]
     if len(spans) != len(lines):
         raise ScheduleError(f"{trace}: instructions without a time: this is no trace")
     exact = equal = compared = None
     if asm is not None:
-        from buda_emu.gemini.time.schedule import simulate
-
         ours = simulate(ir, asm=asm, durations=trace).instructions
         exact = sum(a.start == b.start for a, b in zip(ours, spans, strict=True))
         pairs = [(a, b) for item, a, b in zip(lines, timeline.instructions, spans, strict=True) if item.prefix != "ct"]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.boxes import Box, Coordinates, of_shape
 from buda_emu.gemini.json_values import a_list, an_object, shown, texts, whole_numbers
+from buda_emu.gemini.reader.document import decode
 
 WINDOWS: Final[Mapping[str, str]] = {"conv2d": "kernel_size", "max_pool2d": "pool_size", "avg_pool2d": "pool_size"}
 """Operations that look at a window, and the key that holds its height and width."""
@@ -72,8 +73,6 @@ def is_input(name: str) -> bool:
 
 def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network") -> Network:
     """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError for what is no front-end IR."""
-    from buda_emu.gemini.reader.document import decode
-
     if isinstance(source, Network):
         return source
     path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""

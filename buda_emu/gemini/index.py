@@ -175,9 +175,10 @@ class Index:
     def repeated(self) -> frozenset[tuple[int, int]]:
         """Snapshots (core, position) with a tensor_id twice (A, G042)."""
         return frozenset(
-            (work.core, work.index) for work in self.ir.workloads()
+            (work.core, work.index)
+            for work in self.ir.workloads()
             if len({tensor.tensor_id for tensor in work.buffer}) < len(work.buffer)
-        )  # fmt: skip
+        )
 
     @cached_property
     def lives(self) -> dict[tuple[int, int], Life]:
@@ -231,9 +232,11 @@ class Index:
         Nothing tells that of an id that is defined twice (G010)."""
         found: dict[int, int] = {}
         steady = (
-            tensor for work in self.ir.workloads() for tensor in work.buffer
+            tensor
+            for work in self.ir.workloads()
+            for tensor in work.buffer
             if legal(tensor.align, tensor.bitwidth) and (work.core, tensor.tensor_id) not in self.wavering
-        )  # fmt: skip
+        )
         for tensor in steady:
             for source in tensor.source:
                 if source.transfer_id not in self.doubled:
@@ -271,6 +274,7 @@ def touched(tensor: Tensor, operand: Ifmap) -> set[int]:
 def own_entries(work: Workload) -> Sequence[Tensor]:
     """Buffer entries of a workload's own operands (B)."""
     return [
-        item for item in work.buffer
+        item
+        for item in work.buffer
         if item.type == "ifmap" and item.layer_name == work.layer_name and item.workload_id == work.workload_id
-    ]  # fmt: skip
+    ]

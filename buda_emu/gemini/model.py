@@ -5,6 +5,7 @@ of output channels (dialect B) stand at the second coordinate. `place` of a reco
 """
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -262,6 +263,4 @@ class IR:
 
     def to_json(self) -> dict[str, Any]:
         """A copy of the JSON object that it was read from, with all its keys."""
-        from copy import deepcopy
-
         return deepcopy(dict(self.document))

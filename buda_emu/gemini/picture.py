@@ -76,8 +76,9 @@ def _lives(ir: IR, timeline: Timeline) -> list[Live]:
         return []
     stored = {
         (item.core, item.tensor_id): span.end
-        for item, span in zip(plan.queue, timeline.dram, strict=True) if item.kind == "store"
-    }  # fmt: skip
+        for item, span in zip(plan.queue, timeline.dram, strict=True)
+        if item.kind == "store"
+    }
     found: list[Live] = []
     for key, life in index.lives.items():
         works = ir.cores[life.core]

@@ -4,6 +4,8 @@ left to read going there."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from buda_emu.checker.render import render
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 from buda_emu.gemini.boxes import Box, hull
 from buda_emu.gemini.document import Document, load
@@ -18,8 +20,6 @@ Json = dict[str, Any]
 
 def chosen_layers(ir: IR, words: Sequence[str]) -> list[str]:
     """Layers by name, or `first..last` in the order of the schedule. Raises HostError for one that is not there."""
-    from buda_emu.checker.suggest import near
-
     known = list(dict.fromkeys(work.layer_name for work in _by_time(ir)))
     found: list[str] = []
     for word in words:
@@ -45,8 +45,6 @@ def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
     Raises ScheduleError for a schedule that breaks rules, UnsupportedError for a tensor with pieces of layers on both
     sides of the cut, ProgramError where L2 has no room for a result that must be stored now.
     """
-    from buda_emu.checker.render import render
-
     errors = [item for item in check(ir) if item.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not cut\n{render(errors)}", errors)
@@ -100,9 +98,10 @@ class _Cut:
         entry: Json = self.content[str(work.core)][work.index]
         for piece, item in zip(work.ofmap, entry["ofmap"], strict=True):
             item["destination"] = [
-                to for to in item["destination"]
+                to
+                for to in item["destination"]
                 if to["type"] == "DRAM" or (to[self.core_key], to["workload_id"]) in self.steps
-            ]  # fmt: skip
+            ]
             if piece.transfer_id in self.stored and not piece.to_dram:
                 item["destination"].append({"type": "DRAM", self.core_key: self.dram})
         entry["buffer"] = [
@@ -135,9 +134,10 @@ class _Cut:
         if not readers:
             return False
         gone = [
-            source for source in tensor.source
+            source
+            for source in tensor.source
             if source.type == "core" and not self._keeps(self.index.made[source.transfer_id])
-        ]  # fmt: skip
+        ]
         if not gone:
             return True
         if self.in_bits:

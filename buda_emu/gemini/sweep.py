@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.gemini.document import load
 from buda_emu.gemini.model import IR
 
 
@@ -82,8 +83,6 @@ def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
     if not ir.form.columns_of_dram:
         return replace(ir, xlen=xlen, ylen=ylen, document={**ir.document, "xlen": xlen, "ylen": ylen})
-    from buda_emu.gemini.document import load
-
     keys = {core: n // xlen * (xlen + 2) + n % xlen + 1 for core, n in numbers.items()}
     content = ir.to_json()
     moved: dict[str, Any] = {key: value for key, value in content.items() if not key.isdecimal()}

@@ -15,18 +15,13 @@ from buda_emu.image.checking.checks import CONFIG, mismatches, queues_by_name
 from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.fields import mapped, read_value, text
 from buda_emu.image.member import LIMITS, Limits
-from buda_emu.image.metadata import (
-    NO_HOST_TM,
-    NO_TRANSFORM,
-    CompiledGraphState,
-    DeviceMetadata,
-    read_metadata,
-)
+from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, read_metadata
 from buda_emu.image.mismatch import DEVICE, Mismatch
 from buda_emu.image.names import TOP
 from buda_emu.image.rules import RULES, ImageError, finding, pointer, together
 from buda_emu.image.strict_json import parse_object
 from buda_emu.image.tensor_entry import TensorEntry
+from buda_emu.lazy import lazy
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
@@ -34,13 +29,20 @@ from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 
 if TYPE_CHECKING:  # checking an image needs no numpy
+    import numpy as np
     from numpy.typing import NDArray
 
+    from buda_emu.image import tensors as image_tensors
+    from buda_emu.image import transforms as host_transforms
     from buda_emu.image.model_io import ModelIo
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.spec.precision import Precision
 
     Array = NDArray[Any]
+else:
+    np = lazy("numpy")
+    image_tensors = lazy("buda_emu.image.tensors")
+    host_transforms = lazy("buda_emu.image.transforms")
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
@@ -99,6 +101,10 @@ class DeviceImage:
         """
         return self._read(name, self._queues(name)[0], to_push=False)
 
+    def netlist_text(self) -> bytes:
+        """The netlist as it stands in the archive. Raises ImageError."""
+        return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
+
     @property
     def held_queues(self) -> frozenset[str]:
         """Names of the queues that the image has data for, from the start on."""
@@ -110,14 +116,16 @@ class DeviceImage:
 
         In the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10).
         """
-        from buda_emu.image.tensors import for_queue
-
         names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
         for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
                 array = self._read(name, queue, to_push=True)
-                yield Held(queue.name, for_queue(array, self.tensors[name].format, queue), 0 if queue.is_ram else None)
+                yield Held(
+                    queue.name,
+                    image_tensors.for_queue(array, self.tensors[name].format, queue),
+                    0 if queue.is_ram else None,
+                )
 
     @cached_property
     def for_inputs(self) -> Netlist:
@@ -146,8 +154,6 @@ class DeviceImage:
         the model that `buda-emu compile` read, else through the image's runtime transform. The constant that stands for
         an input (ConstantInput) takes its place, as often as it has entries. Raises HostError, UnsupportedError naming
         a transform that is none for inputs."""
-        from buda_emu.image.transforms import InputState, host_to_queue
-
         queue = self._queues(name)[0]
         shape = queue.blocking.element_shape
         transform = _of(self._transforms, queue, NO_TRANSFORM)
@@ -159,8 +165,8 @@ class DeviceImage:
         entries = own.entries(array) if own is not None else None
         if entries is not None:
             return entries
-        state = InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
-        result = host_to_queue(name, array, state, queue, self._microbatch)
+        state = host_transforms.InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
+        result = host_transforms.host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
             raise HostError(
                 f"{name}: shape {list(array.shape)} gives {list(result.shape)}, "
@@ -178,13 +184,11 @@ class DeviceImage:
     def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
         """All outputs by queue as the host gets them: as `host_output`, but those of one group are concatenated under
         the name of the group's first. Raises HostError, UnsupportedError."""
-        from buda_emu.image.transforms import concatenated
-
         if self.model is not None:
             return {name: self.host_output(name, array) for name, array in arrays.items()}
         folded = {name: self._folded(name, array) for name, array in arrays.items()}
         transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
-        joined = concatenated(folded, transforms, self._microbatch)
+        joined = host_transforms.concatenated(folded, transforms, self._microbatch)
         return {name: self._from_queue(name, array) for name, array in joined.items()}
 
     @property
@@ -199,10 +203,8 @@ class DeviceImage:
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output that `host_output` could not give."""
-        from buda_emu.image.transforms import check_supported
-
         for name, transform in self._output_transforms.items():
-            check_supported(name, transform)
+            host_transforms.check_supported(name, transform)
 
     def _begun_with(self) -> Iterator[str]:
         """Names of the tensors that are there from the start."""
@@ -211,27 +213,21 @@ class DeviceImage:
 
     def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
         """`entries` entries of the constant that stands for an input."""
-        import numpy as np
-
-        from buda_emu.image.tensors import for_queue
-
-        array = for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
+        array = image_tensors.for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
     def _folded(self, name: str, array: "Array") -> "Array":
-        from buda_emu.image.transforms import folded
-
         queue = self._queues(name)[0]
         producer = self.netlist.ops.get(queue.input)
         tms = self.metadata.compiled_graph_state.output_host_tms
-        return folded(array, _of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output)
+        return host_transforms.folded(
+            array, _of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output
+        )
 
     def _from_queue(self, name: str, array: "Array") -> "Array":
-        from buda_emu.image.transforms import queue_to_host
-
         queue = self._queues(name)[0]
         transform = _of(self._output_transforms, queue, NO_TRANSFORM)
-        return queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
+        return host_transforms.queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
         queues = self._by_name.get(name)
@@ -240,17 +236,15 @@ class DeviceImage:
         return queues
 
     def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
-        from buda_emu.image.tensors import pickled_tensor, raw_tensor, tilized_tensor
-
         entry = self.tensors.get(name)
         if entry is None:
             raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
         data, place = self._archive.read(entry.member), self._archive.place.at(entry.member)
         if entry.dump_format == "BACKEND":
-            return raw_tensor(data, entry)
+            return image_tensors.raw_tensor(data, entry)
         if entry.dump_format == "BACKEND_TILIZED":
-            return tilized_tensor(data, queue, self.netlist.arch.alignment, place, to_push=to_push)
-        return pickled_tensor(data, place)
+            return image_tensors.tilized_tensor(data, queue, self.netlist.arch.alignment, place, to_push=to_push)
+        return image_tensors.pickled_tensor(data, place)
 
 
 def load_image(

@@ -8,11 +8,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from buda_emu.image.fields import FieldError, listed, whole
+from buda_emu.lazy import lazy
 
 if TYPE_CHECKING:  # checking an image needs no numpy
+    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+else:
+    np = lazy("numpy")
 Sizes = tuple[int, ...]
 _MOST: Final = (1 << 31) - 1
 
@@ -43,8 +47,6 @@ class Windows(NamedTuple):
 
     def apply(self, array: "Array") -> "Array":
         """`[N, places..., places in the window, then channels]`; zeros outside of the input."""
-        import numpy as np
-
         rank = len(self.sizes)
         array = array.transpose(self.perm)
         for place, (size, stride, start, count) in enumerate(zip(*self[1:], strict=True)):

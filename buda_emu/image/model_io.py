@@ -25,6 +25,7 @@ from buda_emu.image.fields import (
 )
 from buda_emu.image.host_windows import Windows, windows
 from buda_emu.image.rules import Place
+from buda_emu.lazy import lazy
 from buda_emu.spec.infinity import INFINITE
 
 if TYPE_CHECKING:  # checking an image needs no numpy
@@ -32,6 +33,8 @@ if TYPE_CHECKING:  # checking an image needs no numpy
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+else:
+    np = lazy("numpy")
 
 KEY: Final = "buda_emu_model"
 DTYPES: Final = (
@@ -92,8 +95,6 @@ class ModelInput:
     def entries(self, array: Any) -> "Array | None":
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
         array of another shape."""
-        import numpy as np
-
         given = np.asarray(array)
         if given.shape == self.shape:
             return self.to_queue(given)
@@ -103,8 +104,6 @@ class ModelInput:
 
     def made_up(self, stream: "np.random.Generator") -> "Array":
         """An input of the model: normal numbers for floats, else integers that it takes."""
-        import numpy as np
-
         kind = np.dtype(self.dtype)
         if kind.kind == "f":
             return stream.standard_normal(self.shape).astype(kind)
@@ -112,8 +111,6 @@ class ModelInput:
 
     def to_queue(self, array: Any) -> "Array":
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
-        import numpy as np
-
         given = np.asarray(array)
         if given.shape != self.shape:
             raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")
@@ -141,8 +138,6 @@ class ModelOutput:
 
     def from_queue(self, array: "Array") -> "Array":
         """The model's tensor of one entry [1, t, rows, columns]; of several, with a dimension for them in front."""
-        import numpy as np
-
         held = array[:, : self.view[0], : self.view[1], : self.view[2]].reshape(-1, *self.shape)
         held = held[0] if len(array) == 1 else held
         kind = np.dtype(self.dtype)
@@ -154,8 +149,6 @@ class ModelOutput:
 
     def alone(self, array: "Array") -> "Array":
         """Entries [n, t, rows, columns] with zeros where nothing of the model is."""
-        import numpy as np
-
         held = np.zeros_like(array)
         t, rows, columns = self.view
         held[:, :t, :rows, :columns] = array[:, :t, :rows, :columns]
@@ -164,8 +157,6 @@ class ModelOutput:
     def in_queue(self, array: "Array", extent: tuple[int, ...]) -> "Array | None":
         """The model's tensor, or several with a dimension for them in front, as entries of its queue; None for an
         array of another shape."""
-        import numpy as np
-
         if array.shape not in (self.shape, (len(array), *self.shape) if array.ndim else ()):
             return None
         held = np.zeros((array.size // max(1, prod(self.shape)), *extent), np.float32)
@@ -208,9 +199,11 @@ class ModelIo:
     def on_chip(self, chip: int) -> "ModelIo":
         """The same of the copy on a chip (NETLIST 1.7)."""
         return ModelIo(
-            self.labels, tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.inputs),
-            tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.outputs), chip,
-        )  # fmt: skip
+            self.labels,
+            tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.inputs),
+            tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.outputs),
+            chip,
+        )
 
     @staticmethod
     def from_json(source: Any, place: Place) -> "ModelIo":

@@ -42,10 +42,7 @@ BOOK.declare(
     fix="do not use this file unless you know who made it; load_image(limits=...) takes wider limits",
 )
 BOOK.declare(
-    "image-nested",
-    "error",
-    "no archive lies inside of an image",
-    fix="take it out: nothing in an image is an archive",
+    "image-nested", "error", "no archive lies inside of an image", fix="take it out: nothing in an image is an archive"
 )
 BOOK.declare(
     "image-json",
@@ -98,12 +95,7 @@ BOOK.declare(
     "the image is for one architecture, which its netlist has too, and for a device that exists",
     fix="leave out --arch, or make the image again for the other architecture",
 )
-BOOK.declare(
-    "image-changed",
-    "error",
-    "an image that is in use does not change",
-    fix="load it again",
-)
+BOOK.declare("image-changed", "error", "an image that is in use does not change", fix="load it again")
 
 RULES: Mapping[str, Rule] = BOOK.rules
 """By id, as messages give it; the summary of a rule says what holds of every image."""

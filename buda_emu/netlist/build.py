@@ -11,7 +11,7 @@ from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
-__all__ = ["broken_names", "build", "judge"]
+__all__ = ["broken_names", "build", "judge", "judge_tree"]
 
 
 def judge(
@@ -25,14 +25,20 @@ def judge(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
+    netlist, findings = judge_tree(root, path, arch, strict)
+    return netlist, root, findings
+
+
+def judge_tree(root: Mapping, path: str, arch: str | None, strict: bool) -> tuple[Netlist | None, list[Diagnostic]]:
+    """The same of a tree that was read: the netlist, None where it could not be made, and what was found."""
     document = read_document(root, path, arch)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
-        return None, root, findings
+        return None, findings
     try:
         netlist = build(document)
     except UnreadableError as error:
-        return None, root, [*findings, error.diagnostic(path)]
+        return None, [*findings, error.diagnostic(path)]
     read = {item.rule for item in findings}
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
     if "test-config" in netlist.sections:
@@ -43,7 +49,7 @@ def judge(
         from buda_emu.netlist.testing import performance_check
 
         findings += performance_check.findings(path, netlist.sections, strict=strict)
-    return netlist, root, findings
+    return netlist, findings
 
 
 def build(document: Document) -> Netlist:

@@ -97,9 +97,7 @@ def _graph(graph: Graph, written: str) -> Graph:
     return evolve(graph, name=written, ops=tuple(map(own, graph.ops)))
 
 
-def _instructions(
-    program: Program, queues: _Copies, graphs: _Copies, of: Mapping[str, Queue]
-) -> Iterator[Instruction]:  # fmt: skip
+def _instructions(program: Program, queues: _Copies, graphs: _Copies, of: Mapping[str, Queue]) -> Iterator[Instruction]:
     for instruction in program.instructions:
         if isinstance(instruction, Allocate | Deallocate):
             yield evolve(instruction, queues=tuple(queues.names(instruction.queues)))

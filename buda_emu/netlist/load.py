@@ -88,6 +88,10 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlis
         from buda_emu.netlist.ignores import without_ignored
 
         findings = without_ignored(findings, lines, path)
+    if findings:
+        from buda_emu.netlist.fixes import with_fixes
+
+        findings = with_fixes(findings, text)
     diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
         return NetlistResult(None, diagnostics), root

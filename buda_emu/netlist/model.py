@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
 from buda_emu.netlist.nodes import Mark
 from buda_emu.records import dataclass
@@ -381,8 +382,8 @@ class Netlist:
     diagnostics: tuple[Diagnostic, ...] = ()  # findings that do not refuse the netlist
 
     def __repr__(self) -> str:
-        what = {"graphs": len(self.graphs), "ops": len(self.ops), "queues": len(self.queues)}
-        counts = ", ".join(f"{count} {word[:-1] if count == 1 else word}" for word, count in what.items())
+        what = {"graph": len(self.graphs), "op": len(self.ops), "queue": len(self.queues)}
+        counts = ", ".join(plural(count, word) for word, count in what.items())
         return f"<Netlist {self.path} for {self.arch_name}: {counts}, programs {', '.join(self.programs) or 'none'}>"
 
     def _repr_svg_(self) -> str | None:

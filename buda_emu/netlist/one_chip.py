@@ -11,8 +11,9 @@ def on_one_chip(netlist: Netlist, chip: int) -> Netlist:
     chips that exchange nothing: every queue that is left is filled by the host or an op that is left, too."""
     graphs = {name: graph for name, graph in netlist.graphs.items() if graph.target_device == chip}
     queues = {name: queue for name, queue in netlist.queues.items() if queue.target_device == chip}
-    epochs = (replace(item, graphs=tuple(name for name in item.graphs if name in graphs))
-              for item in netlist.temporal_graphs)  # fmt: skip
+    epochs = (
+        replace(item, graphs=tuple(name for name in item.graphs if name in graphs)) for item in netlist.temporal_graphs
+    )
 
     def left(program: Program) -> Iterator[Instruction]:
         for step in program.instructions:

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.fix import Edit, Fix
 from buda_emu.netlist import model, nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.attributes import Attributes
@@ -22,7 +23,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     model.Queue, model.Op, model.Graph, model.SubOp, model.FusedOp, model.QueueSettings, model.Declare, model.Param,
     model.VarInst, model.Loop, model.EndLoop, model.Execute, model.Allocate, model.Deallocate, model.Program, model.Tm,
     model.Pad, model.Buffer, model.TemporalGraph, Netlist, nodes.Mark, nodes.Scalar, nodes.Mapping, nodes.Sequence,
-    Diagnostic, Attributes, Blocking,
+    Diagnostic, Fix, Edit, Attributes, Blocking,
 )  # fmt: skip
 _Put = Callable[[Any, Any], None]
 

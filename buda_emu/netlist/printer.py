@@ -65,6 +65,13 @@ def document_text(document: Document, notes: Notes | None = None) -> str:
     return "\n".join(_document(document, notes)) + "\n"
 
 
+def program_lines(netlist: Netlist, name: str) -> list[str]:
+    """One program as `netlist_text` writes it."""
+    aliased = {queue.alias for queue in netlist.queues.values()}
+    viewed = {name for name, queue in netlist.queues.items() if queue.alias or name in aliased}
+    return "\n".join(_program(netlist.programs[name], viewed)).split("\n")
+
+
 def _document(document: Document, notes: Notes | None) -> Iterator[str]:
     gap = [""] if notes is not None else []
     if notes is not None:
@@ -216,9 +223,9 @@ def _fused(fused: FusedOp) -> Iterator[str]:
     yield f"    schedules:{'' if fused.schedules else ' []'}"
     for schedule in fused.schedules:
         if not schedule:
-            yield "    - []"
+            yield "      - []"
         for number, step in enumerate(schedule):
-            yield f"    {'  ' if number else '- '}- {word(step.name)}: {flow(_sub_op(step))}"
+            yield f"      {'  ' if number else '- '}- {word(step.name)}: {flow(_sub_op(step))}"
 
 
 def _sub_op(step: SubOp) -> dict[str, Any]:
@@ -232,15 +239,10 @@ def _sub_op(step: SubOp) -> dict[str, Any]:
 
 # ----------------------------------------------------------------------------------------------------------- programs
 def _program(program: Program, viewed: set[str]) -> Iterator[str]:
-    """What is done in each round stands further in than what is done once; `viewed`: rams that there are two views
-    of."""
+    """`viewed`: rams that there are two views of."""
     yield f"  - {word(program.name)}:{'' if program.instructions else ' []'}"
-    inside = False
     for instruction in program.instructions:
-        if isinstance(instruction, EndLoop):
-            inside = False
-        inside |= isinstance(instruction, Allocate | Execute | Deallocate)
-        yield f"    - {'  ' if inside else ''}{_instruction(instruction, viewed)}"
+        yield f"      - {_instruction(instruction, viewed)}"
 
 
 def _instruction(instruction: Instruction, viewed: set[str]) -> str:

@@ -16,7 +16,7 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
-_LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
+LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
@@ -84,14 +84,14 @@ def decode(data: bytes) -> str:
 
 def split_lines(text: str) -> list[str]:
     """The lines of a text as YAML counts them."""
-    return re.split(_LINE_BREAK, text)
+    return re.split(LINE_BREAK, text)
 
 
 def read_tree(text: str) -> Mapping:
     """The only document of a YAML text, as a map. Raises UnreadableError."""
     if len(text) > MAX_BYTES:
         raise UnreadableError(f"the text is larger than {MAX_BYTES >> 20} MiB")
-    root = _first_document(text)
+    root = read_any(text)
     if isinstance(root, Scalar) and root.is_null:
         raise UnreadableError("the document is empty")
     if not isinstance(root, Mapping):
@@ -99,7 +99,8 @@ def read_tree(text: str) -> Mapping:
     return root
 
 
-def _first_document(text: str) -> Node:
+def read_any(text: str) -> Node:
+    """The only document of a YAML text, whatever it is; a part of a netlist, for instance. Raises UnreadableError."""
     from yaml.error import MarkedYAMLError, YAMLError
     from yaml.reader import ReaderError
 
@@ -149,7 +150,7 @@ def _build(text: str) -> Node:
     """The node tree of the events, in one tight loop. Raises UnreadableError, yaml.YAMLError."""
     from yaml import events
 
-    get_event: Callable[[], Any] = _parser(text).get_event
+    get_event: Callable[[], Any] = parser(text).get_event
     scalar_event, mapping_start, sequence_start = (
         events.ScalarEvent,
         events.MappingStartEvent,
@@ -229,7 +230,8 @@ def _too_many(most: int, mark: "YamlMark") -> UnreadableError:
     )
 
 
-def _parser(text: str) -> Any:
+def parser(text: str) -> Any:
+    """PyYAML's parser of a text, libyaml's where there is one: `get_event`."""
     try:
         from yaml import CSafeLoader as Loader
     except ImportError:  # PyYAML without libyaml: the same events, slower

@@ -13,12 +13,7 @@ from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import Index, tile_broadcast
 
-TILE_BROADCASTS: Final = {
-    "": gather.AS_IS,
-    "r": gather.FIRST_ROW,
-    "c": gather.FIRST_COLUMN,
-    "rc": gather.FIRST_ELEMENT,
-}
+TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.FIRST_COLUMN, "rc": gather.FIRST_ELEMENT}
 
 
 def require_operands(call: OpCall, count: int) -> None:

@@ -25,6 +25,10 @@ class CompleteEpoch(NamedTuple):
     last: ExecuteSettings
 
 
+Pending = tuple[Mapping[int, Mapping[str, Execute]], Mapping[int, Mapping[str, Evaluated]]]
+"""Executes and settings of each temporal graph of which others are still to be executed."""
+
+
 class GatheredExecutes:
     """The executes of one run of a program, gathered by temporal graph."""
 
@@ -41,6 +45,17 @@ class GatheredExecutes:
         """Forget what an earlier run left pending."""
         self._executes.clear()
         self._settings.clear()
+
+    def state(self) -> "Pending":
+        """A copy of what is pending."""
+        executes = {number: dict(of) for number, of in self._executes.items()}
+        return executes, {number: dict(of) for number, of in self._settings.items()}
+
+    def set_state(self, pending: "Pending") -> None:
+        """Replace what is pending by what `state` gave."""
+        executes, settings = pending
+        self._executes = {number: dict(of) for number, of in executes.items()}
+        self._settings = {number: dict(of) for number, of in settings.items()}
 
     def add(self, instruction: Execute, variables: Variables) -> CompleteEpoch | None:
         """One more execute; the epoch that it completes (NETLIST 4.3 steps 1 to 3b).
@@ -62,8 +77,9 @@ class GatheredExecutes:
                 raise ProgramError(
                     f"execute of {graph}: settings of queue {name} differ from those that another "
                     "graph of the same temporal graph gave",
-                    kind="settings", queue=name,
-                )  # fmt: skip
+                    kind="settings",
+                    queue=name,
+                )
             pending[name] = evaluated
         executes = self._executes.get(temporal.id)
         if executes is None:

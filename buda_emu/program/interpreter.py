@@ -67,6 +67,16 @@ class _RunningLoop:
     left: int
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a program is: the instruction that is about to run, and for each loop around it, outermost first, the loop,
+    its first instruction, its rounds and those that are left."""
+
+    program: str
+    counter: int
+    loops: tuple[tuple[Loop, int, int, int], ...]
+
+
 class Interpreter:
     """One program with its variables. Every instruction counts against `steps`.
 
@@ -95,10 +105,21 @@ class Interpreter:
 
     def run(self, parameters: Mapping[str, str]) -> None:
         """Run to the end. Raises ProgramError that names instruction and line."""
-        self.failed_at = None
         self.variables.begin_run(parameters)
-        loops = self._loops = []
-        counter = 0
+        self._run_from(0, [])
+
+    def resume(self, standing: Standing) -> None:
+        """Run from there to the end, with the variables as they are. Raises as `run`."""
+        self._run_from(standing.counter, [_RunningLoop(*loop) for loop in standing.loops])
+
+    def standing(self, counter: int) -> Standing:
+        """Where it is, at an instruction that is about to run."""
+        loops = ((loop.source, loop.first, loop.rounds, loop.left) for loop in self._loops)
+        return Standing(self.program.name, counter, tuple(loops))
+
+    def _run_from(self, counter: int, loops: "list[_RunningLoop]") -> None:
+        self.failed_at = None
+        self._loops = loops
         instructions = self.program.instructions
         while counter < len(instructions):
             instruction = instructions[counter]

@@ -88,8 +88,9 @@ class PreparedSettings:
             if field in _NOT_A_PARAMETER and variables.is_param(text):
                 raise ProgramError(
                     f"queue_settings of {self.source.queue}: {field} may not be the parameter {text}",
-                    kind="settings", queue=self.source.queue,
-                )  # fmt: skip
+                    kind="settings",
+                    queue=self.source.queue,
+                )
         for number, field, text in self._open:
             try:
                 value = variables.value(text)

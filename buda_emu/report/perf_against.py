@@ -78,10 +78,12 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
         keys = [*new, *(key for key in old if key not in new)]
         old_cycles, new_cycles = before["program_cycles"], after["program_cycles"]
         return Comparison(
-            before["netlist"], after["netlist"], tuple(_conditions(before, after)),
+            before["netlist"],
+            after["netlist"],
+            tuple(_conditions(before, after)),
             {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
             tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
-        )  # fmt: skip
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it anew with `perf --json`") from None
 
@@ -94,6 +96,9 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
     for key, word in (("arch", "chip"), ("clock_mhz", "clock in MHz")):
         if before[key] != after[key]:
             yield f"{word}: {before[key]}, now {after[key]}"
+    boards = [run.get("board") for run in (before, after)]  # earlier versions wrote none
+    if boards[0] != boards[1] and (boards[0] or boards[1]):
+        yield f"board: {boards[0] or 'none'}, now {boards[1] or 'none'}"
     for key, word in (("what_if", "what-if"), ("parameters", "parameter")):
         for name in sorted({*before[key], *after[key]}):
             old, new = before[key].get(name), after[key].get(name)

@@ -1,5 +1,5 @@
 """A netlist held against what lies between it and the chip: its pipes and streams are made, and what refuses them is
-said as findings of the netlist's rules (V081, V084, V320 to V361)."""
+said as findings of the netlist's rules (V081, V084, V160, V320 to V364, V366)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,6 +9,7 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import with_source_lines
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist import load
+from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
 from buda_emu.netlist.model import Netlist, Sourced
 from buda_emu.netlist.nodes import Mark
@@ -21,6 +22,7 @@ from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.routing.pipes.rules.warned import warned
 from buda_emu.routing.streams import model as streams
 from buda_emu.routing.streams.route import route
+from buda_emu.spec.cluster import Cluster
 
 ARCHS: Final = ("grayskull", "wormhole_b0")
 """Architectures whose pipes and streams are made."""
@@ -47,33 +49,35 @@ _OF_STREAMS: Final = {
 """The rule of each thing that streams are refused for."""
 
 
-def check(path: StrPath, arch: str | None = None, *, cache: bool = True) -> NetlistResult:
+def check(
+    path: StrPath, arch: str | None = None, *, cache: bool = True, cluster: Cluster | None = None
+) -> NetlistResult:
     """`netlist.check` with `strict`, and the netlist's pipes and streams, too; never raises for what is in the file."""
     result = load.check(path, arch, strict=True, cache=cache)
     if result.netlist is None:
         return result
     try:
-        return with_routes(result, decode(read_bytes(path)))
+        return with_routes(result, decode(read_bytes(path)), cluster)
     except UnreadableError as error:
         return NetlistResult(None, (error.diagnostic(str(path)),))
 
 
-def check_text(text: str, path: str = "<text>", arch: str | None = None) -> NetlistResult:
+def check_text(
+    text: str, path: str = "<text>", arch: str | None = None, *, cluster: Cluster | None = None
+) -> NetlistResult:
     """The same for a text; `path` is the name that findings give."""
     result = load.check_text(text, path, arch, strict=True)
-    return with_routes(result, text) if result.netlist is not None else result
+    return with_routes(result, text, cluster) if result.netlist is not None else result
 
 
-def with_routes(result: NetlistResult, text: str) -> NetlistResult:
-    """What a netlist was found to be, and what its pipes and streams add."""
+def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:
+    """What a netlist was found to be, and what its pipes and streams add. `cluster`: the links between its chips."""
     netlist = result.netlist
     if netlist is None:
         return result
     lines = split_lines(text)
-    found = list(findings(netlist))
+    found = list(findings(netlist, cluster))
     if found and has_ignores(text):
-        from buda_emu.netlist.ignores import without_ignored
-
         found = without_ignored(found, lines, netlist.path)
     found = with_source_lines(dict.fromkeys(found), lines)
     every = tuple(sorted((*result.diagnostics, *found), key=lambda one: (one.line, one.column, one.rule)))
@@ -81,12 +85,12 @@ def with_routes(result: NetlistResult, text: str) -> NetlistResult:
     return NetlistResult(None if refused else replace(netlist, diagnostics=every), every)
 
 
-def findings(netlist: Netlist) -> Iterator[Diagnostic]:
+def findings(netlist: Netlist, cluster: Cluster | None = None) -> Iterator[Diagnostic]:
     """What refuses the pipes and streams of a netlist, epoch by epoch; one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
         yield _diagnostic(netlist, NOT_JUDGED, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
         return
-    for epoch in epochs(netlist):
+    for epoch in epochs(netlist, cluster):
         try:
             yield from _of_epoch(netlist, epoch)
         except UnsupportedError as error:

@@ -11,6 +11,7 @@ from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.refusal import Refusal as RefusedPipes
 from buda_emu.routing.streams.model import Place, Refusal, Routed
 from buda_emu.routing.streams.route import known_arch, route
+from buda_emu.spec.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,14 @@ class RoutedEpoch:
     routed: Routed
 
 
-def route_netlist(netlist: Netlist, *, phases: bool = False) -> Iterator[RoutedEpoch]:
-    """Each epoch that programs execute, with its streams' `phases` if they are asked for.
+def route_netlist(netlist: Netlist, *, phases: bool = False, cluster: Cluster | None = None) -> Iterator[RoutedEpoch]:
+    """Each epoch that programs execute, with its streams' `phases` if they are asked for. `cluster`: the links between
+    chips of wormhole_b0.
 
-    UnsupportedError for other architectures than grayskull and wormhole_b0, and for what is read from another chip over
+    UnsupportedError for other architectures than grayskull and wormhole_b0, and, without a cluster, for what goes over
     Ethernet other than through copies with channels.
     """
-    for epoch in epochs(netlist):
+    for epoch in epochs(netlist, cluster):
         yield _routed(epoch, phases)
 
 

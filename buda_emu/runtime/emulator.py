@@ -12,7 +12,9 @@ from buda_emu.device.channel import Fifo
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.lazy import lazy
 from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.program.interpreter import Standing
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.graph.chunk import Context
 from buda_emu.runtime.graph.epochs import Epochs
@@ -25,11 +27,20 @@ from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.runtime.machine.memory import Memory, MemoryUse, Watched
 from buda_emu.runtime.machine.running import ProgressCallback, Run
+from buda_emu.runtime.machine.stepper import Stepper
 from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from buda_emu.runtime.snapshots.state import Machine
+    from collections.abc import Mapping
+
+    from buda_emu.runtime.graph.chunk import Recorder
+    from buda_emu.runtime.machine.memory import Channel
+    from buda_emu.runtime.snapshots import archive, state
+    from buda_emu.runtime.snapshots.checkpoint import Checkpoints
+else:  # only those who save need it
+    archive = lazy("buda_emu.runtime.snapshots.archive")
+    state = lazy("buda_emu.runtime.snapshots.state")
 
 
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -92,7 +103,9 @@ class Emulator:
 
             self._context.core = core_of(netlist.arch_name)
         self._executor = Executor(self._context)
-        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks)
+        self._epochs = epochs = Epochs(
+            netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
+        )
         self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 
@@ -131,6 +144,17 @@ class Emulator:
                 raise HostError(f"{listener!r} is not a listener of this Emulator")
             self._watched.listeners = kept
 
+    def record(self, recorder: "Recorder | None") -> None:
+        """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
+        None: nobody. What it is told is the machine's own and must not be changed."""
+        with self._gate:
+            self._context.recorder = recorder
+
+    @property
+    def channels(self) -> "Mapping[str, Channel]":
+        """Queues and rams by name, as the machine holds them; to be read while nothing runs, or by a recorder."""
+        return self._memory.channels
+
     @property
     def programs(self) -> tuple[str, ...]:
         """Program names in file order."""
@@ -165,13 +189,7 @@ class Emulator:
         return self._exchange.pop(queue, count, readout, timeout)
 
     def peek(
-        self,
-        queue: str,
-        count: int | None = None,
-        readout: Readout = "host",
-        slot: int = 0,
-        *,
-        timeout: float = 0.0,
+        self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0, *, timeout: float = 0.0
     ) -> NDArray[Any]:
         """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
 
@@ -181,6 +199,12 @@ class Emulator:
         """
         self._require_open("peek")
         return self._exchange.peek(queue, count, readout, slot, timeout)
+
+    def put(self, queue: str, array: object, slot: int) -> None:
+        """Change what an entry of a queue or ram holds, whoever fills it; pointers stay as they are: for debuggers.
+        `array`: one entry, as `push` takes it. Raises HostError."""
+        self._require_open("put")
+        self._exchange.put(queue, array, slot)
 
     def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
         """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
@@ -232,13 +256,38 @@ class Emulator:
         self._require_open("run_async")
         return self._programs.start(program, params, wait, progress)
 
+    def resume(self, standing: Standing) -> None:
+        """Run the rest of a program from an instruction on, where `checkpoints` brought the machine back to it. Raises
+        as `run`."""
+        self._require_open("resume")
+        self._programs.resume(standing)
+
+    @property
+    def stepper(self) -> Stepper | None:
+        """Who is called between the steps of programs, and may hold, look and change; at most one."""
+        return self._watched.stepper
+
+    @stepper.setter
+    def stepper(self, stepper: Stepper | None) -> None:
+        self._watched.stepper = stepper
+
+    @property
+    def machine(self) -> "state.Machine":
+        """Its parts, for a stepper while a program is held, and for others while none runs."""
+        self._require_open("machine")
+        return self._state()
+
+    def checkpoints(self) -> "Checkpoints":
+        """What takes the machine's state in memory, and brings it back."""
+        from buda_emu.runtime.snapshots.checkpoint import Checkpoints
+
+        return Checkpoints(self._state(), self._epochs)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state of the machine to one file (docs/snapshots.md); a file of that name is replaced.
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
-        from buda_emu.runtime.snapshots import state  # only those who save need it
-
         self._require_open("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
@@ -252,11 +301,8 @@ class Emulator:
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
         """
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         self._require_open("restore")
-        with Reader(path, self._memory.limit) as reader, self._gate:
+        with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
             self._gate.changed()
@@ -275,11 +321,8 @@ class Emulator:
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. Raises HostError."""
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
-        with Reader(path, memory_limit) as reader:
+        with archive.Reader(path, memory_limit) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),
@@ -298,10 +341,8 @@ class Emulator:
                 raise
         return found
 
-    def _state(self) -> "Machine":
-        from buda_emu.runtime.snapshots.state import Machine
-
-        return Machine(
+    def _state(self) -> "state.Machine":
+        return state.Machine(
             self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
         )
 

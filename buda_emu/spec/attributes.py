@@ -105,78 +105,26 @@ class Attributes:
     srnd_fpu_en: bool = _attribute("bool", False, "legacy form of stoch_rnd_mode: fpu")
     stoch_rnd_mode: str = _attribute("word", "none", "stochastic rounding", words=("none", "fpu", "pack", "all"))
     identity: bool = _own("bool", False, "sparse (identity) matmul", effect=True)
-    num_sparse_tiles: int = _own(
-        "int",
-        0,
-        "unique sparse tiles of a sparse matmul",
-    )
-    num_columns: int = _own(
-        "int",
-        0,
-        "columns of a sparse matmul",
-    )
-    indices_len: int = _own(
-        "int",
-        0,
-        "length of the index stream",
-    )
+    num_sparse_tiles: int = _own("int", 0, "unique sparse tiles of a sparse matmul")
+    num_columns: int = _own("int", 0, "columns of a sparse matmul")
+    indices_len: int = _own("int", 0, "length of the index stream")
     fracture_factor: int = _own("int", 1, "column groups of the sparse weights", effect=True)
-    starting_row: int = _own(
-        "int",
-        0,
-        "first row of a sparse matmul",
-    )
-    act_t: int = _own(
-        "int",
-        0,
-        "t of the activations of a sparse matmul",
-    )
-    num_index_tiles: int = _own(
-        "int",
-        0,
-        "tiles of the sparse encoding for each core row",
-    )
+    starting_row: int = _own("int", 0, "first row of a sparse matmul")
+    act_t: int = _own("int", 0, "t of the activations of a sparse matmul")
+    num_index_tiles: int = _own("int", 0, "tiles of the sparse encoding for each core row")
     sparse_tile_ptr_bits: int = _own("int", 0, "bits of a sparse tile number in the encoding", effect=True)
     sparse_ublock_idx_bits: int = _own(
         "int", -1, "bits of a ublock index; <= 0 means sparse_tile_ptr_bits", effect=True
     )
-    num_nz_strips: tuple[int, ...] = _own(
-        "ints",
-        (0,),
-        "non-zero strips of each core",
-    )
-    min_buffer_input: int = _own(
-        "int",
-        -1,
-        "which operand is kept in small buffers (0 or 1)",
-    )
-    l1_acc: bool = _own(
-        "bool",
-        False,
-        "accumulate in L1 while packing",
-    )
+    num_nz_strips: tuple[int, ...] = _own("ints", (0,), "non-zero strips of each core")
+    min_buffer_input: int = _own("int", -1, "which operand is kept in small buffers (0 or 1)")
+    l1_acc: bool = _own("bool", False, "accumulate in L1 while packing")
     dim: str = _own(
-        "word",
-        "",
-        "dimension that reduce removes",
-        words=("r", "c", "z", "rc"),
-        in_fused=True,
-        effect=True,
+        "word", "", "dimension that reduce removes", words=("r", "c", "z", "rc"), in_fused=True, effect=True
     )
     type: str = _own("word", "", "what reduce computes", words=("max",), in_fused=True, effect=True)
-    z: int = _own(
-        "int",
-        0,
-        "slices that one result slice takes: reduce dim z, matmul accumulate",
-        effect=True,
-    )
-    p: float = _own(
-        "float",
-        0.0,
-        "dropout probability, 0 to 1; absent also means scale 0",
-        in_fused=True,
-        effect=True,
-    )
+    z: int = _own("int", 0, "slices that one result slice takes: reduce dim z, matmul accumulate", effect=True)
+    p: float = _own("float", 0.0, "dropout probability, 0 to 1; absent also means scale 0", in_fused=True, effect=True)
     seed: int = _own("int", 0, "dropout seed, ignored by the reference", in_fused=True)
     slope: float = _own("float", 0.01, "leaky relu slope", in_fused=True, effect=True)
     exp: int = _own("int", 0, "exponent of power", in_fused=True, effect=True)
@@ -191,11 +139,7 @@ class Attributes:
     dequant: bool = _own("bool", False, "dequantise the product with the last input", effect=True)
     k: int = _own("int", 0, "how many topk keeps", effect=True)
     sort: str = _own(
-        "word",
-        "",
-        "what topk returns: values (max) or indices (argmax)",
-        words=("max", "argmax"),
-        effect=True,
+        "word", "", "what topk returns: values (max) or indices (argmax)", words=("max", "argmax"), effect=True
     )
     kreduce: bool = _own("bool", False, "topk input is already sorted in runs of k", effect=True)
     zero_point: float = _attribute("float", 0.0, "zero point of (re/de)quantisation", effect=True)

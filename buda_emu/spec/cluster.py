@@ -6,8 +6,9 @@ list `chips_with_mmio`, and a map `harvesting`. Only `chips` must be there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from buda_emu.errors import HostError
 from buda_emu.files import read_yaml
@@ -26,6 +27,18 @@ class Cluster:
     links: tuple[tuple[End, End], ...]
     mmio: tuple[int, ...]
     masks: Mapping[int, int]
+
+
+LINKS: Final = 4
+"""Between two neighbouring chips, where no file describes them."""
+_FAR: Final = 8
+"""Channels of a chip that lead to the one before it begin here."""
+
+
+def row_of_chips(ids: Sequence[int]) -> Cluster:
+    """Chips in a row, each connected with the next one, the first on the host's bus."""
+    links = tuple(((a, channel), (b, _FAR + channel)) for a, b in pairwise(ids) for channel in range(LINKS))
+    return Cluster({chip: (place, 0, 0, 0) for place, chip in enumerate(ids)}, {}, links, tuple(ids[:1]), {})
 
 
 def read_cluster(path: "str | PathLike[str]") -> Cluster:

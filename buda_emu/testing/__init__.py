@@ -1,3 +1,20 @@
-"""Netlists for those who test compilers, kernels and emulators: `reduce` shrinks one that shows a fault as long as the
-fault stays, `generate` makes valid ones at random.
+"""Netlists for those who test compilers, kernels and emulators: `generator` makes valid ones at random, `strategies`
+the same for Hypothesis, `reduce` shrinks one that shows a fault as long as the fault stays.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buda_emu.testing.generator.netlist import Budget, Generated, generate
+    from buda_emu.testing.strategies import netlists
+
+__all__ = ["Budget", "Generated", "generate", "netlists"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{'strategies' if name == 'netlists' else 'generator.netlist'}"), name)

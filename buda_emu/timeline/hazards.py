@@ -36,8 +36,10 @@ def order_conflicts(order: Order, accesses: Iterable[Access]) -> list[Hazard]:
     spaces = sorted(by_space(accesses, order.tasks).items())
     rows = [
         (number, low, high, access.task, access.writes)
-        for number, (_, own) in enumerate(spaces) for access in own for low, high in access.pieces()
-    ]  # fmt: skip
+        for number, (_, own) in enumerate(spaces)
+        for access in own
+        for low, high in access.pieces()
+    ]
     if not rows:
         return []
     rows.sort()

@@ -12,6 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.kernels.timeline.order import (
+    ask_before,  # and LLVM with it
+    fill_before,
+    racing_accesses,
+)
 from buda_emu.timeline.schedule import Schedule
 
 Ints = NDArray[np.int64]
@@ -36,8 +41,6 @@ class Order:
 
     def before_each(self, first: Ints, second: Ints) -> Flags:
         """The same for pairs of tasks, [pairs] each; many at once are as quick as one. Raises HostError."""
-        from buda_emu.kernels.timeline.order import ask_before  # and LLVM with it
-
         for tasks in (first, second):
             if tasks.size and not 0 <= int(tasks.min()) <= int(tasks.max()) < self.tasks:
                 raise HostError(f"the schedule has tasks 0 to {self.tasks - 1}")
@@ -52,8 +55,6 @@ class Order:
 
         Raises UnsupportedError for more than two million.
         """
-        from buda_emu.kernels.timeline.order import racing_accesses
-
         ranks = np.ascontiguousarray(self._rank[task])
         found: list[Ints] = []
         count = 0
@@ -71,8 +72,6 @@ class Order:
 
     def _blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
         """For a block of tasks at a time: the rank of its first, and the bits of who comes after them."""
-        from buda_emu.kernels.timeline.order import fill_before
-
         nodes = len(self._rank)
         for start in range(0, nodes, _BLOCK):
             rows = np.zeros((nodes, -(-min(_BLOCK, nodes - start) // 64)), np.uint64)

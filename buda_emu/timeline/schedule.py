@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.kernels.timeline.run import Lists, Written, run_timeline  # and LLVM with it
 from buda_emu.timeline.deadlock import explain
 from buda_emu.timeline.result import Timing
 from buda_emu.timeline.tasks import MOST, Tasks
@@ -28,8 +29,6 @@ class Schedule(Tasks):
         Raises ProgramError (kind "deadlock") when tasks are left that wait for ever, naming who waits for whom, and
         HostError when the durations add up to more than 2^62.
         """
-        from buda_emu.kernels.timeline.run import Lists, Written, run_timeline  # and LLVM with it
-
         duration = self.durations if durations is None else durations
         if sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")

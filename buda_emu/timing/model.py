@@ -1,6 +1,7 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
@@ -41,7 +42,7 @@ def model_netlist(
     would, UnsupportedError.
     """
     chip = chip or device(netlist.arch_name)
-    _check_places(netlist, chip)
+    require_places(netlist, chip)
     fast = speed(chip, what_if or {})
     model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     found: list[EpochReport] = []
@@ -57,16 +58,23 @@ def model_netlist(
     )  # fmt: skip
 
 
-def _check_places(netlist: Netlist, chip: Device) -> None:
+def require_places(netlist: Netlist, chip: Device) -> None:
+    """Raises HostError for an op on cores that the chip does not have, and of a board's chip for a queue in such a DRAM
+    channel (of any other V151 warns)."""
     rows, columns = chip.grid
+    where = f"the chip of {chip.board}" if chip.board else "the chip"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
                     f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
-                    f"the chip has {rows}x{columns}"
+                    f"{where} has {rows}x{columns}"
                 )
+    for queue in netlist.queues.values() if chip.board else ():
+        last = max((buffer.channel for buffer in queue.buffers), default=0) if queue.loc == "dram" else 0
+        if last >= chip.dram_channels:
+            raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {where} has {chip.dram_channels}")
 
 
 class EpochModel:
@@ -118,13 +126,15 @@ def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
     """What the host has to push and pop for one input: queues that it feeds, and queues that no op reads."""
     read = {name for op in netlist.ops.values() for name in op.inputs}
     pushed = {
-        edge.source: sum(edge.memory_bytes.values()) for edge in edges
+        edge.source: sum(edge.memory_bytes.values())
+        for edge in edges
         if edge.operand >= 0 and not edge.once and edge.source in netlist.queues and _streams(netlist, edge.source)
-    }  # fmt: skip
+    }
     popped = {
-        edge.target: sum(edge.memory_bytes.values()) for edge in edges
+        edge.target: sum(edge.memory_bytes.values())
+        for edge in edges
         if edge.operand < 0 and edge.target not in read and not netlist.queues[edge.target].is_ram
-    }  # fmt: skip
+    }
     return sum(pushed.values()) + sum(popped.values())
 
 
@@ -149,22 +159,26 @@ class _Costs:
         key = (calls, from_memory, from_op)
         known = self._known.get(key)
         if known is None:
-            parts = [self._part(call, from_memory=from_memory, from_op=from_op) for call in calls]
+            parts = [_part(call, self._model, from_memory, from_op=from_op) for call in calls]
             known = self._known[key] = Cost(
-                sum(part.cycles for part in parts), sum(part.math for part in parts),
+                sum(part.cycles for part in parts),
+                sum(part.math for part in parts),
                 "; ".join(dict.fromkeys(part.provenance for part in parts)),
                 tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
-            )  # fmt: skip
+            )
         return known
 
-    def _part(self, call: OpCall, *, from_memory: Set[int] | None, from_op: bool) -> Cost:
-        cost = op_cost(call, model=self._model, reads=OPERANDS if from_memory is None else from_memory)
-        factor = in_graph(call) if from_op and self._model == "fitted" else 1.0
-        cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
-        unpack, math, pack = ideal_threads(call)
-        threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
-        note = f", times {factor:g} in a graph" if factor != 1 else ""
-        return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
+
+@lru_cache(1 << 14)
+def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, from_op: bool) -> Cost:
+    """Of one call; kept between netlists, as the search for a placement models the same calls again and again."""
+    cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
+    factor = in_graph(call) if from_op and model == "fitted" else 1.0
+    cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
+    unpack, math, pack = ideal_threads(call)
+    threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
+    note = f", times {factor:g} in a graph" if factor != 1 else ""
+    return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
 
 
 def _math(call: OpCall, cost: OpCost) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from buda_emu.spec.boards import board
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.epoch.contention import contention
 from buda_emu.timing.epoch.result import INPUT_BUFFERS, EpochTiming
@@ -156,9 +157,9 @@ def hypothetical(assumed: str) -> str:
 
 
 def assumptions(what_if: Mapping[str, float], chip: Device) -> str:
-    """What of a run is not as its chip is: speeds, a smaller grid; "" where nothing is."""
+    """What of a run is not as its chip or board is: speeds, a smaller grid; "" where nothing is."""
     found = [f"{name} {value:g}" for name, value in what_if.items()]
-    if chip.grid != device(chip.name).grid:
+    if chip.grid != (board(chip.board).grid if chip.board else device(chip.name).grid):
         found.append(f"grid {chip.grid[0]}x{chip.grid[1]}")
     return ", ".join(found)
 

@@ -9,9 +9,9 @@
 Importing this loads no numpy: reader and rules do without, `run` imports it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from buda_emu.lazy import lazy_names
 from buda_emu.vpux import arguments, layout
 from buda_emu.vpux.document import load, read
 
@@ -28,11 +28,4 @@ _LAZY = {
 
 __all__ = ["arguments", "compare", "layout", "load", "read", "run", "serialize"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import what runs, when it is first asked for."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -11,6 +11,7 @@ from buda_emu.timeline import Hazard
 from buda_emu.vpux.execute.memory import Event, regions
 from buda_emu.vpux.execute.result import RunResult
 from buda_emu.vpux.execute.run import run
+from buda_emu.vpux.execute.values import stimulus
 from buda_emu.vpux.kernels import Kernel
 from buda_emu.vpux.model import Document
 from buda_emu.vpux.program import Program
@@ -83,8 +84,6 @@ def compare(
 
 
 def _same_inputs(first: RunResult, inputs: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
-    from buda_emu.vpux.execute.values import stimulus
-
     program = first.scheduled.program
     found = dict(inputs)
     for number, value in enumerate(program.inputs):

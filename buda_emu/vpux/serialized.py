@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from buda_emu.checker.render import render
 from buda_emu.errors import VpuxError
 from buda_emu.vpux.execute.invocation import invocations
 from buda_emu.vpux.model import Document, Function, Module
@@ -27,8 +28,6 @@ def serialize(
     `code` is the machine code of kernels by function name or entry point; of others it is empty. Raises VpuxError for a
     document that is refused, HostError where the function is not found.
     """
-    from buda_emu.checker.render import render
-
     chosen = document.function(function, split)
     errors = [item for item in check_function(chosen, arch) if item.severity == "error"]
     if errors:
@@ -48,9 +47,7 @@ class _Serializer:
             text = code.get(declaration.name, code.get(entry, b""))
             self._numbers[declaration] = len(self._kernels)
             reference = self._add(f"{declaration.name}.text", text)
-            self._kernels.append(
-                {"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0}
-            )  # fmt: skip
+            self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
 
     def _add(self, name: str, data: bytes) -> dict[str, int]:
         """One more blob; the reference to it."""

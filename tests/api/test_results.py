@@ -117,3 +117,26 @@ def test_a_notebook_shows_a_netlist_as_its_picture():
     netlist = be.load(CHIPS)
     assert ElementTree.fromstring(netlist._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
     assert repr(netlist) == f"<Netlist {CHIPS} for wormhole_b0: 2 graphs, 4 ops, 6 queues, programs run_fwd>"
+
+
+def test_a_notebook_shows_where_errors_are(tmp_path):
+    text = (ROOT / "netlists/matmul.yaml").read_text().replace("math_fidelity: HiFi3", "math_fidelity: LoFi")
+    (tmp_path / "net.yaml").write_text(text)
+    found = be.test(tmp_path / "net.yaml", compare="strict", detail=True)
+    html = found._repr_html_()
+    if found.passed:
+        assert "<svg" not in html
+        return
+    assert 'class="buda-emu"' in html
+    assert "first bad tile" in html
+    assert ".buda-emu svg .h7{" in html
+    assert ":root" not in html
+
+
+def test_a_notebook_shows_a_run(tmp_path):
+    netlist = be.load(ROOT / "netlists/matmul.yaml")
+    from buda_emu.api.run_netlist import run_netlist
+
+    html = run_netlist(netlist)._repr_html_()
+    assert "<td>out</td>" in html
+    assert "2x1x128x192" in html

@@ -33,10 +33,19 @@ def test_one_thing_is_not_called_many(noun, many):
     assert {count: plural(count, noun) for count in counts} == counts
 
 
+def test_a_verb_follows_the_count():
+    assert [plural(count, "op has", "ops have") for count in (1, 2, 1200)] == [
+        "1 op has",
+        "2 ops have",
+        "1,200 ops have",
+    ]
+
+
 def test_plurals_are_made_in_one_place():
-    """`'s' * (count != 1)` in a message is a second one."""
+    """`'s' * (count != 1)` in a message is a second one, and so is `"s" if count != 1`."""
     for path in (ROOT / "buda_emu").rglob("*.py"):
-        assert "{'s' *" not in path.read_text(encoding="utf-8"), path
+        text = path.read_text(encoding="utf-8")
+        assert not [by_hand for by_hand in ("{'s' *", "'s' if", '"s" if', "[:-1] if count") if by_hand in text], path
 
 
 def test_a_message_is_one_line():

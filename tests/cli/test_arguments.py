@@ -10,27 +10,54 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route", "reduce"],
+        [
+            "run",
+            "test",
+            "numerics",
+            "check",
+            "pack",
+            "graph",
+            "perf",
+            "compile",
+            "advise",
+            "route",
+            "reduce",
+            "generate",
+            "faults",
+            "debug",
+            "new",
+            "diff",
+        ],
         "Blackhole",
         "blackhole",
     ),
-    "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
-    "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),
-    "--seed": (["run", "test", "numerics", "advise"], "7", 7),
-    "--threads": (["run", "numerics"], "2", 2),
-    "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
-    "--no-cache": (["run", "test", "numerics", "check"], None, False),
+    "--board": (["run", "perf", "compile", "advise"], "n150", "n150"),
+    "--program": (["run", "test", "numerics", "perf", "advise", "faults", "debug"], "p", ["p"]),
+    "--param": (["run", "test", "numerics", "perf", "advise", "faults", "debug"], "n=4", [("$n", "4")]),
+    "--seed": (["run", "test", "numerics", "advise", "generate", "faults", "debug"], "7", 7),
+    "--threads": (["run", "numerics", "debug"], "2", 2),
+    "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
+    "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
-MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
-"""A model lists no architectures."""
-MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"]}
+_WITHOUT_LIST = f"{', '.join(ARCHS)}; default: wormhole_b0"
+NOT_LISTED = {"compile": f"{_WITHOUT_LIST}, or that of --board", "new": _WITHOUT_LIST}
+"""A model lists no architectures, nor do a few words."""
+MORE = {
+    "pack": ["--tensors", "t", "-o", "o.tti"],
+    "reduce": ["--check", "false"],
+    "generate": ["-o", "d"],
+    "diff": ["g"],
+}
+NO_FILE = {"generate"}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
 
 @pytest.mark.parametrize(("verb", "option"), CASES)
 def test_every_verb_reads_them_alike(verb, option):
     _, word, value = SHARED[option]
-    given = build_parser(verb).parse_args([verb, "f", *MORE.get(verb, ()), option, *([word] if word else ())])
+    given = build_parser(verb).parse_args(
+        [verb, *(() if verb in NO_FILE else ("f",)), *MORE.get(verb, ()), option, *([word] if word else ())]
+    )
     name = "cache" if option == "--no-cache" else option.strip("-").replace("-", "_")
     assert getattr(given, name) == value
 
@@ -41,7 +68,7 @@ def test_every_verb_describes_them_alike(verb):
     in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
-        expected = MODELS if (verb, option) == ("compile", "--arch") else in_run[option]
+        expected = NOT_LISTED[verb] if option == "--arch" and verb in NOT_LISTED else in_run[option]
         expected += "; of VPUX programs: 37XX, 40XX" if (verb, option) == ("check", "--arch") else ""
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
@@ -81,7 +108,7 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 
     for verb in VERBS:
         walk(verb, build_parser(verb).below[verb])
-    assert found.keys() == {"run", "test", "numerics", "vpux run"}
+    assert found.keys() == {"run", "test", "numerics", "faults", "debug", "vpux run"}
     for action in found.values():
         assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
         assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-import buda_emu.image.pack
+import buda_emu.compiler.compiled
 from buda_emu.cli.main import main
 
 onnx = pytest.importorskip("onnx")
@@ -92,7 +92,7 @@ def test_an_image_that_cannot_be_written_leaves_what_was_there(tmp_path, monkeyp
         stream.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(buda_emu.image.pack, "write_image", full)
+    monkeypatch.setattr(buda_emu.compiler.compiled, "write_image", full)
     assert main(["compile", str(path), "-o", str(out), "--effort", "low", "-q"]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert {found.name: found.read_text() for found in out.iterdir()} == {
@@ -125,4 +125,4 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
     with pytest.raises(SystemExit):
         main(["compile", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "blackhole, jawbridge; default: wormhole_b0 --df" in text
+    assert "blackhole, jawbridge; default: wormhole_b0, or that of --board --board" in text

@@ -40,9 +40,12 @@ def test_options_of_every_verb_stand_last(verb, capsys):
         (("gemini", "run", "a.json", "--freqghz", "2"), "--freqghz 2 (did you mean '--freq-ghz'?)"),
         (("perf", "net.yaml", "--zzzzzzzz"), "--zzzzzzzz\n"),
         (("perf", "net.yaml", "--what-is-not", "-q"), "--what-is-not\n"),
-        (("perf", "net.yaml", "--inputs", "x.npz"), "--inputs x.npz (an option of `run`, `numerics`)"),
+        (
+            ("perf", "net.yaml", "--inputs", "x.npz"),
+            "--inputs x.npz (an option of `run`, `debug`, `numerics`, `faults`)",
+        ),
         (("run", "net.yaml", "--fail-above", "3"), "--fail-above 3 (an option of `perf`)"),
-        (("test", "net.yaml", "--inputs", "x.npz"), "`numerics`: here tensors come from --reference DIR"),
+        (("test", "net.yaml", "--inputs", "x.npz"), "`faults`: here tensors come from --reference DIR"),
     ],
 )
 def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):

@@ -94,6 +94,7 @@ PRINTED = {
     "vpux-args": ["vpux", "args", str(ROOT / "examples/vpux/clamp.mlir"), "--json"],
     "vpux-serialize": ["vpux", "serialize", str(ROOT / "examples/vpux/clamp.mlir")],
     "vpux-layout": ["vpux", "layout", "--shape", "1x16x49x1", "--order", "NHWC", "--index", "0,1,2,0", "--json"],
+    "debug": ["debug", NETLIST, "--json", "--batch", "-e", "next"],
     "info": ["info", NETLIST, str(ROOT / "examples/vpux/clamp.mlir"), "edges_edgetpu.tflite", "--json"],
     "darwinn-inspect": ["darwinn", "inspect", "edges_edgetpu.tflite", "--json"],
     "darwinn-check": ["darwinn", "check", ".", "--json"],
@@ -108,6 +109,7 @@ PRINTED = {
 WRITTEN = {
     "numerics": ["numerics", str(ROOT / "netlists/matmul.yaml"), "-q"],
     "advise": ["advise", str(ROOT / "netlists/attention.yaml"), "-q", "--tries", "30"],
+    "faults": ["faults", NETLIST, "-q", "--count", "20"],
     "reduce": ["reduce", NETLIST, "-q", "--check", "false", "-o", "reduced.yaml"],
     "vpux-run": ["vpux", "run", str(ROOT / "examples/vpux/clamp.mlir"), "--quiet"],
     "perf-against": ["perf", str(ROOT / "netlists/attention.yaml"), "-q", "--against", NETLIST],

@@ -17,7 +17,9 @@ from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Objective, Target
+from buda_emu.spec import cluster
 from buda_emu.timing.transfers.loading import EpochLoad
+from vendor_router import needs_vendor_router, refusal
 
 
 def network(width=512, hidden=1024, rows=1, *, gated=False):
@@ -77,6 +79,24 @@ def test_each_chip_has_its_share_and_the_bits_are_those_of_one(chips, gated, mon
                 assert name.endswith(f".part.{placed.chip}")
     np.testing.assert_array_equal(compiled(given())[0], expected)
     np.testing.assert_array_equal(compiled(given())[0], expected)  # pointers go on
+
+
+@needs_vendor_router
+@pytest.mark.parametrize("chips", [2, pytest.param(3, marks=pytest.mark.slow), 4])
+def test_the_vendors_programs_take_what_links_have_room_for(chips, monkeypatch, tmp_path):
+    compiled = shared(network(), chips, monkeypatch)
+    assert len(set(chips_of(compiled).values())) == chips
+    assert refusal(compiled.text, "wormhole_b0", tmp_path, chips=chips) == ""
+
+
+def test_what_links_have_no_room_for_is_not_taken(monkeypatch):
+    """With one link between two chips: seven pipes."""
+    wide = shared(network(), 2, monkeypatch)
+    monkeypatch.setattr(cluster, "LINKS", 1)
+    assert "V362" in {found.rule for found in wide.check(strict=True)}
+    narrow = shared(network(), 2, monkeypatch)
+    assert narrow.check(strict=True) == ()
+    assert set(chips_of(narrow).values()) == {0, 1}
 
 
 def test_what_is_element_wise_between_products_stays_on_its_chip(monkeypatch):

@@ -2,11 +2,13 @@
 
 import importlib.metadata
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.layer_numerics import layer_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -171,7 +173,8 @@ def test_layers_are_named_by_their_modules_and_compared_with_torch():
     compiled = be.compile(module, inputs)
     found = compiled.compare(precision="format")
     assert {"conv", "head", "scaled_dot_product_attention"} & {item.name for item in found.layers}
-    assert {item.name for item in found.layers} <= set(map(compiled.layer_of, compiled.netlist.ops))
+    named = {layer_of(compiled.graph, compiled.placement, op) for op in compiled.netlist.ops}
+    assert {item.name for item in found.layers} <= named
     assert [item.shape for item in found.outputs] == [(2, 5, 7), (2, 10)]
     assert all(item.pcc > 0.999 for item in (*found.outputs, *found.layers))
     assert found.tool.startswith("torch")
@@ -187,7 +190,7 @@ def test_a_module_that_is_called_twice_gives_two_layers():
             return self.inner(torch.relu(self.inner(x)))
 
     compiled = be.compile(Twice().eval(), (torch.randn(2, 8),), fuse=False)
-    layers = list(dict.fromkeys(map(compiled.layer_of, compiled.netlist.ops)))
+    layers = list(dict.fromkeys(layer_of(compiled.graph, compiled.placement, op) for op in compiled.netlist.ops))
     assert layers == ["inner.linear", "relu", "inner.linear_1"]
 
 
@@ -199,3 +202,34 @@ def test_every_operator_has_one_declaration():
     assert all(op.becomes and callable(op.handler) for op in declared)
     packets = [op.name for op in declared if not hasattr(torch.ops.aten, op.name)]
     assert packets == []
+
+
+class Asserting(torch.nn.Module):
+    """Asks its input for what the chip cannot tell while it computes."""
+
+    def forward(self, tokens):
+        torch._check(tokens.max().item() <= 9)
+        torch._assert_async(tokens.min() >= 0)
+        return tokens.float().exp()
+
+
+def test_what_a_model_asserts_of_its_data_is_left_out():
+    tokens = torch.randint(0, 9, (2, 40))
+    compiled = be.compile(Asserting(), (tokens,), effort="low")
+    assert compiled.check(strict=True) == ()
+    np.testing.assert_allclose(compiled(tokens)[0], tokens.float().exp().numpy(), rtol=1e-3)
+
+
+class Deciding(torch.nn.Module):
+    """Goes one way or the other, as its data says."""
+
+    def forward(self, x):
+        if x.sum() > 0:  # this line
+            return x.exp()
+        return x
+
+
+def test_what_torch_cannot_trace_is_refused_with_the_line_of_the_model_and_what_to_do():
+    number = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "# this " in text)
+    with pytest.raises(be.HostError, match=rf'{Path(__file__).name}", line {number}, in forward: if .*; write it'):
+        be.compile(Deciding(), (torch.ones(2, 3),))

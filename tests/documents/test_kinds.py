@@ -62,3 +62,26 @@ def test_a_folder_has_documents_of_every_kind(tmp_path):
     assert files_below([str(tmp_path)], NETLIST) == [str(tmp_path / "net.yaml")]
     with pytest.raises(HostError, match="no VPUX program in this folder"):
         files_below([str(tmp_path)], kind_named("vpux"))
+
+
+def test_an_archive_is_an_image_whatever_its_name(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(tar_bytes(good()))
+    assert kind_of(str(path)).name == "image"
+    path.write_bytes(b"\0" * 258 + b"ustar")  # one byte too far
+    assert kind_of(str(path)) is NETLIST
+
+
+def test_a_vpux_program_is_checked_for_the_architecture_that_was_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr("buda_emu.vpux.document.judge", lambda _, options: asked.append(options.arch))
+    for arch in ("37XX", "40XX", "wormhole_b0", None):
+        kind_named("vpux").judge("d.mlir", Options(arch=arch))
+    assert asked == ["37XX", "40XX", None, None]
+
+
+def test_hidden_folders_are_passed_over(tmp_path):
+    for folder in (".git", "nets"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "s.json").write_text('{"-1": {}}')
+    assert files_below([str(tmp_path)]) == [str(tmp_path / "nets" / "s.json")]

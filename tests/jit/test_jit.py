@@ -202,6 +202,12 @@ def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypat
     assert compiled_by(call_double) == 0
 
 
+def test_the_file_that_processes_wait_at_is_its_owners_alone(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with kept.alone(str(tmp_path / "code")):
+        assert (tmp_path / "code.lock").stat().st_mode & 0o777 == 0o600
+
+
 @compiled_only
 def test_numbas_own_folders_are_not_used(caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ours does not serve, a kernel has no cache: not beside its source, and not where numba's settings say."""

@@ -16,7 +16,7 @@ Said = dict[Key, dict[str, object]]
 
 def canonical(graph: PipeGraph) -> tuple[Said, Said]:
     """What is said of each buffer, and of each pipe; net2pipe names relays by their ids."""
-    unnamed = (replace(one, op="") if one.buffer_type == "ethernet_relay" else one for one in graph.buffers)
+    unnamed = (replace(one, op="") if one.buffer_type in ("ethernet_relay", "relay") else one for one in graph.buffers)
     graph = replace(graph, buffers=tuple(unnamed))
     keys = _buffer_keys(graph)
 
@@ -62,7 +62,7 @@ def _buffer_keys(graph: PipeGraph) -> dict[int, Key]:
     for one in graph.buffers:
         in_dram = one.row == NO_CORE or one.buffer_type.startswith(("dram", "unknown"))
         dram = (one.dram_chan, one.dram_addr) if in_dram else None
-        key: Key = (one.op, one.buffer_type, one.row, one.column, one.operand, dram, one.is_padding)
+        key: Key = (one.op, one.buffer_type, one.chip, one.row, one.column, one.operand, dram, one.is_padding)
         keys[one.id] = (*key, seen[key])
         seen[key] += 1
     return keys

@@ -83,7 +83,7 @@ def test_an_op_that_reads_another_chip_without_a_copy_is_said_not_to_be_made() -
     queues = [queue("a"), queue("o", "second", chip=1)]
     text = netlist(queues, [op("first", "nop", ["a"])], others={1: [op("second", "nop", ["first"])]})
     (found,) = [one for one in check_text(text, arch=WORMHOLE).diagnostics if one.rule == "V359"]
-    assert "no pipes are made of that without an ethernet_datacopy between them" in found.message
+    assert "no pipes are made of that without a cluster description" in found.message
 
 
 def test_operand_and_result_of_a_copy_share_bytes() -> None:

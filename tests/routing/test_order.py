@@ -2,8 +2,7 @@
 
 import pytest
 
-from buda_emu.errors import UnsupportedError
-from buda_emu.routing.streams.order import in_order
+from buda_emu.routing.streams.order import Walk, in_order, walked
 from buda_emu.routing.streams.route import route
 from small_pipes import Pipes
 
@@ -43,9 +42,21 @@ def test_a_long_chain_of_relays_is_routed(relays: int) -> None:
     assert sum(stream.kind == "relay" for core in done.cores for stream in core.streams) == relays
 
 
-def test_phases_of_a_very_long_chain_are_said_not_to_be_followed() -> None:
-    assert route(_chain(80).graph, "wormhole_b0", phases=True).refusals == ()
-    with pytest.raises(
-        UnsupportedError, match=r"buffers and pipes follow each other without an op .* no more than 200"
-    ):
-        route(_chain(600).graph, "wormhole_b0", phases=True)
+def test_phases_of_a_very_long_chain_are_counted() -> None:
+    done = route(_chain(1200).graph, "wormhole_b0", phases=True)
+    assert done.refusals == ()
+    relays = {stream.phases for core in done.cores for stream in core.streams if stream.kind == "relay"}
+    (short,) = {
+        s.phases
+        for c in route(_chain(3).graph, "wormhole_b0", phases=True).cores
+        for s in c.streams
+        if s.kind == "relay"
+    }
+    assert relays == {short}
+
+
+def test_a_walk_is_given_what_its_own_calls_return() -> None:
+    def depth(number: int) -> Walk[int]:
+        return 1 + (yield depth(number - 1)) if number else 0
+
+    assert walked(depth(100_000)) == 100_000

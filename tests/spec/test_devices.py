@@ -25,7 +25,7 @@ def test_file_holds_to_its_schema(name):
 def test_every_field_says_where_it_comes_from(name):
     chip = device(name)
     for field in fields(Device):
-        if field.name != "name":
+        if field.name not in ("name", "board"):  # the file is named after the one; the other is chosen
             assert chip.source(field.name), field.name
 
 

@@ -45,9 +45,7 @@ def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[
         queue = netlist.queues[name]
         if least == channel or total[least] + size >= total[channel] or not may_move(here.variant, queue):
             continue
-        moves = {
-            (name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel
-        }  # fmt: skip
+        moves = {(name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel}
         sentence = f"{name} in {channel_name(least, chip)} instead of {channel}"
         gain = total[channel] - max(total[least] + size, total[channel] - size)
         yield Proposal("channel", name, sentence, tuple(_edits(here, moves, chip)), gain=gain)
@@ -74,10 +72,10 @@ def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str
     netlist = here.variant.netlist
     at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
     free = {
-        name for name in dict.fromkeys(name for name, _ in loads.buffers)
-        if may_move(here.variant, netlist.queues[name])
-        and not (own and len(here.evaluator.epochs_of(name)) > 1)
-    }  # fmt: skip
+        name
+        for name in dict.fromkeys(name for name, _ in loads.buffers)
+        if may_move(here.variant, netlist.queues[name]) and not (own and len(here.evaluator.epochs_of(name)) > 1)
+    }
     total, moves = list(loads.channels), dict[tuple[str, int], int]()
     for _ in range(_BUFFERS):
         best: tuple[float, tuple[str, int], int] | None = None
@@ -120,9 +118,11 @@ def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> 
     for name in dict.fromkeys(name for name, _ in moves):
         queue: Queue = here.variant.netlist.queues[name]
         buffers = tuple(
-            room.place(queue, moves[name, number]) if moves.get((name, number), buffer.channel) != buffer.channel
-            else replace(buffer) for number, buffer in enumerate(queue.buffers)
-        )  # fmt: skip
+            room.place(queue, moves[name, number])
+            if moves.get((name, number), buffer.channel) != buffer.channel
+            else replace(buffer)
+            for number, buffer in enumerate(queue.buffers)
+        )
         if buffers != queue.buffers:
             yield Edit("queue", name, ("dram",), buffers)
 

@@ -66,9 +66,10 @@ def streams(here: Situation) -> list[tuple[Flow, float]]:
     """Of a DRAM channel that is the target: what it carries for each input, in bytes, the largest first."""
     place = channel_of(here.target.name) if here.target.kind == "memory" else None
     found = [
-        (edge, float(edge.memory_bytes.get(place[0], 0))) for edge in here.report.edges
+        (edge, float(edge.memory_bytes.get(place[0], 0)))
+        for edge in here.report.edges
         if place is not None and edge.memory == "dram" and edge.chip == place[1] and not edge.once
-    ]  # fmt: skip
+    ]
     return sorted((item for item in found if item[1]), key=lambda item: (-item[1], item[0].source, item[0].target))
 
 

@@ -113,8 +113,7 @@ class BackendType(
 
 
 class BackendDevice(
-    BoundEnum,
-    words={"Jawbridge": 0, "Grayskull": 1, "Wormhole": 2, "Wormhole_B0": 3, "Blackhole": 4, "Invalid": 0xFF},
+    BoundEnum, words={"Jawbridge": 0, "Grayskull": 1, "Wormhole": 2, "Wormhole_B0": 3, "Blackhole": 4, "Invalid": 0xFF}
 ):
     """The architecture of a device (numbers: NETLIST 12)."""
 

@@ -9,11 +9,16 @@ from buda_emu.api.backend.enums import BackendType
 from buda_emu.api.backend.programs import ProgramThread
 from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
+from buda_emu.lazy import lazy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from buda_emu.api.backend.tensors import host_tensors, packed
     from buda_emu.netlist.model import Netlist, Queue
+else:
+    host_tensors = lazy("buda_emu.api.backend.tensors.host_tensors")
+    packed = lazy("buda_emu.api.backend.tensors.packed")
 
 HOST_WAIT: Final = 30.0
 """Seconds that a program waits for the host: for an entry to read, or for room to write."""
@@ -72,32 +77,22 @@ class Machine:
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         """See Port."""
-        from buda_emu.api.backend.tensors.host_tensors import entries_for
-
         queue = self._queue(name)
-        self._write(queue, entries_for(queue, array, df), timeout, slot)
+        self._write(queue, host_tensors.entries_for(queue, array, df), timeout, slot)
 
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         """See Port."""
-        from buda_emu.api.backend.tensors.host_tensors import refuse_repacking
-        from buda_emu.api.backend.tensors.packed import unpack
-
         queue = self._queue(name)
-        refuse_repacking(queue.df, self.ideal)
-        self._write(queue, unpack(self.netlist, queue, data, df), timeout, slot)
+        host_tensors.refuse_repacking(queue.df, self.ideal)
+        self._write(queue, packed.unpack(self.netlist, queue, data, df), timeout, slot)
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
         """See Port."""
-        from buda_emu.api.backend.tensors.host_tensors import entries_for
-        from buda_emu.api.backend.tensors.packed import pack
-
         queue = self._queue(name)
-        return pack(self.netlist, queue, entries_for(queue, array, df)), queue.df
+        return packed.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
         """See Port."""
-        from buda_emu.api.backend.tensors.host_tensors import read_back
-
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
@@ -105,7 +100,7 @@ class Machine:
             values = self._emulator.peek(name, 1, "raw", slot, timeout=timeout)
         else:
             values = self._emulator.peek(name, self._count(queue, one), "raw", timeout=timeout)
-        return read_back(queue, values, self.ideal)
+        return host_tensors.read_back(queue, values, self.ideal)
 
     def pop(self, name: str, one: bool, timeout: float) -> None:
         """See Port."""

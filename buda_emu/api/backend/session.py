@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.api.backend.config import BackendConfig
-from buda_emu.api.backend.enums import (
-    BackendCompileFailure,
-    BackendDevice,
-    BackendStatusCode,
-    BackendType,
-    DeviceMode,
-)
+from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendStatusCode, BackendType, DeviceMode
 from buda_emu.api.backend.machine import Machine
 from buda_emu.api.backend.processes import family
 from buda_emu.api.backend.processes.meeting import Key, machine_key

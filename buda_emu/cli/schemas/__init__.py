@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from buda_emu.cli.schemas.darwinn import SCHEMAS as _DARWINN
+from buda_emu.cli.schemas.debug import SCHEMAS as _DEBUG
 from buda_emu.cli.schemas.gemini import SCHEMAS as _GEMINI
 from buda_emu.cli.schemas.vpux import SCHEMAS as _VPUX
+from buda_emu.report.baselines.schema import schema
 from buda_emu.report.machine_readable.schema import Row, Rows, document
+from buda_emu.report.perf_against import Comparison
+from buda_emu.verify.op_by_op.numerics_result import Numerics
 
 
 def _numerics() -> Any:
-    from buda_emu.verify.op_by_op.numerics_result import Numerics
-
     return document("Results of buda-emu numerics --json", Numerics)
 
 
@@ -25,7 +27,8 @@ def _advise() -> Any:
     netlist = {**pace, "epochs": Rows(program=str, graphs=list[str], cycles_per_input=float)}
     return document(
         "Results of buda-emu advise --json",
-        netlist=str, arch=str, epochs_modelled=int, before=Row(netlist), after=Row(netlist, pcc_lost=float),
+        netlist=str, arch=str, board=str, epochs_modelled=int, before=Row(netlist),
+        after=Row(netlist, pcc_lost=float),
         alone=Rows(change, pace, graphs=list[str], cycles_before=float, cycles_after=float),
         together=Rows(change, pace), front=Rows(pace, what=str, pcc_lost=float), nothing_found=str,
         refused=Rows(change, reason=str),
@@ -33,8 +36,6 @@ def _advise() -> Any:
 
 
 def _perf_against() -> Any:
-    from buda_emu.report.perf_against import Comparison
-
     return document("Results of buda-emu perf --against --json", Comparison, worst_percent=float)
 
 
@@ -55,6 +56,27 @@ def _info() -> Any:
     return document("Results of buda-emu info --json", files=files)
 
 
+def _faults() -> Any:
+    counts: dict[str, Any] = dict.fromkeys(("masked", "tolerable", "corrupt", "not_finite", "stopped"), int)
+    share = Row(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
+    rows = Rows(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
+    fault = Rows(
+        number=int, kind=str, place=str, where=str, op_type=str, df=str, tile=int, datum=int, bits=list[int], field=str,
+        exponent=bool, operand=int, core=list[int] | None, how=str, outcome=str, pcc=float | None,
+        max_error=float | None, tiles=int, output=str, computed=int, error=str,
+    )  # fmt: skip
+    from buda_emu.injection.result import TABLES
+
+    settings = Row(
+        seed=int, kinds=list[str], places=list[str], burst=int, least_pcc=float, only=str,
+    )  # fmt: skip
+    return document(
+        "Results of buda-emu faults --json",
+        netlist=str, arch=str, precision=str, seed=int, settings=settings, bit_hours=float, finished=bool, total=share,
+        tables=Row(dict.fromkeys(TABLES, rows)), faults=fault,
+    )  # fmt: skip
+
+
 def _reduce() -> Any:
     size = Row(before=int, after=int)
     sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
@@ -64,14 +86,9 @@ def _reduce() -> Any:
     )  # fmt: skip
 
 
-def _baseline() -> Any:
-    from buda_emu.report.baselines.schema import schema
-
-    return schema()
-
-
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
-    "perf --sweep": _perf_sweep, "reduce": _reduce, "baseline": _baseline, **_GEMINI, **_VPUX, **_DARWINN,
+    "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
+    **_DEBUG, **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
 """Of what verbs print with --json, by verb, and of baselines."""

@@ -4,29 +4,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from buda_emu.checker import Severity
+from buda_emu.checker.schema import schema
+from buda_emu.darwinn.assumptions import Assumptions
+from buda_emu.darwinn.replaying.result import Event, Eviction
+from buda_emu.darwinn.summary import Summary
+from buda_emu.darwinn.verifying import Verification
 from buda_emu.report.machine_readable.schema import Row, Rows, document
+from buda_emu.timeline.hazards import Hazard
 
 
 def _inspect() -> Any:
-    from buda_emu.darwinn.summary import Summary
-
     found = Rows(rule=str, severity=Severity, where=str, message=str)
-    return document(
-        _title("inspect"), path=str, verdict=str, findings=found, summary=Summary, tree=dict[str, Any]
-    )  # fmt: skip
+    return document(_title("inspect"), path=str, verdict=str, findings=found, summary=Summary, tree=dict[str, Any])
 
 
 def _check() -> Any:
-    from buda_emu.checker.schema import schema
-
     return schema("darwinn check --json", runtime={"type": "integer"})
 
 
 def _run() -> Any:
-    from buda_emu.darwinn.assumptions import Assumptions
-    from buda_emu.darwinn.replaying.result import Event, Eviction
-    from buda_emu.timeline.hazards import Hazard
-
     own = {
         "assumptions": Row(Assumptions), "packages": list[str], "requests": list[int], "events": list[Event],
         "evictions": list[Eviction], "resets": list[int], "tokens": list[int], "resident": list[int],
@@ -38,8 +34,6 @@ def _run() -> Any:
 
 
 def _verify() -> Any:
-    from buda_emu.darwinn.verifying import Verification
-
     return document(_title("verify"), Verification, path=str, source=str, matches=bool)
 
 

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from buda_emu.gemini.compare import Comparison
+from buda_emu.gemini.compare_trace import TraceDifferences
+from buda_emu.gemini.execution import Mismatch
+from buda_emu.gemini.figures import RunFigures
+from buda_emu.gemini.statistics import Statistics
+from buda_emu.gemini.time.durations import Rates
+from buda_emu.gemini.time.plan import ItemKind
+from buda_emu.gemini.time.timing import DramSpan, NocSpan
 from buda_emu.report.machine_readable.schema import Rows, document
 
 _LINKS = Rows({"from": list[int], "to": list[int]}, bytes=int)  # cores of the mesh by column and row
 
 
 def _run() -> Any:
-    from buda_emu.gemini.compare_trace import TraceDifferences
-    from buda_emu.gemini.figures import RunFigures
-    from buda_emu.gemini.time.durations import Rates
-    from buda_emu.gemini.time.plan import ItemKind
-    from buda_emu.gemini.time.timing import DramSpan, NocSpan
-
     return document(
         "Results of buda-emu gemini run --json", RunFigures,
         dialect=str, mode=Literal["schedule", "assembler"], rates=Rates,
@@ -25,8 +27,6 @@ def _run() -> Any:
 
 
 def _exec() -> Any:
-    from buda_emu.gemini.execution import Mismatch
-
     return document(
         "Results of buda-emu gemini exec --json",
         ok=bool, seed=int, seeded_weights=list[str], digests=dict[str, str], mismatches=list[Mismatch],
@@ -34,14 +34,10 @@ def _exec() -> Any:
 
 
 def _stats() -> Any:
-    from buda_emu.gemini.statistics import Statistics
-
     return document("Results of buda-emu gemini stats --json", Statistics, links=_LINKS, energy=dict[str, float] | None)
 
 
 def _diff() -> Any:
-    from buda_emu.gemini.compare import Comparison
-
     return document("Results of buda-emu gemini diff --json", Comparison)
 
 

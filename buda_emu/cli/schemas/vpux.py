@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from buda_emu.report.machine_readable.schema import Row, Rows, document
+from buda_emu.timeline import Hazard
+from buda_emu.vpux.execute.result import BarrierResult, TaskResult
 
 _BYTES = Row(data=int, offset=int, size=int)  # of a blob
 
 
 def _run() -> Any:
-    from buda_emu.timeline import Hazard
-    from buda_emu.vpux.execute.result import BarrierResult, TaskResult
-
     return document(
         "Results of buda-emu vpux run --json",
         document=str, function=str, split=int, arch=str, durations=str, makespan=int,

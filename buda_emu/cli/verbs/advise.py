@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments import add_arch, add_param, add_program, add_seed, natural, positive
+from buda_emu.cli.arguments import add_arch, add_board, add_param, add_program, add_seed, natural, positive
 from buda_emu.cli.output import Progress, say, write_json, write_output
 
 EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(parser, "make faster")
     add_param(parser)
     add_arch(parser)
+    add_board(parser)
     parser.add_argument(
         "--move", action="append", default=[], metavar="NAME",
         help="kind of change to try, repeatable; default: all (docs/advise.md lists them)",
@@ -40,8 +41,8 @@ def main(args: argparse.Namespace) -> int:
 
     progress = Progress(args.quiet)
     found = advise(
-        args.file, programs=args.program, parameters=dict(args.param), arch=args.arch, moves=args.move,
-        most_loss=args.max_loss, tries=args.tries, seed=args.seed, progress=progress.show,
+        args.file, programs=args.program, parameters=dict(args.param), arch=args.arch, board=args.board,
+        moves=args.move, most_loss=args.max_loss, tries=args.tries, seed=args.seed, progress=progress.show,
     )  # fmt: skip
     progress.clear()
     if not args.quiet:

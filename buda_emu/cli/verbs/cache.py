@@ -14,6 +14,9 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
+from buda_emu.netlist.cache import MOST_BYTES
+from buda_emu.netlist.load import load
+from buda_emu.report.terminal.text import table
 from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu cache info"
@@ -54,14 +57,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _info(_: argparse.Namespace) -> int:
-    from buda_emu.netlist.cache import MOST_BYTES
-    from buda_emu.report.terminal.text import table
-
     found = _kept()
     in_use = {
-        "netlists": f"in use, {size_text(MOST_BYTES)} at most", "verdicts": "in use (buda-emu test)",
+        "netlists": f"in use, {size_text(MOST_BYTES)} at most",
+        "verdicts": "in use (buda-emu test)",
         "last-time": "in use (buda-emu test --lf)",
-    }  # fmt: skip
+    }
     rows = [
         (
             item.kind, item.version or "-", str(item.files), size_text(item.bytes),
@@ -114,7 +115,6 @@ def _warm(args: argparse.Namespace) -> int:
 def _run(file: str) -> None:
     """Run a netlist in every precision, the device's last: kernels are compiled when they are first needed."""
     from buda_emu.api.run_netlist import run_netlist
-    from buda_emu.netlist.load import load
 
     netlist = load(file)
     for precision in PRECISIONS:

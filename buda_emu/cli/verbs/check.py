@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_baseline, add_frontend, add_no_cache
+from buda_emu.cli.arguments import add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import add_choice, told
+from buda_emu.cli.fixing import fix_files
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
-from buda_emu.errors import Exit
+from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
@@ -64,11 +66,26 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
         )
     if only is None:
+        fixes = parser.add_argument_group("netlists: what a finding says exactly, done in the file")
+        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
+        fixes.add_argument(
+            "--unsafe-fixes", action="store_true", help="with --fix or --diff: the others, too; look at what they did"
+        )
+        fixes.add_argument(
+            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
+        )
+        add_cluster(parser, "; with --strict")
         add_no_cache(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
+    if args.unsafe_fixes and not (args.fix or args.diff):
+        raise HostError("check: --unsafe-fixes goes with --fix or --diff")
+    if args.diff:
+        return fix_files(args, write=False)
+    if args.fix:
+        fix_files(args, write=True)
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = judged(args, None)
     if baseline is None:
@@ -83,6 +100,8 @@ def main(args: argparse.Namespace) -> int:
 def judged(args: argparse.Namespace, only: Kind | None) -> Results:
     """What is found of every file, by its name, as far as it is told."""
     given = vars(args)
+    if given.get("cluster") is not None and not args.strict:
+        raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
     results: dict[str, Judged] = {}
     for name in files_below(args.file, only):
@@ -127,10 +146,17 @@ def _text(results: Results, _asked: Mapping[str, Any]) -> str:
         lines += [render_one(item, screen) for item in result.diagnostics]
         lines += [f"{name}: {result.verdict}"] if result.verdict else []
     if found:
-        lines.append(summary(found))
+        lines.append(f"{summary(found)}{_fixable(found)}")
     elif len(lines) < len(results):
         lines.append(f"{plural(len(results), 'file')}: {summary(found)}")
     return "\n".join(lines)
+
+
+def _fixable(found: "list[Diagnostic]") -> str:
+    """What could be fixed, and how."""
+    safe, others = (sum(item.fix is not None and item.fix.safe is kind for item in found) for kind in (True, False))
+    said = [f"{safe} by --fix"] * bool(safe) + [f"{others} by --fix --unsafe-fixes"] * bool(others)
+    return f"; fixed: {', '.join(said)}" if said else ""
 
 
 def _json(results: Results, asked: Mapping[str, Any]) -> str:
@@ -152,7 +178,6 @@ def _github(results: Results, _asked: Mapping[str, Any]) -> str:
 
 def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
     from buda_emu.checker.render import as_sarif
-    from buda_emu.version import __version__
 
     found = _found(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.arguments import add_arch, add_board
 from buda_emu.cli.output import Progress, complain, say
+from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
+from buda_emu.report.terminal.text import table
 from buda_emu.spec.archs import DEFAULT_ARCH
+from buda_emu.spec.boards import BOARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
     )
-    add_arch(parser, DEFAULT_ARCH)
+    add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
+    add_board(parser)
     parser.add_argument(
         "--df", default="Float16_b", metavar="FORMAT",
         help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
@@ -46,8 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is searched for: throughput (default), latency or cores",
     )  # fmt: skip
     parser.add_argument(
-        "--chips", default="1", metavar="N",
-        help="cut or copy the model over so many chips, or over those of a cluster's file",
+        "--chips", metavar="N",
+        help="cut or copy the model over so many chips, or over those of a cluster's file; default: all of the board, "
+        "without one 1",
     )  # fmt: skip
     parser.add_argument(
         "--microbatch", type=int, metavar="N",
@@ -64,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
+    parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
 
 
@@ -74,9 +80,10 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
         help="print the model as it is after a pass; `all`: after each (docs/pipeline.md lists them)",
     )  # fmt: skip
     group.add_argument(
-        "--stop-after", metavar="PASS",
+        "--stop-after",
+        metavar="PASS",
         help="do no more than that pass: with -o write model.PASS.ir and its arrays there, else print",
-    )  # fmt: skip
+    )
     group.add_argument("--start-from", type=Path, metavar="FILE", help="go on from an .ir file instead of a model")
     group.add_argument("--time-passes", action="store_true", help="print the processor time of each pass")
     group.add_argument("--verify-each", action="store_true", help="hold the model against its rules after each pass")
@@ -86,9 +93,11 @@ def main(args: argparse.Namespace) -> int:
     """Compile and say what came of it. Exit code 0; failures are raised."""
     if args.ops:
         from buda_emu.compiler.support import HEADERS, rows
-        from buda_emu.report.terminal.text import table
 
         say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
+        return 0
+    if args.list_boards:
+        say(boards_table())
         return 0
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
@@ -133,9 +142,9 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
     from buda_emu.compiler.options import CompileOptions
 
     return CompileOptions(
-        arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df, mixed=args.mixed,
-        fuse=not args.no_fuse, effort=args.effort, objective=args.objective, chips=args.chips,
-        microbatch=args.microbatch, observer=observer,
+        arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
+        acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
+        chips=args.chips, microbatch=args.microbatch, observer=observer,
     )  # fmt: skip
 
 
@@ -174,24 +183,41 @@ def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
 
 def times(seconds: "Mapping[str, float]") -> str:
     """A table of what passes took."""
-    from buda_emu.report.terminal.text import table
-
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
     return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
 
 
+def boards_table() -> str:
+    """What each board is, and where its figures come from."""
+    from buda_emu.report.terminal.text import table
+
+    headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
+    rows = [
+        (
+            item.name, item.arch, str(item.chips), f"{item.cores} ({item.grid[0]}x{item.grid[1]})", str(item.clock),
+            item.dram, f"{item.dram_gbps:g}", str(item.links or "-"), ", ".join(map(str, item.on_host)), item.host,
+        )
+        for item in BOARDS.values()
+    ]  # fmt: skip
+    origins: dict[str, list[str]] = {}
+    for item in BOARDS.values():
+        for field, source in item.sources.items():
+            origins.setdefault(f"{field}: {source}", []).append(item.name)
+    lines = [f"{', '.join(names)}: {text}" for text, names in origins.items()]
+    words = "Links are those of 100 Gbit/s between neighbouring chips. Where the figures come from:"
+    return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])
+
+
 def summary(compiled: "CompiledModel") -> str:
     """What was made, in a few lines."""
-    from buda_emu.compiler.graph.names import shown_name
-
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
     copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
     size = sum(item.values.size for item in placement.tiles.constants.values())
     lines = [
         (
-            f"{compiled.graph.name}: {placement.target.arch.name}, {placement.target.activation_df}, "
+            f"{compiled.graph.name}: {placement.target.title}, {placement.target.activation_df}, "
             f"{placement.target.fidelity}: {plural(len(placement.ops), 'op')} on {plural(cores, 'core')} in "
             f"{plural(placement.epochs, 'epoch')}{copies}, "
             f"{plural(len(placement.tiles.constants), 'constant')} of {size} elements"

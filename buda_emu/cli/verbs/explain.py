@@ -5,6 +5,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.suggest import SYNONYMS, nearest
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, books, rule_kind
 from buda_emu.errors import Exit
@@ -63,8 +64,6 @@ def _found(text: str) -> "Rule | None":
 
 def _speaking_of(word: str) -> "list[Rule]":
     """The rules with this word, or another for the same, in what they say; those with it in their summary first."""
-    from buda_emu.checker.suggest import SYNONYMS
-
     words = {word.lower(), *SYNONYMS.get(word.lower(), ())}
     if _ID.fullmatch(word):
         return []
@@ -75,8 +74,6 @@ def _speaking_of(word: str) -> "list[Rule]":
 
 
 def _hint(text: str) -> str:
-    from buda_emu.checker.suggest import nearest
-
     near = nearest(text.upper(), [rule for book in books().values() for rule in book.rules])
     return f" (did you mean {near}?)" if near else ""
 

@@ -4,10 +4,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import complain, say, write_text
 from buda_emu.errors import HostError
+from buda_emu.image.opened import netlist_of
+from buda_emu.report.pictures.core_use import uses_by_core
 
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
@@ -33,12 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--streams", action="store_true", help="write on each core what it takes of its streams and its L1"
     )
     add_arch(parser)
+    add_cluster(parser, "; with --streams")
 
 
 def main(args: argparse.Namespace) -> int:
     """Draw. Exit code 0; failures are raised."""
-    from buda_emu.image.opened import netlist_of
-
     suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
     if args.format is None and suffix in _NOT_DRAWN:
         known = " or ".join(f".{name}" for name in _FORMATS)
@@ -51,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
         from buda_emu.report.pictures.dot import dot as draw
     else:
         from buda_emu.report.pictures.grid_svg import grid_svg as draw
-    streams = _streams(netlist, args.epoch) if args.streams else None
+    streams = _streams(netlist, args.epoch, args.cluster) if args.streams else None
     picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
     if args.output is None:
         say(picture.rstrip("\n"))
@@ -60,12 +61,13 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _streams(netlist: "Netlist", asked: list[int] | None) -> "Uses":
+def _streams(netlist: "Netlist", asked: list[int] | None, cluster: str | None) -> "Uses":
     """Of the epochs that are drawn; what refuses them is told on standard error."""
-    from buda_emu.report.pictures.core_use import uses_by_core
     from buda_emu.routing.epochs import route_netlist
+    from buda_emu.spec.cluster import read_cluster
 
-    epochs = [epoch for epoch in route_netlist(netlist) if asked is None or epoch.number in asked]
+    known = read_cluster(cluster) if cluster is not None else None
+    epochs = [epoch for epoch in route_netlist(netlist, cluster=known) if asked is None or epoch.number in asked]
     for epoch in epochs:
         for refusal in epoch.routed.refusals:
             complain(f"buda-emu graph: epoch {epoch.number} cannot be routed: {refusal.message}")

@@ -17,6 +17,10 @@ from buda_emu.cli.arguments import (
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json
 from buda_emu.device.host_processors import usable_processors
+from buda_emu.image.opened import open_file
+from buda_emu.report.terminal.numerics import numerics_lines
+from buda_emu.verify.inputs.entries import chosen_programs
+from buda_emu.verify.observed import rounding_warnings
 
 EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
 
@@ -47,13 +51,8 @@ def main(args: argparse.Namespace) -> int:
     """Run, take apart and report. Exit code 0; failures are raised."""
     progress = Progress(args.quiet)
     progress.show(f"loading {args.file}")
-    from buda_emu.image.opened import open_file
-
     opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
     netlist = opened.to_run
-    from buda_emu.report.terminal.numerics import numerics_lines
-    from buda_emu.verify.inputs.entries import chosen_programs
-    from buda_emu.verify.observed import rounding_warnings
     from buda_emu.verify.op_by_op.numerics import explain
     from buda_emu.verify.preflight import require_runnable
 

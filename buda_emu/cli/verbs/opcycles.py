@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.timing.op.cost import op_cost
+from buda_emu.timing.op.table import REQUIRED, read_row
 
 if TYPE_CHECKING:
     from buda_emu.timing.op.cost import Model
@@ -48,8 +50,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _read(name: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
-    from buda_emu.timing.op.table import REQUIRED
-
     try:
         with Path(name).open(newline="", encoding="utf-8-sig") as stream:
             rows = list(csv.reader(stream))
@@ -69,9 +69,6 @@ def _read(name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: "Model") -> Iterator[list[str]]:
-    from buda_emu.timing.op.cost import op_cost
-    from buda_emu.timing.op.table import read_row
-
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

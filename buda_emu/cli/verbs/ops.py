@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Iterable, Iterator
 
-from buda_emu.cli.output import say
+from buda_emu.checker.suggest import nearest
+from buda_emu.cli.output import complain, say
 from buda_emu.errors import Exit
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
@@ -32,9 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the op table, or the named ops with their attributes. Exit code 2 for an unknown op type."""
-    from buda_emu.checker.suggest import nearest
-    from buda_emu.cli.output import complain
-
     if args.precision == "device" and not args.op:
         _say_claims()
         return 0

@@ -8,6 +8,8 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
+from buda_emu.netlist.load import load
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,9 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pack. Exit code 0; failures are raised, and leave no file."""
-    from buda_emu.netlist.load import load
-    from buda_emu.version import __version__
-
     if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)

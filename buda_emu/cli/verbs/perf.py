@@ -1,15 +1,19 @@
 """`buda-emu perf`: modelled cycles of a netlist, what holds it back, and whether it meets its `performance-check`."""
 
 import argparse
+import shlex
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_param, add_program, positive
+from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_board, add_param, add_program, positive
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
+from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
     from buda_emu.api.perf import Perf
@@ -26,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(what, "model")
     add_param(what)
     add_arch(what)
+    add_board(what)
     what.add_argument(
         "--model", choices=("fitted", "vendor"), default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
@@ -55,16 +60,17 @@ def _add_comparison(group: Taker) -> None:
     )  # fmt: skip
     add_baseline(group)
     group.add_argument(
-        "--update-expectations", action="store_true",
+        "--update-expectations",
+        action="store_true",
         help="print the performance-check section with the modelled figures; no file is changed",
-    )  # fmt: skip
+    )
 
 
 def _add_sweep(group: Taker) -> None:
     group.add_argument(
         "--sweep", action="append", default=[], metavar="NAME=a,b,c",
-        help="model at every value: a speed of --what-if, grid, harvest (sets apart by ;) or a $parameter; repeatable, "
-        "all combinations",
+        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
+        "repeatable, all combinations",
     )  # fmt: skip
     group.add_argument("-n", "--workers", type=positive, default=1, metavar="N", help="processes of a sweep")
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
@@ -147,7 +153,7 @@ def _baseline(args: argparse.Namespace) -> "Baseline | None":
         return None
     from buda_emu.report.baselines.verdict import Measure
 
-    names = ("program", "param", "arch", "model", "what_if", "grid", "harvest")
+    names = ("program", "param", "arch", "board", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
@@ -157,9 +163,9 @@ def _perf(args: argparse.Namespace, file: str, parameters: "list[tuple[str, str]
 
     progress = Progress(args.quiet)
     found = perf(
-        file, programs=args.program, parameters=dict(parameters), arch=args.arch, what_if=_what_if(args.what_if),
-        grid=parse_grid(args.grid) if args.grid else None, harvest=parse_rows(args.harvest), model=args.model,
-        progress=progress.show,
+        file, programs=args.program, parameters=dict(parameters), arch=args.arch, board=args.board,
+        what_if=_what_if(args.what_if), grid=parse_grid(args.grid) if args.grid else None,
+        harvest=parse_rows(args.harvest), model=args.model, progress=progress.show,
     )  # fmt: skip
     progress.clear()
     return found
@@ -178,8 +184,6 @@ def _what_if(text: str) -> dict[str, float]:
 
 def _against(args: argparse.Namespace, found: "Perf") -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
-    from dataclasses import asdict
-
     from buda_emu.report.machine_readable.perf_json import read_perf_json
     from buda_emu.report.perf_against import against, against_lines
 
@@ -194,8 +198,6 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
             say(line)
     worst = comparison.worst_percent()
     if args.json is not None:
-        from buda_emu.version import RESULT_VERSION
-
         write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})
     if args.fail_above is not None and worst > args.fail_above:
         say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
@@ -211,8 +213,8 @@ def _sweep(args: argparse.Namespace) -> int:
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
-        args.file, axes, arch=args.arch, programs=args.program, parameters=dict(args.param), workers=args.workers,
-        progress=lambda done, count: progress.show(f"{done} of {count} points"),
+        args.file, axes, arch=args.arch, board=args.board, programs=args.program, parameters=dict(args.param),
+        workers=args.workers, progress=lambda done, count: progress.show(f"{done} of {count} points"),
     )  # fmt: skip
     progress.clear()
     rows, names = [point.row() for point in points], list(axes)
@@ -223,8 +225,6 @@ def _sweep(args: argparse.Namespace) -> int:
     if args.chart is not None:
         write_text(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
-        from buda_emu.version import RESULT_VERSION
-
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
     return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
 
@@ -237,9 +237,6 @@ def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -
     if args.json is not None:
         write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
     if args.report is not None:
-        import shlex
-        import sys
-
         _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:

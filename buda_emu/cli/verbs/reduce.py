@@ -5,9 +5,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from buda_emu.api.reduce import reduce
 from buda_emu.cli.arguments import add_arch, positive, seconds
 from buda_emu.cli.output import Progress, say, write_json, write_text
 from buda_emu.errors import Exit
+from buda_emu.image.opened import netlist_of
+from buda_emu.report.terminal.text import table
 
 if TYPE_CHECKING:
     from buda_emu.testing.reduce.search import Reduction, Step
@@ -28,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_arch(parser)
     parser.add_argument(
-        "--any-failure", action="store_true",
+        "--any-failure",
+        action="store_true",
         help="a smaller netlist may fail in another way than FILE; by default with the same exit code or signal",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="SECONDS",
         help="no end within this time is a failure, too (default 60)",
@@ -43,9 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reduce. Exit code 0, or 130 where Ctrl-C ended it; the smallest netlist until then is written."""
-    from buda_emu.api.reduce import reduce
-    from buda_emu.image.opened import netlist_of
-
     output = args.output or _default_output(Path(args.file))
     progress = Progress(args.quiet)
     written = ""
@@ -80,8 +81,6 @@ def _size(text: str) -> str:
 
 
 def _tell(found: "Reduction", output: Path, took: float) -> None:
-    from buda_emu.report.terminal.text import table
-
     rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in found.sizes()]
     say(table(("", "before", "after"), rows, right=(1, 2)))
     say()

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import one_line
-from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
+from buda_emu.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
+from buda_emu.routing.streams.document import as_yaml
 
 if TYPE_CHECKING:
     from buda_emu.routing.epochs import RoutedEpoch
@@ -25,17 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"
     )
     add_arch(parser)
+    add_cluster(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Route every epoch. Exit code 0, or 2 where one is refused; failures are raised."""
-    from buda_emu.image.opened import netlist_of
     from buda_emu.routing.epochs import route_netlist
-    from buda_emu.routing.streams.document import as_yaml
+    from buda_emu.spec.cluster import read_cluster
 
+    cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
-    epochs = list(route_netlist(netlist, phases=args.output is not None))
+    epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for epoch in epochs:

@@ -10,6 +10,7 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import (
     add_allow_pickle,
     add_arch,
+    add_board,
     add_memory_limit,
     add_no_cache,
     add_param,
@@ -24,6 +25,8 @@ from buda_emu.cli.output import Progress, complain, say, write_json, write_outpu
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import table
+from buda_emu.spec.boards import agreed_arch, board
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
     )
     add_arch(parser)
+    add_board(parser)
     add_program(parser)
     add_param(parser)
     add_precision(parser, "format")
@@ -90,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
-        say(_text(report, opened.image))
+        say(_text(report, opened.image, args.board))
     return 0
 
 
@@ -111,14 +115,13 @@ def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
         raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
     try:
-        return open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+        arch = agreed_arch(args.board, args.arch)
+        return open_file(args.file, arch, cache=args.cache, allow_pickle=args.allow_pickle)
     finally:
         progress.clear()
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
-    from buda_emu.version import __version__
-
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
@@ -129,6 +132,10 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     from buda_emu.verify.observed import rounding_warnings
     from buda_emu.verify.preflight import require_runnable
 
+    if args.board:
+        from buda_emu.timing.model import require_places
+
+        require_places(netlist, board(args.board).chip)
     require_runnable(netlist, chosen_programs(netlist, args.program))
     if not args.quiet:
         progress.clear()
@@ -138,10 +145,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
-    with (
-        compilations(lambda name: progress.show(f"compiling {name}")) as compiled,
-        rounding_warnings() as warned,
-    ):
+    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
         report = run_netlist(
             netlist,
             inputs=args.inputs,
@@ -204,10 +208,11 @@ def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
     write_output(directory / f"{output.queue}.npy", write)
 
 
-def _text(report: "RunReport", image: "DeviceImage | None") -> str:
+def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> str:
     """The table for people."""
     threads = plural(report.threads, "thread")
-    title = f"{report.netlist}: {report.arch}, precision {report.precision}, readout {report.readout}, {threads}"
+    chip = board(on).chip.title if on else report.arch
+    title = f"{report.netlist}: {chip}, precision {report.precision}, readout {report.readout}, {threads}"
     programs = table(
         ("program", "parameters", "seconds"),
         (

@@ -1,6 +1,7 @@
 """`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
 
 import argparse
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,21 @@ from buda_emu.cli.arguments import (
     shard,
 )
 from buda_emu.cli.baseline import open_baseline, settle
+from buda_emu.cli.console import Console
+from buda_emu.cli.coverage import add_coverage, settle_coverage
 from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
+from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import Exit, HostError
+from buda_emu.report.sides import sides
+from buda_emu.verify.result import TestRun
+from buda_emu.verify.runs.case import Case, Settings
+from buda_emu.verify.runs.collect import collect, part, selection
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
-    from buda_emu.cli.console import Console
     from buda_emu.report.baselines.verdict import Comparison
-    from buda_emu.verify.result import CaseResult, TestRun
-    from buda_emu.verify.runs.case import Case
+    from buda_emu.verify.result import CaseResult
 
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
 DEFAULT_TIMEOUT = 600.0
@@ -114,6 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
     add_baseline(shown)
+    add_coverage(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(
         "--format", choices=FORMATS, default="text",
@@ -132,7 +140,6 @@ def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
     if args.format != "text":
         speak_apart()
-    from buda_emu.verify.runs.collect import collect, part, selection
     from buda_emu.verify.runs.last_time import failed_last_time, remember
 
     names = collect(args.path)
@@ -167,19 +174,17 @@ def main(args: argparse.Namespace) -> int:
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
+    covered = settle_coverage(args, [case.netlist for case in results if case.status in ("passed", "failed")])
     if args.format != "text":
         _print(args.format, run)
     _complain_of_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    code = exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    return code if code or covered else Exit.DIFFERS
 
 
-def _console(args: argparse.Namespace, cases: "list[Case]", workers: int, note: str) -> "Console":
-    from buda_emu.cli.console import Console
-    from buda_emu.report.sides import sides
-    from buda_emu.version import __version__
-
+def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
     netlists = f"{plural(len(cases), 'netlist')}{note}"
     where = f"on {args.dask}" if args.dask else plural(workers, "worker")
     return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
@@ -191,10 +196,8 @@ def exit_code(results: "list[CaseResult]") -> int:
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
-def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
+def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
     """Of these netlists, with what the command line says."""
-    from buda_emu.verify.runs.case import Case, Settings
-
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
     settings = Settings(
@@ -220,13 +223,11 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
     """Of one worker: they share the machine. On a cluster each machine knows what it has."""
     if args.dask:
         return args.memory_limit
-    from buda_emu.device.host_memory import default_memory_limit
-
     return (args.memory_limit or default_memory_limit()) // workers
 
 
 def _run(
-    args: argparse.Namespace, cases: "list[Case]", workers: int, console: "Console"
+    args: argparse.Namespace, cases: list[Case], workers: int, console: Console
 ) -> "tuple[list[CaseResult], bool]":
     """The results in order, and whether Ctrl-C cut them short."""
     from buda_emu.verify.runs.last_time import longest_first
@@ -271,10 +272,7 @@ def _run(
     return [done[number] for number in sorted(done)], interrupted
 
 
-def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> "TestRun":
-    from buda_emu.verify.result import TestRun
-    from buda_emu.version import __version__
-
+def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> TestRun:
     return TestRun(tuple(results), __version__, seconds, _settings(args))
 
 
@@ -290,7 +288,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") -> None:
+def _write(args: argparse.Namespace, run: TestRun, held: "Comparison | None") -> None:
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -306,10 +304,8 @@ def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") 
         say(f"report: {args.report / 'report.html'}")
 
 
-def _print(form: str, run: "TestRun") -> None:
+def _print(form: str, run: TestRun) -> None:
     """The results on standard output, for programs."""
-    import json
-
     if form == "json":
         from buda_emu.report.machine_readable.json_form import as_json
 

@@ -53,7 +53,7 @@ def _windows_times(
     apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
     columns = b.reshape(
         b.transpose(apart, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
-    )  # fmt: skip
+    )
     each = b.transpose(b.matmul(rows, columns), perm=(0, 1, 3, 2))
     out = [
         out_size(x.shape[2 + place], k, strides[place], dilations[place], pads[place]) for place, k in enumerate(kernel)
@@ -87,14 +87,7 @@ def conv_transpose(
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
     ones = (1,) * rank
     return b.convolution(
-        x,
-        kernel,
-        *bias,
-        strides=ones,
-        pads=((0, 0),) * rank,
-        dilations=tuple(dilations),
-        groups=groups,
-        turned=turned,
+        x, kernel, *bias, strides=ones, pads=((0, 0),) * rank, dilations=tuple(dilations), groups=groups, turned=turned
     )
 
 

@@ -148,10 +148,11 @@ def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, 
     """Sizes of what windows give: `out` where that is given. Raises ValueError for windows that there are not."""
     given = (attrs["strides"], attrs["dilations"], attrs["pads"])
     _need(
-        len(space) == len(kernel) and all(len(item) == len(space) for item in given)
+        len(space) == len(kernel)
+        and all(len(item) == len(space) for item in given)
         and min((*kernel, *attrs["strides"], *attrs["dilations"]), default=1) >= 1,
         f"no windows of {list(kernel)} over {list(space)}, strides, dilations and pads {given}",
-    )  # fmt: skip
+    )
     out = tuple(attrs.get("out") or ()) or tuple(
         out_size(size, k, s, d, p)
         for size, k, s, d, p in zip(space, kernel, attrs["strides"], attrs["dilations"], attrs["pads"], strict=True)
@@ -263,12 +264,11 @@ def _expand_shape(x: Shape, *, shape: Shape) -> Shape:
     return tuple(shape)
 
 
-core("reshape", "the same elements in another shape", _reshape_shape, lambda x, shape: x.reshape(shape),
-     family="moves")  # fmt: skip
-core("transpose", "dimensions in another order", _transpose_shape, lambda x, perm: x.transpose(perm),
-     family="moves")  # fmt: skip
-core("expand", "dimensions of size 1 repeated", _expand_shape, lambda x, shape: np.broadcast_to(x, shape),
-     family="moves")  # fmt: skip
+core("reshape", "the same elements in another shape", _reshape_shape, lambda x, shape: x.reshape(shape), family="moves")
+core("transpose", "dimensions in another order", _transpose_shape, lambda x, perm: x.transpose(perm), family="moves")
+core(
+    "expand", "dimensions of size 1 repeated", _expand_shape, lambda x, shape: np.broadcast_to(x, shape), family="moves"
+)
 
 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from buda_emu.compiler.graph.builder import Builder, made_size
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
@@ -84,8 +86,6 @@ def attention(
     b: Builder, q: Node, k: Node, v: Node, *mask: Node, scale: float, causal: bool = False, softcap: float = 0.0
 ) -> Node:
     """softmax(scale q k^T + mask) v on [..., heads, length, size]; fewer heads of k and v are shared in groups"""
-    import numpy as np
-
     if q.shape[-3] != k.shape[-3]:
         k, v = (b.repeat(item, dim=len(item.shape) - 3, times=q.shape[-3] // item.shape[-3]) for item in (k, v))
     turned = [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]

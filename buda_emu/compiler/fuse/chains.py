@@ -11,8 +11,6 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES
 
 _FAMILIES: Final = ("binary", "unary", "sfpu")
-_LAST: Final = ("exp",)
-"""FRONTEND 3.3: the search ends after them, so they may only be the last of a fused op."""
 Wanted = Callable[[TileOp, list[TileOp]], bool]
 
 
@@ -68,7 +66,7 @@ def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: s
     for member in members.values():
         for use in member.uses:
             op = readers.tiles.ops.get(use.source)
-            if op is None or op.name in members or op.name in refused or op.type in _LAST:
+            if op is None or op.name in members or op.name in refused or op.has("ends a fused op"):
                 continue
             if not is_elementwise(op) or op.shape != root.shape or op.program != root.program:
                 continue

@@ -16,10 +16,7 @@ ENTRIES = 4
 
 @within_memory()
 def compile_programs(
-    programs: Program | Mapping[str, Program],
-    *,
-    options: CompileOptions | None = None,
-    **words: Unpack[OptionWords],
+    programs: Program | Mapping[str, Program], *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
 ) -> CompiledPrograms:
     """Compile a model that keeps caches from run to run, or several models that share caches, as programs of one
     netlist (docs/generate.md): text generation, recurrent states, running means.

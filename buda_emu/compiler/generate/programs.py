@@ -44,7 +44,7 @@ class CompiledPrograms(CompiledModel):
         if not 0 <= write_index <= self.slots - min(count, self.slots):
             raise HostError(f"{name}: write_index {write_index} for {count} rounds; its caches have {self.slots} slots")
         io = self._io(part)
-        machine = self._emulator(precision)
+        machine = self.machines.machine(precision)
         for given in inputs:
             if len(given) != len(part.inputs):
                 takes = f"{name} takes {len(part.inputs)}: {', '.join(part.inputs)}"
@@ -57,7 +57,7 @@ class CompiledPrograms(CompiledModel):
 
     def reset(self) -> None:
         """Caches as they were at first, on the machine that there is."""
-        for machine in self._emulators.values():
+        for machine in self.machines.open.values():
             for state in self.placement.tiles.states.values():
                 machine.push(state.written, state.entries(state.held))
 
@@ -66,7 +66,7 @@ class CompiledPrograms(CompiledModel):
         found: dict[str, Array] = {}
         for state in self.placement.tiles.states.values():
             held = state.held
-            for machine in self._emulators.values():
+            for machine in self.machines.open.values():
                 held = machine.peek(state.written, state.slots, readout="raw")
             flat = held.reshape(-1)[state.layout.place("zrc").ravel()]
             found[state.label] = flat.reshape(state.host_shape)

@@ -9,6 +9,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.names import safe_name, shown_name
+from buda_emu.compiler.graph.registry import front_op
 from buda_emu.errors import InternalError, UnsupportedError
 
 MOST_ELEMENTS: Final = 1 << 31
@@ -44,8 +45,6 @@ class Builder:
 
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
         """A node of a front-end op on nodes, arrays and numbers. Raises ValueError for shapes that do not fit."""
-        from buda_emu.compiler.graph.registry import front_op
-
         declared = front_op(op)
         nodes = [self.node(item) for item in inputs]
         constant = all(node.op == "constant" for node in nodes)

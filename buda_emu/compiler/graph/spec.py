@@ -74,9 +74,9 @@ def check_graph(graph: Graph, stage: str, where: str) -> None:
         raise InternalError(f"after {where}: {problem}")
 
 
-DTYPES: Final = frozenset({
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-})  # fmt: skip
+DTYPES: Final = frozenset(
+    {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"}
+)
 """Element types of values, as numpy names them."""
 _SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
     "input": frozenset({"label"}), "constant": frozenset({"value"}),

@@ -41,10 +41,17 @@ def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]) -> 
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs)
-    raise HostError(f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram")
+    if callable(source):
+        _need("jax", getattr(source, "__name__", kind.__name__))
+        from buda_emu.compiler.importers.from_jax.reader import read_jax
+
+        return read_jax(source, inputs)
+    raise HostError(
+        f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram, function of JAX"
+    )
 
 
-def _need(package: str, path: Path) -> None:
+def _need(package: str, path: Path | str) -> None:
     """Raises HostError where what reads a file is not installed; the extra has the package's name."""
     if find_spec(package) is None:
         raise HostError(f"compile: {path} needs the package {package}: pip install 'buda-emu[{package}]'")

@@ -34,9 +34,7 @@ def _declared(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     hints = get_type_hints(kind)
     if is_dataclass(kind):
         own = {item.name: hints[item.name] for item in fields(kind) if item.init and not item.name.startswith("_")}
-        needed = [
-            item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING
-        ]  # fmt: skip
+        needed = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
         return own, tuple(needed)
     return hints, tuple(name for name in hints if name not in kind._field_defaults)
 

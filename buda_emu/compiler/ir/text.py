@@ -83,6 +83,7 @@ def print_file(file: IrFile) -> tuple[str, Arrays]:
     if file.target is not None:
         target = file.target
         fields = {"df": target.df, "fidelity": target.fidelity, "acc": target.acc, "grid": target.arch.grid}
+        fields |= {"board": target.board} if target.board else {}
         lines.append(f"for {target.arch.name} {printer.map(fields)}")
     for form in file.forms:
         for level in (form.level,) if form.tiles is None else (CORE, form.level):
@@ -205,8 +206,9 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
         tokens.fail(f"{word} is no architecture: {', '.join(ARCHS)}")
     fields: Mapping[str, Any] = reader.map(tokens)
     try:
-        grid = fields["grid"]
-        return Target(replace(ARCHS[word], grid=grid), fields["df"], fields["fidelity"], fields["acc"])
+        bare = Target(ARCHS[word], fields["df"], fields["fidelity"], fields["acc"])
+        found = bare.on_board(fields["board"]) if fields.get("board") else bare
+        return replace(found, arch=replace(found.arch, grid=fields["grid"]))
     except KeyError as error:
         tokens.fail(f"{error} is missing")
 

@@ -131,7 +131,7 @@ def _expected(op: TileOp) -> Iterator[Expected]:
     elif op.type == "depthwise":
         yield from ((t, rows, columns * op.inner), (t, op.inner, columns))
         yield from [op.shape] * _more(op)
-    elif op.type == "reduce":
+    elif op.has("reduces"):
         dim = attrs.get("dim")
         along = {"z": (t * int(attrs.get("z", 1)), rows, columns), "r": (t, op.inner or None, columns),
                  "c": (t, rows, op.inner or None)}  # fmt: skip

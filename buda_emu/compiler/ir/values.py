@@ -115,9 +115,10 @@ def _shown(record: Any) -> Iterable[tuple[str, Any]]:
         defaults: Mapping[str, Any] = record._field_defaults
         return [(key, item) for key, item in record._asdict().items() if key not in defaults or item != defaults[key]]
     return [
-        (item.name, getattr(record, item.name)) for item in fields(record)
+        (item.name, getattr(record, item.name))
+        for item in fields(record)
         if not item.name.startswith("_") and not same(getattr(record, item.name), _default(item))
-    ]  # fmt: skip
+    ]
 
 
 def _default(item: "Field[Any]") -> Any:

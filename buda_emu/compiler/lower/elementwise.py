@@ -115,10 +115,11 @@ def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:
     """That of an operand which has the result's shape: one without pending moves first."""
     values = [low.values[name] for name, array in zip(node.inputs, arrays, strict=True) if array is None]
     full = [
-        value for value in values
+        value
+        for value in values
         if _aligned(value.layout, len(node.shape)).shape == node.shape
         and not any(piece.axis == "-" for piece in value.layout.pieces)
-    ]  # fmt: skip
+    ]
     if not full:
         return standard(node.shape)
     best = min(full, key=lambda value: (value.rows is not None, np.prod(value.tiles)))
@@ -147,18 +148,20 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     """
     parts = moves(value.layout, layout) or []
     missing = [
-        axis for axis in "zrc"
+        axis
+        for axis in "zrc"
         if parts and layout.on(axis) and all(part.have.axis == "-" for part in parts if part.want.axis == axis)
-    ]  # fmt: skip
+    ]
     rest = Layout(
         tuple(
             tuple(Piece(piece.size, "-", 0) if piece.axis in missing else piece for piece in dim) for dim in layout.dims
         ),
         (
-            1 if "z" in missing else layout.extent[0], TILE if "r" in missing else layout.extent[1],
+            1 if "z" in missing else layout.extent[0],
+            TILE if "r" in missing else layout.extent[1],
             TILE if "c" in missing else layout.extent[2],
         ),
-    )  # fmt: skip
+    )
     kept = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
     value = _without_repeats(low, value, rest, kept)
     axis = _beside(low, value)
@@ -181,9 +184,9 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
 def _beside(low: Lowering, value: Value) -> str:
     """The axis along which a maximum left its result in one row or column, "" for other values."""
     op = low.out.ops.get(value.source)
-    while op is not None and len(op.uses) == 1 and not op.uses[0].tms and op.type != "reduce":
+    while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
         op = low.out.ops.get(op.uses[0].source)
-    axis = str(op.attrs["dim"]) if op is not None and op.type == "reduce" and not value.tms else ""
+    axis = str(op.attrs["dim"]) if op is not None and op.has("reduces") and not value.tms else ""
     return axis if axis in ("r", "c") else ""
 
 

@@ -119,8 +119,9 @@ def _general(low: Lowering, node: Node) -> Value:
     lead = list(range(len(batch)))
     rank = len(batch) + 2
     layouts = [
-        ordered((*batch, m, k), lead, [rank - 2], [rank - 1]), ordered((*batch, k, n), lead, [rank - 2], [rank - 1])
-    ]  # fmt: skip
+        ordered((*batch, m, k), lead, [rank - 2], [rank - 1]),
+        ordered((*batch, k, n), lead, [rank - 2], [rank - 1]),
+    ]
     uses: list[Use] = []
     clean: list[tuple[bool, bool]] = []
     values: list[Value | None] = []

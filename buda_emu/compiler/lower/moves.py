@@ -63,8 +63,9 @@ def concat(low: Lowering, node: Node) -> Value:
     found: Value | None = None
     for number in sorted(given, key=lambda number: (number != largest, number)):
         value = relayout(low, values[number], ordered(values[number].layout.shape, *order))
-        matrix = Sparse.of((node.shape[dim], sizes[number]), np.arange(sizes[number]) + starts[number],
-                           np.arange(sizes[number]))  # fmt: skip
+        matrix = Sparse.of(
+            (node.shape[dim], sizes[number]), np.arange(sizes[number]) + starts[number], np.arange(sizes[number])
+        )
         placed = low.real(along(low, value, dim, matrix))
         if found is not None:
             placed = low.masked(relayout(low, placed, found.layout), rows=True, columns=True)

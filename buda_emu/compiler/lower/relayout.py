@@ -8,18 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import made_size
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import (
-    TILE,
-    Extent,
-    Layout,
-    Move,
-    Piece,
-    from_moves,
-    merged,
-    moves,
-    ordered,
-    padded,
-)
+from buda_emu.compiler.lower.layout import TILE, Extent, Layout, Move, Piece, from_moves, merged, moves, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
 from buda_emu.errors import InternalError
 

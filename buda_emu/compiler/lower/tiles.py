@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.graph import FORWARD
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.target import Precision
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, Trait
 
 _TILE_BY_TILE = ("unary", "binary", "sfpu", "fused")
 _OF_THE_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
@@ -111,6 +111,10 @@ class TileOp:
     def sources(self) -> tuple[str, ...]:
         """All nodes of the model's graph that it stands for."""
         return self.made_of or (self.source,)
+
+    def has(self, trait: Trait) -> bool:
+        """Whether its op type has a trait."""
+        return OP_TYPES[self.type].has(trait)
 
     @property
     def is_tile_by_tile(self) -> bool:

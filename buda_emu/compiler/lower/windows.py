@@ -71,7 +71,7 @@ def node_channels(low: Lowering, node: Node) -> int:
 
 def _tapped(
     low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], *, clamp: bool, turned: bool = False
-) -> tuple[Value, Layout]:  # fmt: skip
+) -> tuple[Value, Layout]:
     """[N, taps innermost] along z, the output's space along rows, channels along columns. The layout returned has the
     dimensions of the result [N, C, space...]; the taps are in its extent alone."""
     shape = low.graph[node.inputs[0]].shape

@@ -117,9 +117,7 @@ def _step(graph: Graph, values: dict[str, _Apart], node: Node) -> Cut | str | No
     return None
 
 
-def _elementwise(
-    graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]
-) -> Cut | None:  # fmt: skip
+def _elementwise(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | None:
     """All that are in parts in the same ones; others are the same for all places of the dimension, or constants."""
     rank = len(node.shape)
     found = {Cut(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut}

@@ -139,7 +139,7 @@ def _sum(offer: Offer) -> float:
 def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
     """By the rates of the chip and the op cost model."""
     source, kernel = graph[conv.inputs[0]].shape, graph[conv.inputs[1]].shape[2:]
-    link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.arch.name).host
+    link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.chip).host
     sizes, taps, phases = ((1,) * len(kernel), kernel, 1) if cut is None else (cut.sizes, cut.taps, prod(cut.phases))
     places = prod(source[2:] if cut is None else cut.places)
     # Channels along columns, places along rows; the model's own tensor has no gaps.

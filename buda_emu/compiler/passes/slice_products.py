@@ -57,8 +57,9 @@ def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
             continue
         found |= {
             reader.name: (product, term, columns)
-            for reader, columns in zip(readers, taken, strict=True) if columns is not None
-        }  # fmt: skip
+            for reader, columns in zip(readers, taken, strict=True)
+            if columns is not None
+        }
     return found
 
 

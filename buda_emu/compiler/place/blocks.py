@@ -54,9 +54,7 @@ def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
         if prod(best.grid) >= work:
             break
     if best is None:
-        raise UnsupportedError(
-            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
-        )
+        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
     return best
 
 
@@ -72,11 +70,11 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
     widths = [n for n in divisors(columns) if n <= limit_c]
-    if op.type == "reduce" and op.attrs["dim"] in "rc":
+    if op.has("reduces") and op.attrs["dim"] in "rc":
         heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
     if op.type in ("depthwise",):
         widths = [1]
-    if op.type == "embedding":
+    if op.has("row-wise index"):
         heights = [1]
     if op.grid is not None:
         heights = [op.grid[0]] if op.grid[0] else heights
@@ -91,7 +89,7 @@ def divided(target: Target, op: TileOp, grid: tuple[int, int], held: int = 0) ->
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
-    ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.type == "embedding")
+    ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
     buffers = 1 if single else 2
@@ -148,12 +146,12 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
         picked = size(target.picker_df if op.attrs["table"].plain else target.activation_df)
         tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
         total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * act
-    elif op.type in ("matmul", "depthwise"):
+    elif op.has("inner dimension"):
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
         total += 2 * blocks.u_kt * (left + right) * act
         total += 2 * ublock * act if op.attrs.get("bias") else 0
         total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
-    elif op.type == "reduce":
+    elif op.has("reduces"):
         total += 2 * ublock * max(1, blocks.u_kt) * act
     else:
         total += (2 * len(op.uses) + op.intermediates) * ublock * act

@@ -79,9 +79,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
         if kept:
             best.append(min(kept, key=lambda choice: choice.cycles))
     if not best:
-        raise UnsupportedError(
-            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
-        )
+        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
     return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
 
 
@@ -112,7 +110,7 @@ def _of_grid(
         use.source
         for use in op.uses
         if use.source in tiles.constants and use.source not in must and tiles.constants[use.source].kind != "table"
-        and op.type not in ("embedding", "tilizer")
+        and not op.has("reads flat data")
     ]  # fmt: skip
     probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
     act = size_of_tile(target.activation_df, target.arch.alignment)

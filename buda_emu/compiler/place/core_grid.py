@@ -23,6 +23,12 @@ class CoreGrid:
         for row in range(at[0], at[0] + grid[0]):
             self._rows[row] &= ~(mask << at[1])
 
+    def release(self, at: tuple[int, int], grid: tuple[int, int]) -> None:
+        """Give a rectangle back."""
+        mask = (1 << grid[1]) - 1
+        for row in range(at[0], at[0] + grid[0]):
+            self._rows[row] |= mask << at[1]
+
     def places(self, grid: tuple[int, int]) -> list[tuple[int, int]]:
         """All free rectangles."""
         return list(self._free(grid))

@@ -11,11 +11,11 @@ from typing import Any
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks, size_of_tile
 from buda_emu.compiler.target import Target
-from buda_emu.spec.devices import device
+from buda_emu.spec.devices import Device
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.cost import OpCost, op_cost
 from buda_emu.timing.op.in_graph import in_graph
-from buda_emu.timing.transfers.rates import GATHER, STREAM
+from buda_emu.timing.transfers.rates import GATHER, STREAM, speed
 
 DRAM_BASE = 0x10000000
 """Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""
@@ -32,12 +32,10 @@ class Speeds:
 
 
 @cache
-def speeds(arch: str) -> Speeds:
+def speeds(chip: Device) -> Speeds:
     """Of one chip."""
-    from buda_emu.timing.transfers.rates import speed
-
-    rates = speed(device(arch), {}).rates()
-    return Speeds(rates.dram * device(arch).dram_channels, rates.host)
+    rates = speed(chip, {}).rates()
+    return Speeds(rates.dram * chip.dram_channels, rates.host)
 
 
 @cache
@@ -122,10 +120,10 @@ def shape_behind(tiles: TileGraph, use: Use) -> Shape:
 def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
     """Tiles of an operand that one core reads for one input: a row of cores shares rows, a column columns (OPS 6.1)."""
     shape = shape_behind(tiles, op.uses[number])
-    if op.type == "embedding" and number == 0:
+    if op.has("row-wise index") and number == 0:
         shape = op.shape  # of the table the rows that are picked
     rows, columns = blocks.grid
-    if op.type in ("matmul", "depthwise") and number in (0, 1):
+    if op.has("inner dimension") and number in (0, 1):
         return max(1, prod(shape) // (rows if number == 0 else columns))
     return max(1, prod(shape) // (rows * columns))
 
@@ -133,7 +131,7 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
 def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
     """Buffers of a constant, as its reader has it: a product's second operand is divided by columns of cores, its first
     by rows, others by both (OPS 6.1)."""
-    product = op.type in ("matmul", "depthwise")
+    product = op.has("inner dimension")
     height = 1 if product and number == 1 else gcd(grid[0], shape[1])
     width = 1 if product and number == 0 else gcd(grid[1], shape[2])
     return height, width
@@ -165,7 +163,7 @@ def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset
     """Bytes of inputs and constants that an op reads of DRAM for each input; of an output that it writes."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     read = [use.source for use in op.uses if use.source not in tiles.ops and use.source not in held]
-    if op.type == "embedding":  # of the table the rows that are picked
+    if op.has("row-wise index"):  # of the table the rows that are picked
         read[0] = op.name
     total = sum(prod(tiles.shape_of(name)) for name in read)
     return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))

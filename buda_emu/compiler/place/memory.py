@@ -53,20 +53,22 @@ class Channel:
     """The memory of a DRAM channel: first the queues that are there all the time, above them those that a program
     allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
 
-    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch. Addresses: `end` of the
-    static queues, and what is `taken` above.
+    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch, `most` in any.
+    Addresses: `end` of the static queues, and what is `taken` above.
     """
 
     capacity: int
     static: int = DRAM_BASE
     live: dict[int, int] = field(default_factory=dict[int, int])
+    most: int = 0
     end: int = DRAM_BASE
     taken: list[Taken] = field(default_factory=list[Taken])
 
     def used(self, life: Life = None) -> int:
         """Bytes reserved, at most in any of these epochs."""
-        epochs = self.live if life is None else range(life[0], life[1] + 1)
-        return self.static + max((self.live.get(epoch, 0) for epoch in epochs), default=0)
+        if life is None:
+            return self.static + self.most
+        return self.static + max((self.live.get(epoch, 0) for epoch in range(life[0], life[1] + 1)), default=0)
 
     def reserve(self, size: int, life: Life) -> None:
         """Count bytes that will be given an address."""
@@ -75,6 +77,7 @@ class Channel:
         else:
             for epoch in range(life[0], life[1] + 1):
                 self.live[epoch] = self.live.get(epoch, 0) + size
+                self.most = max(self.most, self.live[epoch])
 
     def give(self, size: int, life: Life) -> int | None:
         """An address, the lowest; None where there is none."""
@@ -187,7 +190,7 @@ class Memory:
     ) -> dict[str, list[int]]:
         """The channel of each buffer of each queue, as `channels_in_time` says for the first phase that moves it."""
         channels = self._target.arch.dram_channels
-        rate = speeds(self._target.arch.name).dram / channels
+        rate = speeds(self._target.chip).dram / channels
         shared: dict[tuple[int, Phase], list[Shared]] = {}
         chosen: dict[str, list[int]] = {}
         groups: dict[tuple[Phase, int], list[Queue]] = {}
@@ -224,7 +227,10 @@ class Memory:
                 raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW // MIB} MiB")
             return 0, at
         channels = self._of(queue.chip)
-        for other in (number, *sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life))):
+        at = channels[number].give(size, queue.life)
+        if at is not None:
+            return number, at
+        for other in sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life)):
             at = channels[other].give(size, queue.life)
             if at is not None:
                 return other, at

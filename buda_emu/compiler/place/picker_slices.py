@@ -55,7 +55,7 @@ def groups_of(tiles: TileGraph) -> dict[str, int]:
 
 def is_over_taps(op: TileOp) -> bool:
     """Whether it takes the maximum over slices of t."""
-    return op.type == "reduce" and op.attrs["dim"] == "z"
+    return op.has("reduces") and op.attrs["dim"] == "z"
 
 
 def _group(reader: TileOp, use: Use) -> int:

@@ -7,6 +7,7 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.target import Target
 from buda_emu.compiler.work import Work
+from buda_emu.spec.cluster import Cluster, row_of_chips
 
 
 class GraphPlace(NamedTuple):
@@ -86,12 +87,21 @@ class Placement:
     given: TileGraph | None = None
     ids: tuple[int, ...] = ()
     """Of the chips, where they are not counted from 0."""
+    cluster: Cluster | None = None
+    """Of the chips, where a file describes it."""
     copies: int = 1
     """Chips that all have the whole of it, each with its share of the inputs (NETLIST 1.7); 1 of a pipeline."""
     step: int = 1
     """Inputs of a step of a training."""
     work: Work = field(default_factory=Work)
     """What was searched for it."""
+
+    @property
+    def links(self) -> Cluster | None:
+        """The cluster that is known, or taken to be a row of chips; None on one."""
+        if self.stages == 1 or self.cluster is not None:
+            return self.cluster
+        return row_of_chips(self.ids or range(self.stages))
 
     def device(self, chip: int) -> int:
         """The id of a chip of the pipeline, or of that of a copy."""

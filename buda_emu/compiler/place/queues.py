@@ -147,7 +147,7 @@ def _readers(found: Placement) -> Readers:
 
 def _spreads(readers: Iterable[Placed]) -> bool:
     """Whether a queue may lie in several buffers: not what an embedding reads."""
-    return all(placed.op.type != "embedding" for placed in readers)
+    return all(not placed.op.has("row-wise index") for placed in readers)
 
 
 def _common(readers: Iterable[Placed], axis: int, size: int) -> int:

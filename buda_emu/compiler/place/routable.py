@@ -48,11 +48,11 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
         return View((rows, 1), (m, blocks.m_k * n), (r, c), by_rows=False)
     if op.type == "matmul" and operand == 0:
         return View((rows, 1), (m, blocks.m_k), (r, blocks.u_kt), by_rows=False)
-    if op.type in ("matmul", "depthwise") and operand == 1:
+    if op.has("inner dimension") and operand == 1:
         return View((1, columns), (blocks.m_k, n), (blocks.u_kt, c))
-    if op.type == "reduce" and op.attrs["dim"] == "r":
+    if op.has("reduces") and op.attrs["dim"] == "r":
         return View(blocks.grid, (blocks.m_k, n), (blocks.u_kt, c), by_rows=False)
-    if op.type == "reduce" and op.attrs["dim"] == "c":
+    if op.has("reduces") and op.attrs["dim"] == "c":
         return View(blocks.grid, (m, blocks.m_k), (r, blocks.u_kt))
     return View(blocks.grid, blocks.mblock, blocks.ublock)
 

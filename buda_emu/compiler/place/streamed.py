@@ -91,8 +91,8 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     t, rows, columns = op.shape
     if is_over_taps(op):  # as its picker gives them
         return replace(op, shape=(t * count, rows // count, columns))
-    product = op.type in ("matmul", "depthwise")
-    by_row = product or op.is_tile_by_tile or (op.type == "reduce" and op.attrs["dim"] == "c")
+    product = op.has("inner dimension")
+    by_row = product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
     if not by_row or rows % count or not op.may_be_cut:
         return None
     uses: list[Use] = []

@@ -35,7 +35,7 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
         inputs = found.count(placed.op.program) if phase.once else 1
         for use in placed.op.uses:
             if use.source == tensor:
-                behind = placed.op.shape if placed.op.type == "embedding" else shape_behind(found.tiles, use)
+                behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
                 tiles = min(prod(behind), prod(found.tiles.shape_of(tensor)))
                 moved[phase] = moved.get(phase, 0.0) + float(tiles * size / inputs)
     return moved

@@ -110,7 +110,7 @@ class _Sharing:
         if constant is None or constant.kind != "value" or any(tm[:2] != ("broadcast", "z") for tm in right.tms):
             return False
         size = size_of_tile(self.target.of(op.precision).activation_df, self.target.arch.alignment)
-        return prod(constant.shape) * size / speeds(self.target.arch.name).dram >= self.cycles
+        return prod(constant.shape) * size / speeds(self.target.chip).dram >= self.cycles
 
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
         """Whether a part reads all of an operand, or just a part of it."""

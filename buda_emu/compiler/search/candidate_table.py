@@ -12,6 +12,7 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
 from buda_emu.compiler.place.cost import speeds
+from buda_emu.compiler.place.routable import view
 from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,23 @@ class CandidateTable:
                 own = known[key]
             found.append(_spread(own, target.arch.dram_channels) if op.name in cached else own)
         return CandidateTable(target, tiles, ops, found, list(found), list(found)).corrected({})
+
+    def narrowed(self, most: int) -> "CandidateTable":
+        """With no more pipes than `most` for an operand from another chip: each takes a stream of every link on its
+        way. An op that has no such choice keeps those with the fewest."""
+        plain = [self._with_few_pipes(op, own, most) for op, own in zip(self.ops, self.plain, strict=True)]
+        return replace(self, plain=plain, found=list(plain), best=list(plain)).corrected({})
+
+    def _with_few_pipes(self, op: TileOp, own: list[Choice], most: int) -> list[Choice]:
+        far = [n for n, use in enumerate(op.uses) if use.source in self.index and self._chip(use.source) != op.chip]
+        if not far:
+            return own
+        counts = [max(prod(view(op, choice.blocks, n).grid) for n in far) for choice in own]
+        least = max(most, min(counts))
+        return [choice for choice, count in zip(own, counts, strict=True) if count <= least]
+
+    def _chip(self, name: str) -> int | None:
+        return self.ops[self.index[name]].chip
 
     def corrected(
         self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
@@ -143,7 +161,7 @@ class CandidateTable:
 
     def cores_a_byte(self, pace: Floats) -> Floats:
         """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
-        return prod(self.target.arch.grid) / (speeds(self.target.arch.name).dram * pace)
+        return prod(self.target.arch.grid) / (speeds(self.target.chip).dram * pace)
 
     @property
     def need(self) -> NDArray[np.int64]:

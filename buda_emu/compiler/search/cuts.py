@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.candidate_table import LEVELS, CandidateTable
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.loading import load_cycles
 
 FULL = 0.94
@@ -36,7 +35,7 @@ def cuts(line: CandidateTable, aim: Objective, full: float, step: float = STEP) 
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
     chips = 1 if line.assigned else aim.chips
-    dram = speeds(line.target.arch.name).dram * chips
+    dram = speeds(line.target.chip).dram * chips
     used = line.used[levels]
     begin, each = epoch_load(line.target)
     for i in range(count):
@@ -89,6 +88,6 @@ def _reach(line: CandidateTable, aim: Objective, full: float) -> NDArray[np.int6
 
 def epoch_load(target: Target) -> tuple[float, float]:
     """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
-    chip = device(target.arch.name)
+    chip = target.chip
     cores, begin = prod(chip.grid), load_cycles(chip, 0)
     return begin, (load_cycles(chip, cores) - begin) / cores

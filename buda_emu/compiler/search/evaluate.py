@@ -29,7 +29,8 @@ def judged(placement: Placement) -> Evaluated:
     """By the same model as `buda-emu perf`; the host link is a limit, too."""
     netlist = netlist_of(replace(placement, copies=1), "placed")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-    run = model_netlist(netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)})
+    rounds = {**ONE_ROUND, LOOP: str(placement.rounds)}
+    run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)

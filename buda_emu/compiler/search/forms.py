@@ -74,7 +74,7 @@ class Forms:
         shapes = [queue.shape for queue in tiles.inputs.values()]
         shapes += [tiles.ops[output.op].shape for output in tiles.outputs.values()]
         size = size_of_tile(target.activation_df, target.arch.alignment)
-        return sum(map(prod, shapes)) * size / speeds(target.arch.name).host
+        return sum(map(prod, shapes)) * size / speeds(target.chip).host
 
 
 def near(times: Sequence[float]) -> list[int]:

@@ -41,7 +41,7 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
     if "table" not in op.attrs or op.shape[0] < 2:
         return None
     readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
-    if len(readers) != 1 or readers[0].type not in ("matmul", "depthwise") or readers[0].attrs.get("identity"):
+    if len(readers) != 1 or not readers[0].has("inner dimension") or readers[0].attrs.get("identity"):
         return None
     product = readers[0]
     left, right = product.uses[0], product.uses[1]

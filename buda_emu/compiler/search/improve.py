@@ -11,10 +11,10 @@ from buda_emu.compiler.search.connected import connected, ways
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
-from buda_emu.compiler.search.wiring import PATIENCE, Wires, WiresOfOne, rewired
+from buda_emu.compiler.search.wires_of_one import WiresOfOne
+from buda_emu.compiler.search.wiring import PATIENCE, Wires, rewired
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
-from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
@@ -146,10 +146,10 @@ class _Epoch:
     def _wired(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
         """With its ops moved, if the model says that it gets quicker by it."""
         report = before.run.epochs[0]
-        chip = device(part.target.arch.name)
+        chip = part.target.chip
         busiest = max(item.cost.cycles for item in report.timing.ops)
         alone = part.waits_for_one
-        wires = (WiresOfOne.of_one if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
+        wires = (WiresOfOne.of if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):

@@ -32,7 +32,7 @@ def in_epochs(
         while start < stop:
             found, end = packed(start, stop, epoch)
             if end == start:
-                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.arch.name}")
+                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.title}")
             decisions |= found
             start, epoch = end, epoch + 1
     return decisions

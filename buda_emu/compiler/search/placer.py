@@ -21,6 +21,7 @@ from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import BUDGETS, improved
+from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.search.report import limits
 from buda_emu.compiler.search.single import spots_of_one
@@ -35,6 +36,8 @@ TRAINING = (0.5, 0.65, 0.8, FULL)
 STEPS = (0.05, 0.5)
 """The same of a training, whose epochs are many and wait for single inputs; and how much later each op of a chain is
 taken to begin, beside what an inference takes."""
+PIPES = (4, 2, 1)
+"""For an operand from another chip, at most, where links have no room for more."""
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
 ROWS = 2
@@ -92,6 +95,7 @@ def place_best(
             number, best = min((number, best), more, key=lambda item: _cycles(item[1]))
     placement = best.placement
     placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
+    placement.cluster = aim.cluster
     return number, placement
 
 
@@ -102,13 +106,17 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entrie
         for number, forms in likely(graphs, target, aim)
     ]
     number, best = min(found, key=lambda item: _cycles(item[1]))
-    return number, _refined(best, target, entries)
+    refined = _refined(best, target, entries)
+    try:
+        return number, _over_links([refined])
+    except _LinksFullError:
+        return number, best
 
 
 def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """A graph by itself."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
-        raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
+        raise HostError(f"compile: chips of {target.title} are not connected: one only")
     if tiles.states:  # what an input leaves in a ram the next one reads
         if aim.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
@@ -126,7 +134,8 @@ def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
 
 def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
-    that is what one input takes the shortest time with, or where nothing else has room for the model."""
+    that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
+    no room for any of them, one chip."""
     cut = partial(_place, tiles, target, entries, forms)
     if aim.chips == 1:
         return _in_memory(cut, aim)
@@ -148,10 +157,10 @@ def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, fo
             break
     if found:
         return min(found, key=_cycles)
-    try:
-        return _in_memory(shared, aim)
-    except UnsupportedError:
-        raise refused[-1] from None
+    for way, own in ((shared, aim), (cut, replace(aim, chips=1))):
+        with suppress(UnsupportedError):
+            return _in_memory(way, own)
+    raise refused[-1]
 
 
 def _step(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
@@ -184,11 +193,11 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     """On one chip, or cut over all of them."""
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
-        return _Found(aim, first)
+        return _over_links([_Found(aim, first)])
     forms = forms.on(aim.chips) if forms is not None else Forms.of(tiles, target, aim.chips)
     if aim.objective == "cores":
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
-        return _Found(aim, min(searched, first, key=_cores))
+        return _over_links([_Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
         return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
@@ -197,8 +206,23 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
         if not tried or not aim.work.spent():
             tried.append(_tried(line, target, aim, full, entries))
     kept = min(tried, key=_cycles)
-    best = min(*tried, _Found.of(aim, judged(first)), key=_cycles)
+    best = _over_links(sorted([*tried, _Found.of(aim, judged(first))], key=_cycles))
     return replace(best, line=kept.line)
+
+
+class _LinksFullError(UnsupportedError):
+    """More goes from chip to chip than Ethernet links have room for."""
+
+
+def _over_links(found: Sequence[_Found]) -> _Found:
+    """The first whose pipes between chips find room on the links. Raises _LinksFullError with what is said of the
+    first."""
+    reasons = [""]
+    for one in found:
+        if one.placement.stages == 1 or not (why := overfull(one.placement, one.aim)):
+            return one
+        reasons.append(why)
+    raise _LinksFullError(f"compile: {reasons[1]}")
 
 
 def _trained(
@@ -249,11 +273,15 @@ def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) 
     if not lines:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if aim.effort == "high":
-        return min((_tried(line, target, aim, FULL, entries) for line in lines), key=_cycles)
-    line = min(lines, key=lambda item: cuts(item, aim, FULL)[1])
-    if aim.effort == "low":
-        return _Found(aim, placed(line.tiles, target, searched_spots(line, aim, FULL), aim, entries))
-    return _tried(line, target, aim, FULL, entries)
+        with suppress(_LinksFullError):
+            return _over_links(sorted((_tried(line, target, aim, FULL, entries) for line in lines), key=_cycles))
+    lines.sort(key=lambda item: cuts(item, aim, FULL)[1])
+    for most in (0, *PIPES):
+        own = lines[0].narrowed(most) if most else lines[0]
+        with suppress(_LinksFullError):
+            first = _over_links([_Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
+            return first if aim.effort == "low" else _over_links([_tried(own, target, aim, FULL, entries)])
+    raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
 def _first(graphs: Sequence[TileGraph], number: int) -> int:
@@ -395,9 +423,7 @@ def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Place
             epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
             at = room.take(choice.blocks.grid)
             if at is None:
-                raise UnsupportedError(
-                    f"{op.name}: {choice.blocks.grid} cores, {target.arch.name} has {rows}x{columns}"
-                )
+                raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
         spots[op.name] = PlacementDecision(choice, epoch, chip, at)
     return spots
 

@@ -10,6 +10,7 @@ from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.report.terminal.text import table
 from buda_emu.timing.result import EpochReport
 
 
@@ -40,7 +41,7 @@ def limits(found: Evaluated) -> Limits:
             sum(edge.memory_bytes.values()) / (inputs if edge.once else 1)
             for edge in epoch.edges if edge.memory == "dram"
         )  # fmt: skip
-    return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), found.host)
+    return Limits(math / cores, work / cores, moved / (speeds(placement.target.chip).dram * chips), found.host)
 
 
 def epoch_rows(found: Evaluated) -> list[list[str]]:
@@ -104,8 +105,6 @@ def _as_searched(placement: Placement, op: TileOp) -> TileOp:
 
 def report(found: Evaluated, first: Placement | None) -> str:
     """The text. `first`: the first legal choice, where there is one."""
-    from buda_emu.report.terminal.text import table
-
     run, limit = found.run, limits(found)
 
     def line(what: str, cycles: float) -> list[str]:
@@ -141,7 +140,7 @@ def grids_text(placement: Placement) -> list[str]:
         for name, placed in known[:DETOURS]
     ]
     more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
-    what = "1 op has" if len(known) == 1 else f"{len(known)} ops have"
+    what = plural(len(known), "op has", "ops have")
     why = "grid chosen by streams, so that no operand goes through DRAM for that, which the model says is quicker:"
     return ["\n".join([f"{what} a {why}", *lines, *more])]
 
@@ -159,7 +158,7 @@ def detours_text(placement: Placement) -> list[str]:
         return []
     lines = [f"  {reader} reads {source}: {why}" for reader, source, why in known[:DETOURS]]
     more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
-    what = "1 operand goes" if len(known) == 1 else f"{len(known)} operands go"
+    what = plural(len(known), "operand goes", "operands go")
     return ["\n".join([f"{what} through DRAM within an epoch instead of from core to core:", *lines, *more])]
 
 

@@ -153,7 +153,7 @@ class _Prices:
     @staticmethod
     def of(line: CandidateTable, own: Sequence[_Own]) -> "_Prices":
         """Of all ops."""
-        speed = speeds(line.target.arch.name)
+        speed = speeds(line.target.chip)
         read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
         return _Prices(
             [item.one[item.at] for item in own], [item.cycles[item.at] for item in own],
@@ -164,7 +164,7 @@ class _Prices:
 
 def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
     """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
-    dram, every = speeds(line.target.arch.name).dram, prod(line.target.arch.grid)
+    dram, every = speeds(line.target.chip).dram, prod(line.target.arch.grid)
     begin, each = epoch_load(line.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
     done: dict[str, tuple[Floats, Floats, Floats]] = {}

@@ -7,15 +7,11 @@ from typing import Any, Final
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import (
-    Reader,
-    apart,
-    decomposed,
-    dtype_name,
-)
+from buda_emu.compiler.importers.from_torch.reader import Reader, apart, decomposed, dtype_name
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
 from buda_emu.errors import HostError
 
@@ -85,7 +81,6 @@ def _first_names(whole: Any) -> dict[str, str]:
 
 def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str]) -> Any:
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
-    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
@@ -114,9 +109,10 @@ def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
 
 def _labels(module: Any, count: int) -> list[str]:
     names = [
-        item.name for item in inspect.signature(module.forward).parameters.values()
+        item.name
+        for item in inspect.signature(module.forward).parameters.values()
         if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
-    ]  # fmt: skip
+    ]
     names = names[:count] if len(names) >= count else [f"input_{number}" for number in range(count)]
     return [*names, TARGET]
 

@@ -67,10 +67,7 @@ def _rate(rate: float, step: int, options: Numbers) -> dict[str, float]:
 
 def _adam_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:
     """The corrections of the first steps' bias: powers of 0.999 would be 1 in formats of 8 bits."""
-    return {
-        "step_size": rate / (1 - options["beta1"] ** step),
-        "correction": (1 - options["beta2"] ** step) ** -0.5,
-    }
+    return {"step_size": rate / (1 - options["beta1"] ** step), "correction": (1 - options["beta2"] ** step) ** -0.5}
 
 
 def _adamw_numbers(rate: float, step: int, options: Numbers) -> dict[str, float]:

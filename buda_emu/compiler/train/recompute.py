@@ -39,9 +39,10 @@ class Crossing:
         self._of = graph.programs()
         overwritten = {item.state for item in graph.outputs if item.program == FORWARD and not item.accumulate}
         self._free = {
-            node.name for node in graph
+            node.name
+            for node in graph
             if node.op in ("input", "constant") or (node.op == "state" and node.attrs["label"] not in overwritten)
-        }  # fmt: skip
+        }
         forward = [node for node in graph if self._of.get(node.name) == FORWARD]
         read = {name for node in graph if self._of.get(node.name, FORWARD) != FORWARD for name in node.inputs}
         read |= {output.value for output in graph.outputs if output.program != FORWARD}

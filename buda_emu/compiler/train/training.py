@@ -5,6 +5,7 @@ import tempfile
 import weakref
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,6 @@ class CompiledTraining(CompiledModel):
     def load_into(self, module: Any) -> None:
         """Write parameters and buffers into the torch module that was compiled, or one like it. Raises HostError for a
         module that lacks one or has it in another shape."""
-        from importlib import import_module
-
         torch: Any = import_module("torch")  # not all of it has types
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         trained, states = self._trained(), {**self.state(), **self.parameters()}

@@ -1,4 +1,6 @@
-"""L2 allocation: a schedule without addresses (dialect B) to one with (dialect A) (facts GEMINI 7)."""
+"""L2 allocation: a schedule without addresses (dialect B) becomes one with addresses (dialect A) (facts GEMINI 7):
+which tensors a core holds and how long, where they lie, and the schedule that says so.
+"""
 
 from buda_emu.checker.render import render
 from buda_emu.errors import HostError, ProgramError, ScheduleError

@@ -44,9 +44,10 @@ def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list
 def _first_fit(item: Resident, placed: Sequence[Resident]) -> int:
     """The lowest address below which nothing that lives at the same time is in the way."""
     beside = sorted(
-        (other.address, other.address + other.room) for other in placed
+        (other.address, other.address + other.room)
+        for other in placed
         if other.first <= item.last and item.first <= other.last
-    )  # fmt: skip
+    )
     at = 0
     for low, high in beside:
         if at + item.room <= low:

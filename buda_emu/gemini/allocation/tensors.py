@@ -138,7 +138,7 @@ def _weights(index: Index, works: Sequence[Workload]) -> Iterator[Resident]:
         source = Source("", "DRAM", -1, number, weight_bytes(box), box, None, None)
         yield Resident(
             "weight", box, weight_bytes(box), min(at), max(at), ((source, box),), layer_name=readers[number].layer_name
-        )  # fmt: skip
+        )
 
 
 def weight_box(channels: Box, bits: int) -> Box:
@@ -155,4 +155,4 @@ def _stores(works: Sequence[Workload]) -> Iterator[Resident]:
                 last = min(work.index + 1, len(works) - 1)
                 yield Resident(
                     "store", box, fmap_bytes(box, INT8), work.index, last, piece=piece, layer_name=work.layer_name
-                )  # fmt: skip
+                )

@@ -137,10 +137,12 @@ class _Writer:
         for source, box in item.sources:
             dram = source.type == "DRAM"
             entry: dict[str, Any] = {
-                "core_id": -1 if dram else self.core(source.core_id), "type": source.type,
-                "transfer_id": source.transfer_id, **_corners(box),
+                "core_id": -1 if dram else self.core(source.core_id),
+                "type": source.type,
+                "transfer_id": source.transfer_id,
+                **_corners(box),
                 "size": weight_bytes(box) if item.kind == "weight" else fmap_bytes(box, INT8),
-            }  # fmt: skip
+            }
             if item.kind == "input":
                 entry["layer_name"] = source.layer_name
             pieces.append(entry)

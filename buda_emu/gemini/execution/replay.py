@@ -285,8 +285,10 @@ class _Run:
             raise Fault(f"weight {number} has {image.size} bytes, not those of {work.weight.box}")
         rows = image.reshape(count, -1)
         body = np.ascontiguousarray(rows[:, :-EXTRA]).view(np.int8).reshape(count, taps, -1)[:, :, :channels]
-        scale, bias = (np.ascontiguousarray(rows[:, at : at + 4]).view(np.float32).reshape(count) for at in (
-            rows.shape[1] - EXTRA, rows.shape[1] - EXTRA + 4))  # fmt: skip
+        scale, bias = (
+            np.ascontiguousarray(rows[:, at : at + 4]).view(np.float32).reshape(count)
+            for at in (rows.shape[1] - EXTRA, rows.shape[1] - EXTRA + 4)
+        )
         return LaidWeights(body, scale, bias)
 
     # ---------------------------------------------------------------------------------------------- outputs

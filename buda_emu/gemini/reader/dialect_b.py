@@ -1,11 +1,12 @@
 """Workloads of dialect B: no addresses, one ifmap for all operands, absolute boxes, sizes in bits (facts GEMINI 3)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from buda_emu.gemini.json_values import a_list
-from buda_emu.gemini.model import Ifmap, Ofmap, Source, Tensor, TensorKind, Weight, Workload
-from buda_emu.gemini.reader.dram import channels, destination, whole
+from buda_emu.gemini.model import Ifmap, Source, Tensor, TensorKind, Weight, Workload
+from buda_emu.gemini.reader.dram import channels, ofmap, whole
 from buda_emu.gemini.reader.values import PLACES, TENSORS, Object, Values
 
 LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
@@ -19,15 +20,6 @@ def workload(values: Values, item: Object, place: str, core: int, index: int) ->
     weight = values.object(item["weight"], f"{place}/weight") if "weight" in item else None
     box = whole(values, item, place)
 
-    def piece(values: Values, item: Object, place: str) -> Ofmap:
-        return Ofmap(
-            place,
-            values.integer(item, "transfer_id", place),
-            values.integer(item, "size", place),
-            values.box(item, place),
-            values.items(item, "destination", place, lambda v, to, at: destination(v, to, at, "id")),
-        )
-
     return Workload(
         place,
         core,
@@ -38,7 +30,7 @@ def workload(values: Values, item: Object, place: str, core: int, index: int) ->
         box,
         values.number(item, "time", place),
         (_ifmap(values, read, f"{place}/ifmap"),) if read is not None else (),
-        values.items(item, "ofmap", place, piece),
+        values.items(item, "ofmap", place, partial(ofmap, core="id")),
         values.integer(item, "ofmap_size", place),
         _weight(values, weight, f"{place}/weight") if weight is not None else None,
         values.items(item, "buffer", place, _tensor),

@@ -2,12 +2,14 @@
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.checker import TextPlace
 from buda_emu.checker.render import render
+from buda_emu.checker.suggest import near
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.json_values import a_list, an_object, shown
@@ -62,8 +64,6 @@ def unpacked(raw: bytes) -> bytes:
     """The content of a file, which may be compressed (gzip). Raises ValueError for a damaged one."""
     if not raw.startswith(_GZIP):
         return raw
-    import zlib
-
     unpacker = zlib.decompressobj(31)
     try:
         data = unpacker.decompress(raw, _MOST_BYTES)
@@ -119,7 +119,7 @@ def _top(values: Values, document: Any) -> IR | None:
     leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
     return IR(
         FORMS[dialect], works, arrives, leaves, sizes["xlen"], sizes["ylen"], sizes.get("buffersize"), values.path, top
-    )  # fmt: skip
+    )
 
 
 def _core_keys(values: Values, top: Object) -> dict[int, str]:
@@ -129,8 +129,6 @@ def _core_keys(values: Values, top: Object) -> dict[int, str]:
         if key in TOP_KEYS:
             continue
         if not (key.isascii() and key.isdecimal() and str(int(key[:9])) == key):
-            from buda_emu.checker.suggest import near
-
             hint = near(key, TOP_KEYS)
             values.wrong("G001", key[:60], f"the key {shown(key)} is neither a core nor known here", hint)
         elif not isinstance(top.get(key), list):

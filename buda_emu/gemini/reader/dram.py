@@ -4,7 +4,7 @@ from typing import Any
 
 from buda_emu.gemini.boxes import Box
 from buda_emu.gemini.json_values import a_list
-from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut, OutKind, PlaceKind
+from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut, Ofmap, OutKind, PlaceKind
 from buda_emu.gemini.reader.values import NOWHERE, OUTS, PLACES, Object, Values
 
 
@@ -76,7 +76,18 @@ def whole(values: Values, item: Object, place: str) -> Box:
     return values.corners(both[0], both[1], f"{place}/workload", "workload")
 
 
-def destination(values: Values, item: Object, place: str, key: str) -> Destination:
+def ofmap(values: Values, item: Object, place: str, core: str) -> Ofmap:
+    """A piece of a workload's result and who gets it; `core`: the key of a destination that names its core."""
+    return Ofmap(
+        place,
+        values.integer(item, "transfer_id", place),
+        values.integer(item, "size", place),
+        values.box(item, place),
+        values.items(item, "destination", place, lambda v, to, at: _destination(v, to, at, core)),
+    )
+
+
+def _destination(values: Values, item: Object, place: str, key: str) -> Destination:
     """Who an ofmap is for. `key`: what the dialect calls the core."""
     kind: PlaceKind = values.word(item, "type", place, PLACES)
     workload = values.integer(item, "workload_id", place) if kind == "core" else None

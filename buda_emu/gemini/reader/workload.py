@@ -1,12 +1,12 @@
 """Workloads of both dialects (facts GEMINI 2.2 to 2.5, 3)."""
 
 from collections.abc import Callable
+from functools import partial
 
 from buda_emu.gemini.json_values import a_list, whole_numbers
 from buda_emu.gemini.model import (
     Dialect,
     Ifmap,
-    Ofmap,
     Region,
     StoreSource,
     Tensor,
@@ -17,7 +17,7 @@ from buda_emu.gemini.model import (
     Workload,
 )
 from buda_emu.gemini.reader import dialect_b
-from buda_emu.gemini.reader.dram import destination, whole
+from buda_emu.gemini.reader.dram import ofmap, whole
 from buda_emu.gemini.reader.values import STORES, TENSORS, Object, Values
 
 Read = Callable[[Values, Object, str, int, int], Workload]
@@ -42,7 +42,7 @@ def _workload(values: Values, item: Object, place: str, core: int, index: int) -
         whole(values, item, place),
         values.number(item, "time", place),
         values.items(item, "ifmap", place, _ifmap),
-        values.items(item, "ofmap", place, _ofmap),
+        values.items(item, "ofmap", place, partial(ofmap, core="core_id")),
         values.integer(item, "ofmap_size", place),
         _weight(values, weight, f"{place}/weight") if weight is not None else None,
         values.items(item, "buffer", place, _tensor),
@@ -71,16 +71,6 @@ def _ifmap(values: Values, item: Object, place: str) -> Ifmap:
         values.integer(item, "size", place),
         values.integer(item, "align", place),
         values.integer(item, "bitwidth", place),
-    )
-
-
-def _ofmap(values: Values, item: Object, place: str) -> Ofmap:
-    return Ofmap(
-        place,
-        values.integer(item, "transfer_id", place),
-        values.integer(item, "size", place),
-        values.box(item, place),
-        values.items(item, "destination", place, lambda v, to, at: destination(v, to, at, "core_id")),
     )
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.gemini.book import BOOK
+from buda_emu.gemini.frontend import read_network
 from buda_emu.gemini.index import Index
 from buda_emu.gemini.rules import l2, mesh, network, residence, sizes, transfers, weights, workloads
 
@@ -17,7 +18,5 @@ _SUBJECTS = (mesh, transfers, sizes, workloads, l2, residence, weights, network)
 
 def check(ir: "IR", frontend: Any = None) -> "list[Diagnostic]":
     """Every finding, sorted by place. `frontend`: path or decoded object of the network, for G080 to G082."""
-    from buda_emu.gemini.frontend import read_network
-
     known = None if frontend is None else read_network(frontend)
     return BOOK.run(Index(ir), known, path=ir.path)

@@ -128,9 +128,10 @@ def shared(index: Index, _: Network | None) -> Iterator[Finding]:
 def _moved(index: Index) -> set[tuple[int, int]]:
     """Tensors that are said to lie elsewhere, or to be larger, in another snapshot."""
     return {
-        key for key, life in index.lives.items()
+        key
+        for key, life in index.lives.items()
         if any((item.address, item.size) != (life.first.address, life.first.size) for item in life.tensors)
-    }  # fmt: skip
+    }
 
 
 _KEPT = ("address", "size", "box", "type", "bitwidth", "tensor_order")

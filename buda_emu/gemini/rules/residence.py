@@ -83,19 +83,21 @@ def _holds(index: Index, work: Workload, number: int) -> list[Tensor]:
     """`ifmap` tensors of a snapshot that say to hold a transfer, themselves or by their sources: where the two differ
     G016 or G036 tells."""
     return [
-        item for item in work.buffer
+        item
+        for item in work.buffer
         if index.may_be("ifmap", item, work.core)
         and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
-    ]  # fmt: skip
+    ]
 
 
 def _gone(index: Index, work: Workload, number: int) -> bool:
     """A tensor with the transfer was there before and comes back after: G042 and G048 tell."""
     return any(
-        life.core == work.core and life.at[0] < work.index < life.at[-1]
+        life.core == work.core
+        and life.at[0] < work.index < life.at[-1]
         and any(source.transfer_id == number for source in life.first.source)
         for life in index.lives.values()
-    )  # fmt: skip
+    )
 
 
 def _bent(index: Index, work: Workload) -> bool:

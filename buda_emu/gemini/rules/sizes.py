@@ -121,8 +121,9 @@ def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
     if not in_bits:
         named += [
             (item.place, item.size, item.box, (work.core, item.tensor_id))
-            for work, item in _tensors(index) if item.type == "weight"
-        ]  # fmt: skip
+            for work, item in _tensors(index)
+            if item.type == "weight"
+        ]
     for place, size, box, about in named:
         if in_bits and (size < 0 or size % (8 * box.shape[1])):
             said = f"a weight of {size} bits is not a whole number of bytes for each of {box.shape[1]} output channels"

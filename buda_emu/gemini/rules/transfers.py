@@ -1,6 +1,7 @@
 """Transfers, through DRAM and between workloads: G010 to G019."""
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 
 from buda_emu.checker import Finding
 from buda_emu.gemini.book import BOOK
@@ -244,8 +245,6 @@ def backwards(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _circle(index: Index) -> Iterator[Finding]:
     """A circle of workloads over cores, told at its first."""
-    from graphlib import CycleError, TopologicalSorter
-
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
         before = [(work.core, work.index - 1)] if work.index else []

@@ -63,8 +63,9 @@ def _loaded(index: Index, tensor: Tensor) -> bool:
     differ."""
     return any(
         number in index.outs or (index.maker(number) is None and source.type == "DRAM")
-        for source in tensor.source for number in (source.transfer_id,)
-    )  # fmt: skip
+        for source in tensor.source
+        for number in (source.transfer_id,)
+    )
 
 
 @BOOK.rule(
@@ -102,13 +103,17 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
         for place in places[1:]:
             yield Finding(place, f"order {order} is also that of {places[0].rsplit('/', 1)[0]}")
     lacking = {
-        number for work in _works(index) for number in (work.weight.transfer_id if work.weight else ())
+        number
+        for work in _works(index)
+        for number in (work.weight.transfer_id if work.weight else ())
         if not any(number in item.transfer_id for item in (*work.buffer, *work.wl0))
-    }  # fmt: skip
+    }
     lacking |= {
-        piece.transfer_id for work in _works(index) for piece in work.ofmap
+        piece.transfer_id
+        for work in _works(index)
+        for piece in work.ofmap
         if piece.to_dram and piece.transfer_id not in index.stored_in
-    }  # fmt: skip
+    }
     if any(len(places) > 1 for places in claimed.values()) or spare or index.repeated:
         return
     top = count + len(lacking)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.json_values import a_list, texts, whole_numbers
+from buda_emu.gemini.reader.document import unpacked
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<word><[A-Za-z_]\w*\.(?P<value>\w+)\s*:[^>]*>)"
@@ -53,8 +54,6 @@ UNITS: Final[Mapping[str, str]] = {
 
 def read_assembler(path: str) -> list[Instruction]:
     """Every instruction of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError."""
-    from buda_emu.gemini.reader.document import unpacked
-
     raw = Path(path).read_bytes()
     try:
         lines = unpacked(raw).decode().splitlines()

@@ -59,8 +59,9 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
             works[core, item.wkl] = Span(min(before.start, span.start), max(before.end, span.end))
     dram = [
         DramSpan(_KINDS[item.prefix], -1, moved[place] if moved else 0, core, *span)
-        for place, (item, span) in enumerate(zip(instructions, spans, strict=True)) if _moves(item)
-    ]  # fmt: skip
+        for place, (item, span) in enumerate(zip(instructions, spans, strict=True))
+        if _moves(item)
+    ]
     return Timeline(
         total=timing.makespan, workloads=works, dram=tuple(sorted(dram, key=lambda item: item.start)), noc=(), links={},
         instructions=tuple(spans), mode="assembler", rates=rates, schedule=schedule, timing=timing, kinds=tuple(kinds),

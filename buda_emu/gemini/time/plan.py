@@ -145,7 +145,7 @@ def _load(index: Index, life: Life) -> Item:
     after = ((life.core, gate - 1),) if gate else ()
     return Item(
         kind, number, _size(tensor.size, tensor.place), life.core, after, out.related_ifmap, life.tensor_id, gate
-    )  # fmt: skip
+    )
 
 
 def _store(index: Index, life: Life) -> Item:

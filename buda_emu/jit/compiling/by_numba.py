@@ -97,9 +97,7 @@ def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
 def _dispatcher(function: Helper) -> Any:
     if function.dispatcher is None:
         njit: Any = numba.njit
-        compiled = njit(
-            error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler
-        )  # fmt: skip
+        compiled = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler)
         function.dispatcher = compiled(function.py_func)
         function.dispatcher.get_call_template = partial(_called, function.dispatcher.get_call_template)
     return function.dispatcher

@@ -3,13 +3,19 @@
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from buda_emu.jit.machine_code import placing
 from buda_emu.jit.machine_code.kinds import Raised
 from buda_emu.jit.machine_code.turn import TURN
+from buda_emu.lazy import lazy
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+else:
+    llvm = lazy("llvmlite.binding")
 
 __all__ = ["ENTRY", "OBJECTS", "load", "processor"]
 
@@ -69,14 +75,10 @@ def processor() -> str:
     known = placing.processor()
     if known is not None:
         return known
-    import llvmlite.binding as llvm
-
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
-    import llvmlite.binding as llvm
-
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
     engine.finalize_object()
@@ -85,8 +87,6 @@ def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
 
 @cache
 def _engine() -> Any:
-    import llvmlite.binding as llvm
-
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name, known in OBJECTS.items():

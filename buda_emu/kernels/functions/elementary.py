@@ -82,12 +82,7 @@ def elementary_tiles(
 
 @kernel
 def dropout_tiles(
-    start: int,
-    stop: int,
-    tiles: Tensor,
-    region: Region,
-    keep: NDArray[np.float32],
-    scale: np.float32,
+    start: int, stop: int, tiles: Tensor, region: Region, keep: NDArray[np.float32], scale: np.float32
 ) -> None:
     """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
     n, (runs, length) = tiles.shape[1], region

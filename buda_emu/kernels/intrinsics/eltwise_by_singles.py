@@ -114,13 +114,13 @@ def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
         code.store(code.rounded(builder.fadd(*counts), unit, mode), word, place)
         weak = builder.and_(
             builder.icmp_signed("!=", top, code.word(0)), builder.icmp_signed("<", top, code.word(LEAST))
-        )  # fmt: skip
+        )
         code.note(builder.or_(weak, builder.icmp_signed(">", top, code.word(MOST))), special)
 
 
 def _emit_factors(
     code: "_Code", a: Value, b: Value, place: Value, lift: Value, special: Value
-) -> tuple[Value, Value, Value]:  # fmt: skip
+) -> tuple[Value, Value, Value]:
     """As `_factors`."""
     builder = code.builder
     first, second = (code.lifted(code.load(x, place, code.words), lift) for x in (a, b))

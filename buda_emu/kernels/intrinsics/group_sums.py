@@ -31,9 +31,7 @@ def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
                 call_shared(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
 
 
-def _emit_add_tile(
-    lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value
-) -> None:  # fmt: skip
+def _emit_add_tile(lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value) -> None:
     word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *more = given
     code, shape = Vectors(builder, lanes, 2 * lanes), block_for(lanes)
     dst = kind(code, steps, count, moved, *more)
@@ -71,9 +69,7 @@ def _emit_add_tile(
                 add(cut=False)
 
 
-def _emit_sums(
-    code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns
-) -> Sums:  # fmt: skip
+def _emit_sums(code: Vectors, shape: Block, b: Value, a: Value, patterns: Patterns) -> Sums:
     """The sums of both groups of a block, with their M; b and a: the first row and column of it in a face."""
     builder = code.builder
     sums = {cell: [code.as_floats(m) for m in patterns.load(cell)[:2]] for cell in shape.cells}
@@ -93,7 +89,7 @@ def _emit_sums(
 
 def _emit_words(
     code: Vectors, dst: Bf16 | Fp16 | Wide, corner: Value, sums: Sums, patterns: Patterns, *, cut: bool
-) -> None:  # fmt: skip
+) -> None:
     """Adds the sums of a block to words of Dst, the first of which is at `corner`."""
     for cell, totals in sums.items():
         *each, most = patterns.load(cell)

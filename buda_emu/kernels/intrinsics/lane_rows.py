@@ -37,9 +37,7 @@ def _emit(
     blackhole: Value,
 ) -> None:  # fmt: skip
     first = builder.mul(step, SIZE(FIELDS))
-    operation, *places, number = [
-        builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)
-    ]  # fmt: skip
+    operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
     row = _Row(builder, lanes_of_vector, lanes, places, special)
     builder.store(I32(0), special)
@@ -220,9 +218,7 @@ def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
         y = b.xor(y, code.word(flip))
-        operands = [
-            b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)
-        ]  # fmt: skip
+        operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
         special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
         return b.select(_is_none(code, pattern), b.and_(pattern, kept), pattern), special

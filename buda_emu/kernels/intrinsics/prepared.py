@@ -37,7 +37,7 @@ _ARRAYS = (types.Array,) * 4
 @shared_intrinsic(prepare_srca, *_ARRAYS, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
-) -> None:  # fmt: skip
+) -> None:
     code = Vectors(builder, lanes, 2 * lanes)
     more = code.every_word(builder.shl(lift, SIZE(23)))
     half = TILE // 4  # both groups of an inner face lie one after the other

@@ -260,14 +260,7 @@ def _pick_line(out: Lanes, whole: Lanes, place: int, transposed: bool) -> None:
 
 @helper
 def _scaled(
-    out: Lanes,
-    line: Lanes,
-    least: Lanes,
-    most: Lanes,
-    more: np.int32,
-    flip: np.int32,
-    keep: np.int32,
-    lowest: np.int32,
+    out: Lanes, line: Lanes, least: Lanes, most: Lanes, more: np.int32, flip: np.int32, keep: np.int32, lowest: np.int32
 ) -> None:
     """A line times a power of two: `more` is added to exponents, which go into `least` and `most`."""
     for n in range(EDGE):

@@ -2,18 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from buda_emu.netlist.model import (
-    Allocate,
-    Buffer,
-    Deallocate,
-    Execute,
-    Graph,
-    Instruction,
-    Op,
-    Program,
-    Queue,
-    evolve,
-)
+from buda_emu.netlist.model import Allocate, Buffer, Deallocate, Execute, Graph, Instruction, Op, Program, Queue, evolve
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, entry_bytes
 from buda_emu.netlist.yaml_reader import UnreadableError

@@ -10,14 +10,7 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.queues import blocking_of
 from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
-from buda_emu.netlist.reader.values import (
-    NOT_LIST,
-    NOT_MAP,
-    kind_of,
-    read_formats,
-    readers,
-    text_of,
-)
+from buda_emu.netlist.reader.values import NOT_LIST, NOT_MAP, kind_of, read_formats, readers, text_of
 from buda_emu.spec.blocking import FULL_TILE
 
 DUPLICATE = "V020"

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
 
+from buda_emu.checker.fix import removing
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural, quoted
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
@@ -25,6 +26,7 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.values import integer, kind_of, text_of
 
+_ENDS = removing("the end of a program is implied")
 MALFORMED, BARE, DECLARATION, VARINST, ALLOCATION, UNKNOWN_KEY = "V110", "V111", "V112", "V113", "V114", "V115"
 
 
@@ -75,7 +77,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         word = text_of(node)
         if word == "endloop":
             return EndLoop(source=node, name_node=node)
-        hint = "the end of a program is implied" if word == "endprogram" else near(word, ("endloop",))
+        hint = _ENDS if word == "endprogram" else near(word, ("endloop",))
         context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
         return None
     if not isinstance(node, Mapping) or len(node.pairs) != 1:
@@ -85,7 +87,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
     for word, key, value in keyed(context, node):
         if word in _INSTRUCTIONS:
             return _INSTRUCTIONS[word](_Statement(context, word, key, value, queues))
-        hint = "the end of a program is implied" if word == "endprogram" else near(word, INSTRUCTIONS)
+        hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
         context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
     return None
 

@@ -6,6 +6,7 @@ Each reports what is wrong and returns None; the caller then keeps the field's d
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from buda_emu.checker.fix import replacing
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import FIDELITIES, Field
@@ -63,8 +64,9 @@ def _integer_hint(node: Node) -> str:
         return "a leading 0 means octal" if digits[0] == "0" else "integers have 32 bits"
     number = parse_float(text)
     if number is not None and number == number // 1:
-        return f"write {int(number)}"
-    return f"write {digits.replace('_', '')}" if digits.replace("_", "").isdecimal() else ""
+        return replacing(f"write {int(number)}", text, str(int(number)))
+    plain = text.replace("_", "")
+    return replacing(f"write {plain}", text, plain) if digits.replace("_", "").isdecimal() else ""
 
 
 def read_bool(context: Context, field: Field, node: Node) -> bool | None:

@@ -8,7 +8,7 @@ from buda_emu.netlist.rules import graphs, habits
 from buda_emu.netlist.rules.elsewhere import document, routing, testing
 from buda_emu.netlist.rules.fused import formats as fused_formats
 from buda_emu.netlist.rules.fused import life, schedules, sizes, tms
-from buda_emu.netlist.rules.ops import fields, formats, integers, pipes, placement, shapes, tiles, untilize
+from buda_emu.netlist.rules.ops import dest, fields, formats, integers, pipes, placement, shapes, tiles, types, untilize
 from buda_emu.netlist.rules.programs import flow, steps
 from buda_emu.netlist.rules.programs import habits as program_habits
 from buda_emu.netlist.rules.queues import aliases, constants, memory
@@ -16,8 +16,9 @@ from buda_emu.netlist.rules.queues import fields as queue_fields
 from buda_emu.netlist.rules.rule import DECLARED, STAGES
 
 SUBJECTS: Final = (
-    document, queue_fields, aliases, fields, graphs, untilize, tiles, formats, integers, schedules, tms, life, sizes,
-    fused_formats, steps, pipes, shapes, placement, memory, constants, habits, flow, program_habits, routing, testing,
+    document, queue_fields, aliases, fields, types, dest, graphs, untilize, tiles, formats, integers, schedules, tms,
+    life, sizes, fused_formats, steps, pipes, shapes, placement, memory, constants, habits, flow, program_habits,
+    routing, testing,
 )  # fmt: skip
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)

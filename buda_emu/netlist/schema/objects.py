@@ -2,14 +2,7 @@
 
 from collections.abc import Iterable
 
-from buda_emu.netlist.fields import (
-    FUSED_FIELDS,
-    GRAPH_FIELDS,
-    INPUT_FIELDS,
-    OP_FIELDS,
-    QUEUE_FIELDS,
-    SUB_OP_FIELDS,
-)
+from buda_emu.netlist.fields import FUSED_FIELDS, GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS, QUEUE_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.reader.attributes import MAX_SPLICE_INPUTS
 from buda_emu.netlist.reader.tms import BROADCAST_DIMS, SLICES
 from buda_emu.netlist.schema.shapes import Schema, list_of, object_of, plain, ref

@@ -1,1 +1,3 @@
-"""fused_op: a schedule of sub-ops, tile by tile or op by op."""
+"""fused_op: a schedule of sub-ops (`plan.py` unrolls it), run tile by tile where no tile depends on others
+(`parts.py`), else op by op on whole tensors.
+"""

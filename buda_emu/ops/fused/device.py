@@ -183,7 +183,7 @@ def _image(made: Made | Bits) -> Made:
 
 def _keep(
     start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
-) -> None:  # fmt: skip
+) -> None:
     for begin, end in in_blocks(start, stop, block):
         made = _image(maker(begin, end))
         flat[begin:end] = blanked(made.image, dims)

@@ -47,9 +47,7 @@ def matmul_maker(job: Job) -> Maker:
     return _dense(call, around, in0, in1, faces, entries)
 
 
-def _dense(
-    call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int
-) -> Maker:  # fmt: skip
+def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
     op = call.op
     (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
     z = op.attributes.z if op.attributes.accumulate else 1

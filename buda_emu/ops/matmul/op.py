@@ -4,18 +4,24 @@ What makes sparse products is imported by the netlists that have them.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.products.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
+from buda_emu.lazy import lazy
 from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import blank, operand_map, relu_arguments
 from buda_emu.ops.matmul import dense
 from buda_emu.ops.matmul.tail import check_tail, follows_bias, integer_mode, reference_tail, run_bias, run_tail
 from buda_emu.ops.operands import all_entries, plain
 from buda_emu.spec.blocking import Shape
+
+if TYPE_CHECKING:
+    from buda_emu.ops.matmul import sparse
+else:
+    sparse = lazy("buda_emu.ops.matmul.sparse")
 
 DENSE_OPERANDS: Final = 2
 SPARSE_OPERANDS: Final = 3
@@ -64,8 +70,6 @@ class Matmul:
         if len(call.operands) < first:
             raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
         if call.attributes.identity:
-            from buda_emu.ops.matmul import sparse
-
             shape = sparse.product_shape(call)
         else:
             shape = dense.product_shape(call)
@@ -82,8 +86,6 @@ class Matmul:
         left = blank(in0, call.operands[0].tile_dim)
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
         if call.attributes.identity:
-            from buda_emu.ops.matmul import sparse
-
             encoding, *others = others
             product = sparse.reference_product(call, left, right, encoding)
         else:
@@ -98,8 +100,6 @@ class Matmul:
             dense.run_product(call, inputs, out, parallel, _ending(call, inputs, None))
         else:
             if call.attributes.identity:
-                from buda_emu.ops.matmul import sparse
-
                 sparse.run_product(call, inputs, out, parallel)
             else:
                 dense.run_product(call, inputs, out, parallel)

@@ -7,6 +7,7 @@ import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.products.matmul_tail import count_beyond
+from buda_emu.kernels.tiles import binary as binary_kernel
 from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import blank, items, kernel_operand
@@ -92,8 +93,6 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
     """The kernels of what comes after the bias, in place on the product in `out`."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
-        from buda_emu.kernels.tiles import binary as binary_kernel
-
         if _must_be_exact(call):
             counts = np.zeros(items(out), np.int64)
             parallel(count_beyond, items(out), out, EXACT_LIMIT, counts)

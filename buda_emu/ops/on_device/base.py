@@ -223,9 +223,14 @@ def run(
         index.flags.writeable = False
         running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
     maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
-    packing = Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
+    packing = packing_of(call, registers)
     operands = sum(bits.datums.size for bits in inputs)
     make(maker, out, packing, kept_dims(call), units, parallel, operands, block_of(call.op))
+
+
+def packing_of(call: DeviceCall, registers: OpRegisters) -> Packing:
+    """How the op sets the packer up for its result."""
+    return Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
 
 
 def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:

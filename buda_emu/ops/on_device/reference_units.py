@@ -95,8 +95,8 @@ class ReferenceUnits:
         for item in items:
             entry, tile = divmod(item, dst.shape[1])
             row, col = divmod(tile, cols)
-            left = [_tile(in0, entry, row * inner + n)[:, kept] for n in k]
-            right = [_tile(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
+            left = [tile_of(in0, entry, row * inner + n)[:, kept] for n in k]
+            right = [tile_of(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
             a, b = np.stack(left), np.stack(right)
             if REGISTERS[in0.register] is None:
                 flat[item] = tile_matmul.int_tile_matmul(flat[item], a, b, self.core)
@@ -117,7 +117,7 @@ class ReferenceUnits:
         flat = dst.reshape(-1, 32, 32)
         for item in range(start, stop):
             entry, tile = divmod(item, dst.shape[1])
-            tiles = np.stack([_tile(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
+            tiles = np.stack([tile_of(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
             flat[item] = maxpool.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
@@ -150,7 +150,7 @@ class ReferenceUnits:
         return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))
 
 
-def _tile(source: Words, entry: int, position: int) -> U32:
+def tile_of(source: Words, entry: int, position: int) -> U32:
     """uint32[32, 32] of one tile of an operand."""
     at = source.index[position]
     if at < 0:

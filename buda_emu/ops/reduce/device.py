@@ -38,9 +38,7 @@ class Reduce:
         call, (source,) = job.call, job.sources
         if call.op.attributes.dim == "z":
             return _maximum_over_z(call, source, job.registers, job.units)
-        return pool_maker(
-            call, source, job.registers.dst, result_shape(call), job.entries, job.units, job.parallel
-        )  # fmt: skip
+        return pool_maker(call, source, job.registers.dst, result_shape(call), job.entries, job.units, job.parallel)
 
 
 def pool_maker(

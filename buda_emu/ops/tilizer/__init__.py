@@ -1,1 +1,1 @@
-"""tilizer: row-major data of a flat queue into tiles."""
+"""tilizer: row-major data of a flat queue into tiles. It reads what was pushed, before the queue rounds it."""

@@ -52,9 +52,10 @@ class Baseline:
 
     def _write(self, found: Mapping[str, Sequence[Item]]) -> None:
         kept = {
-            name: items for name, items in self._known().items()
+            name: items
+            for name, items in self._known().items()
             if name not in found and (Path(self.path).parent / name).exists()
-        }  # fmt: skip
+        }
         before = self.content.get(self.section)
         of_before = _items(before, self.section) if before is not None else {}  # of other settings, too
         expected = {(name, item.what): item for name, items in of_before.items() for item in items if item.reason}

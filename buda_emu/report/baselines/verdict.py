@@ -112,12 +112,14 @@ class Comparison:
         def plain(changes: Sequence[Change]) -> list[dict[str, Any]]:
             return [
                 {
-                    "file": item.file, "what": item.what, "level": item.now.level if item.now else None,
+                    "file": item.file,
+                    "what": item.what,
+                    "level": item.now.level if item.now else None,
                     "known_level": item.before.level if item.before else None,
                     "reason": item.before.reason if item.before else "",
                 }
                 for item in changes
-            ]  # fmt: skip
+            ]
 
         return {
             "new": plain(self.new), "worse": plain(self.worse), "mended": plain(self.mended),
@@ -135,9 +137,11 @@ class _Sorted:
 
 
 def compare(
-    section: Section, known: Mapping[str, Sequence[Known]], found: Mapping[str, Sequence[Item]],
+    section: Section,
+    known: Mapping[str, Sequence[Known]],
+    found: Mapping[str, Sequence[Item]],
     measure: Measure | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Hold what was found in each file against what is known of it. Files that were not looked at say nothing.
 
     `measure`: instead of the section's own.

@@ -1,5 +1,6 @@
 """Modelled cycles as one JSON object, and the same read back: what `perf --json` writes and `perf --against` takes."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
@@ -18,7 +19,8 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Everything that was modelled. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
     return {
-        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock,
+        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "board": run.chip.board,
+        "clock_mhz": run.clock,
         "version": run.version, "parameters": dict(run.parameters), "what_if": dict(run.what_if),
         "epochs": [
             {
@@ -51,8 +53,6 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
     """What `perf_json` gave, read back. Raises HostError for what is none, or of another schema version."""
-    import json
-
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

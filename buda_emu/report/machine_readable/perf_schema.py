@@ -37,7 +37,8 @@ def schema() -> dict[str, Any]:
     }  # fmt: skip
     definitions["Epoch"] = {"type": "object", "properties": epoch, "required": list(epoch)}
     run = {
-        "netlist": _TEXT, "arch": _TEXT, "clock_mhz": _NUMBER, "version": _TEXT, "parameters": _map(_TEXT),
+        "netlist": _TEXT, "arch": _TEXT, "board": _TEXT, "clock_mhz": _NUMBER, "version": _TEXT,
+        "parameters": _map(_TEXT),
         "what_if": _map(_NUMBER), "epochs": _list({"$ref": "#/$defs/Epoch"}), "program_cycles": _map(_NUMBER),
         "program_load_cycles": _map(_NUMBER), "program_host_seconds": _map(_NUMBER),
         "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),

@@ -39,6 +39,14 @@ def _part(name: str) -> Markup:
     return Markup(files(_ROOM).joinpath("pages", name).read_text("utf-8"))
 
 
+@cache
+def chart_style(scope: str) -> str:
+    """The rules of charts and their colours, light and dark, for elements of a class: a notebook is no page of ours."""
+    kept = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
+    text = "".join(kept).replace(":root", f".{scope}")
+    return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)
+
+
 def _printable(value: object) -> object:
     return _CONTROL.sub("?", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 

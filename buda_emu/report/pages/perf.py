@@ -180,8 +180,9 @@ def _load(epoch: EpochReport) -> str:
     """What is read before anything runs, by chip."""
     chips = "; ".join(
         f"chip {chip.chip}: {chip.bytes:,} bytes by {plural(chip.cores, 'core')}, {chip.kernels} with a kernel, "
-        f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}" for chip in epoch.load.chips
-    )  # fmt: skip
+        f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}"
+        for chip in epoch.load.chips
+    )
     return f"Loading it takes {epoch.load.cycles:,.0f} cycles each time, {percent(epoch.load_share)} of a run: {chips}"
 
 

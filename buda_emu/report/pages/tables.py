@@ -77,9 +77,7 @@ def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Ce
     return Cell(f"{value:,.{digits}f}", float(value), bar)
 
 
-_WORST_FIRST = (
-    "failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed",
-)  # fmt: skip
+_WORST_FIRST = ("failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed")
 
 
 def severity(status: str) -> int:

@@ -147,10 +147,12 @@ def _output(output: OutputResult) -> _Output:
     rows, cols = detail.cell if detail is not None else (1, 1)
     cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
     return _Output(
-        output, _comparison(output.comparison), cell,
+        output,
+        _comparison(output.comparison),
+        cell,
         Markup(heat_map(detail, output.first_bad_tile)) if detail is not None else Markup(),
         Markup(histogram(detail)) if detail is not None else Markup(),
-    )  # fmt: skip
+    )
 
 
 def _comparison(comparison: Comparison) -> str:

@@ -157,8 +157,9 @@ class _Epoch:
         on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
-            for index, name in enumerate(self._timing.objects) if name.endswith(": parts consumed")
-        }  # fmt: skip
+            for index, name in enumerate(self._timing.objects)
+            if name.endswith(": parts consumed")
+        }
         for index, name in enumerate(self._timing.objects):
             source, _, op = name.rpartition(" in ")
             if not source or op not in consumed or op not in on_path:

@@ -16,7 +16,7 @@ _LABELLED: Final = 4
 
 def roofline_chart(
     ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
-) -> str:  # fmt: skip
+) -> str:
     """Share of the time in which the math unit works over its work for each byte that a core takes in, both axes
     logarithmic, under the roof of the math unit and of what the NoC brings into a core. The time is that of one input:
     `cycles` of the op, or that of its bytes where it is longer. The slowest ops bear their names. "" where no op takes
@@ -24,8 +24,9 @@ def roofline_chart(
     times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
     points = [
         (op, op.math / bytes_of[op.op], op.math / time, time)
-        for op, time in zip(ops, times, strict=True) if bytes_of.get(op.op, 0) > 0 and op.math > 0
-    ]  # fmt: skip
+        for op, time in zip(ops, times, strict=True)
+        if bytes_of.get(op.op, 0) > 0 and op.math > 0
+    ]
     if not points:
         return ""
     across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)

@@ -19,7 +19,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
         return
     graphs = " + ".join(slowest.graphs)
     count = plural(len(before.reports), "epoch")
-    yield f"{advice.netlist}: {advice.arch}, {count}, the slowest is {graphs}: {slowest.bottleneck.sentence}"
+    yield f"{advice.netlist}: {advice.chip.title}, {count}, the slowest is {graphs}: {slowest.bottleneck.sentence}"
     yield from _alone(advice, top)
     yield from _together(advice, top)
     yield from _front(advice, top)

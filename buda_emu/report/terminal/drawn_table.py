@@ -56,11 +56,13 @@ def _part(
         lines = [""] * (tallest - len(heads[number])) + heads[number]
         cells = max((_width(row[number]) for row in rows), default=0)
         table.add_column(
-            Text("\n".join(lines)), width=min(width, max(cells, *map(cell_len, lines))),
+            Text("\n".join(lines)),
+            width=min(width, max(cells, *map(cell_len, lines))),
             justify="right" if number in right else "left",
-            no_wrap=number not in prose, overflow="fold" if number in prose else "crop",
+            no_wrap=number not in prose,
+            overflow="fold" if number in prose else "crop",
             header_style="bold" if screen.colour else "",
-        )  # fmt: skip
+        )
     for index, row in enumerate(rows):
         style = _MARKED if index in marked else ""
         cells = [

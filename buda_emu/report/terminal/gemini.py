@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
+from buda_emu.gemini.statistics import ACCESSES
 from buda_emu.report.terminal.text import number, percent, table, whole
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ def difference_lines(found: "TraceDifferences") -> Iterator[str]:
 
 def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") -> Iterator[str]:
     """Of `gemini stats`."""
-    from buda_emu.gemini.statistics import ACCESSES
-
     yield (
         f"dialect {found.dialect}: {plural(found.cores, 'core')}, {plural(found.workloads, 'workload')} of "
         f"{plural(found.layers, 'layer')}, {plural(found.transfers, 'transfer')}, {found.dram_in:,} into DRAM, "
@@ -120,10 +119,12 @@ def comparison_lines(found: "Comparison") -> Iterator[str]:
     rows = [
         (name, *_pair(pair))
         for name, pair in (
-            ("cycles", found.totals), ("bytes to and from DRAM", found.dram_bytes),
-            ("bytes over links", found.noc_bytes), ("most bytes in L2", (peaks[0], peaks[1])),
+            ("cycles", found.totals),
+            ("bytes to and from DRAM", found.dram_bytes),
+            ("bytes over links", found.noc_bytes),
+            ("most bytes in L2", (peaks[0], peaks[1])),
         )
-    ]  # fmt: skip
+    ]
     yield table(("", "first", "second", "change"), rows, (1, 2, 3))
     changed = [item for item in found.layers if item.differs]
     yield ""
@@ -133,16 +134,19 @@ def comparison_lines(found: "Comparison") -> Iterator[str]:
         heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
         shown = sorted(changed, key=lambda item: -abs((item.cycles[1] or 0) - (item.cycles[0] or 0)))
         yield table(
-            heads, [(item.layer, *_pair(item.cycles), *_pair(item.waited), *_pair(item.moved)) for item in shown],
+            heads,
+            [(item.layer, *_pair(item.cycles), *_pair(item.waited), *_pair(item.moved)) for item in shown],
             range(1, 10),
-        )  # fmt: skip
+        )
     if found.prefetches:
         yield ""
         yield table(
             ("prefetch moved: of layer", "what", "workloads ahead", "now"),
-            [(item.layer, item.what, *(", ".join(map(str, side)) or "-" for side in item.ahead))
-             for item in found.prefetches],
-        )  # fmt: skip
+            [
+                (item.layer, item.what, *(", ".join(map(str, side)) or "-" for side in item.ahead))
+                for item in found.prefetches
+            ],
+        )
 
 
 def _pair(values: "tuple[int | None, int | None]") -> tuple[str, str, str]:

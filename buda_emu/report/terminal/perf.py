@@ -18,7 +18,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
     epochs = selection.of_epochs(run.epochs)
     assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
-    yield f"{run.netlist}: {run.arch}, {run.clock:g} MHz, modelled{assumed}"
+    yield f"{run.netlist}: {run.chip.title}, {run.clock:g} MHz, modelled{assumed}"
     yield ""
     yield epochs_table(run, epochs)
     yield ""

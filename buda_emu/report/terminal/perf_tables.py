@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import number, table, whole, wrapped
@@ -74,8 +75,6 @@ def _is_epoch(name: str, index: int, epoch: "EpochReport") -> bool:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    from buda_emu.checker.suggest import near
-
     hint = near(name, names)
     return f" ({hint})" if hint else ""
 

@@ -6,9 +6,11 @@ from typing import Final
 
 from buda_emu.garbage import no_collections
 from buda_emu.netlist.model import Netlist
+from buda_emu.routing.pipes.between_chips.hop import Hop
 from buda_emu.routing.pipes.buffers.granularity import Cut, op_cut, queue_cut
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch, epochs
+from buda_emu.routing.pipes.links import Links
 from buda_emu.routing.pipes.making.dram_readers import with_readers
 from buda_emu.routing.pipes.making.make_pipes import PipeMaker
 from buda_emu.routing.pipes.making.nocs import Nocs
@@ -18,9 +20,11 @@ from buda_emu.routing.pipes.maps.source_map import within_bounds
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
 from buda_emu.routing.pipes.ops.op_class import is_drainer
+from buda_emu.routing.pipes.over_links.account import Account
+from buda_emu.routing.pipes.over_links.hops import Hops
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
 from buda_emu.routing.pipes.rules.chip_rules import refused, unreachable
-from buda_emu.routing.pipes.rules.core_use import ChipCore, CoreUse, core_use, over_limits
+from buda_emu.routing.pipes.rules.core_use import ChipCore, CoreUse, Counter, over_limits
 
 MOST_TILES: Final = 1 << 23
 """Of all edges of an epoch: ten times what the largest public netlist has."""
@@ -133,16 +137,34 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     apart = list(unreachable(epoch, pipes.made))
     if apart:
         return Built(epoch, None, apart)
-    use = core_use(epoch, buffers, pipes)
+    counter = Counter(epoch, buffers, pipes)
+    use = counter.counted()
     refusals = list(over_limits(use, buffers))
     if refusals:
         return Built(epoch, None, refusals, use)
+    hops: dict[int, Hop] = {}
+    if epoch.links is not None:
+        hops = _over_links(epoch.links, Account(epoch, buffers, plan.cuts, counter, pipes.made), pipes)
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [
-        0 if one.link or one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles
+        0
+        if one.link or one.from_relay or one.reader in queues or not (cut := plan.cuts[one.source]).scattered
+        else cut.tiles
         for one in pipes.made
     ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes))
+    made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes, hops))
     graph = PipeGraph(epoch.graphs[0], made, tuple(found))
     return Built(epoch, graph, [], use, plan.edges)
+
+
+def _over_links(links: Links, account: Account, pipes: PipeMaker) -> dict[int, Hop]:
+    """Lay what crosses chips over links: `pipes` has what became of them; the relays."""
+    hops = Hops(links, account, pipes.made)
+    hops.lay()
+    pipes.made = list(hops.drafts.values())
+    for id, hop in hops.made.items():
+        account.buffers.core[id] = hop.at.place
+        if hop.at.channel >= 0:
+            account.buffers.ops.channel[id] = hop.at.channel
+    return hops.made

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
+from buda_emu.routing.pipes.library_order import in_table_order
+from buda_emu.routing.pipes.links import Links
 from buda_emu.routing.pipes.ops.fused import FusedUse, fused_use
 from buda_emu.routing.pipes.ops.op_class import op_class
 from buda_emu.routing.pipes.ops.operands import OpInputs
-from buda_emu.routing.pipes.queue_order import in_table_order
+from buda_emu.spec.cluster import Cluster
 
 _TRUE: Final = ("true", "1")
 
@@ -35,9 +37,12 @@ class Epoch:
     epilogue: frozenset[str]
     queue_order: tuple[str, ...]
     """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
+    links: Links | None = None
+    """Between the chips, where a cluster is known."""
     skipped: tuple[str, ...] = ()
     unsteady: Mapping[str, str] = field(default_factory=dict[str, str])
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
+    _inputs: dict[str, OpInputs] = field(default_factory=dict[str, OpInputs])
 
     def source(self, name: str) -> Queue | Op:
         """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
@@ -66,7 +71,11 @@ class Epoch:
 
     def inputs(self, op: Op) -> OpInputs:
         """What its operands are made of."""
-        return OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+        found = self._inputs.get(op.name)
+        if found is None:
+            found = OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+            self._inputs[op.name] = found
+        return found
 
     def flat_reader(self, queue: str) -> Op | None:
         """The embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
@@ -85,9 +94,10 @@ class Epoch:
         return first if found else None
 
 
-def epochs(netlist: Netlist) -> list[Epoch]:
+def epochs(netlist: Netlist, cluster: Cluster | None = None) -> list[Epoch]:
     """The epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
-    execute."""
+    execute. `cluster`: what is known of the links between chips of architectures with Ethernet."""
+    links = Links(cluster) if cluster is not None and netlist.arch.eth_cores else None
     first: dict[str, Execute] = {}
     unsteady: dict[str, str] = {}
     for name in netlist.program_order:
@@ -113,7 +123,7 @@ def epochs(netlist: Netlist) -> list[Epoch]:
         epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
         before = tuple(graph for earlier, graph in skipped if earlier < number)
         known = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
-        found.append(replace(epoch, skipped=before, unsteady=known) if before or known else epoch)
+        found.append(replace(epoch, links=links, skipped=before, unsteady=known))
     return found
 
 

@@ -21,7 +21,6 @@ TILES_A_PHASE = 2048
 PHASES_AN_ITERATION = 15  # where one source feeds one path
 MOST_EPOCH_TILES = 1 << 32  # through a buffer: what has more is not followed
 MOST_PHASES = 1 << 16  # of an iteration, likewise: no core has room for the blob of so many
-MOST_CHAINED = 200  # buffers and pipes between two ops whose phases are followed
 PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
 EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes

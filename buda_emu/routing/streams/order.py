@@ -1,9 +1,29 @@
-"""What comes before what: nodes of a graph in an order in which each stands after those that it follows."""
+"""What comes before what: nodes of a graph in an order in which each stands after those that it follows; and walks
+that go as deep as a graph is long, without Python's stack."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T", bound=Hashable)
+R = TypeVar("R")
+Walk: TypeAlias = Generator["Walk[Any]", Any, R]
+"""A function that yields the calls of itself, and is given what they return."""
+
+
+def walked(walk: Walk[R]) -> R:
+    """What a walk returns."""
+    stack: list[Walk[Any]] = [walk]
+    found: Any = None
+    while stack:
+        try:
+            ahead = stack[-1].send(found)
+        except StopIteration as end:
+            stack.pop()
+            found = end.value
+        else:
+            stack.append(ahead)
+            found = None
+    return found
 
 
 def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: set[T] | None = None) -> list[T]:

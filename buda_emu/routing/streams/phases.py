@@ -10,8 +10,8 @@ from typing import NamedTuple
 from buda_emu.errors import UnsupportedError
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.flow import readers
-from buda_emu.routing.streams.limits import MOST_CHAINED, MOST_PHASES
-from buda_emu.routing.streams.order import in_order
+from buda_emu.routing.streams.limits import MOST_PHASES
+from buda_emu.routing.streams.order import Walk, walked
 from buda_emu.routing.streams.rational import Kind, Node, Simple
 
 _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
@@ -48,16 +48,6 @@ class Flow:
         self.sends: dict[Node, list[Phase]] = {}
 
 
-def _within_chain(roots: Iterable[Node]) -> None:
-    longest = dict[Node, int]()
-    for node in in_order(roots, readers):
-        before = node.input.sources if node.input is not None else ()
-        longest[node] = 1 + max((longest.get(source, 0) for source in before), default=0)
-    if (found := max(longest.values(), default=0)) > MOST_CHAINED:
-        what = f"{found:,} buffers and pipes follow each other without an op between them"
-        raise UnsupportedError(f"{what}: phases of no more than {MOST_CHAINED} are followed")
-
-
 class Phases:
     """Phases of all nodes of one subgraph, whose tiles have been measured."""
 
@@ -70,15 +60,14 @@ class Phases:
         roots.sort(key=lambda root: not root.virtual and root.buffer.buffer.is_padding and root.buffer.dram_input)
         for root in roots:
             self._flow(root)
-        _within_chain(roots)
         counted = set[Node]()
         for node in self._flows:
-            self._paths(node, counted)
+            walked(self._paths(node, counted))
         for root in roots:
-            self._find_subgraphs(root)
+            walked(self._find_subgraphs(root))
         visits: dict[Node, int] = {}
         for root in roots:
-            self._find_leaves(root, visits, 0)
+            walked(self._find_leaves(root, visits, 0))
         for order in self._orders.values():
             self._in_order(order)
         for order in self._orders.values():
@@ -101,15 +90,16 @@ class Phases:
                 self._flows[one] = Flow(one)
                 ahead += readers(one)
 
-    def _paths(self, node: Node, seen: set[Node]) -> int:
+    def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
         """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
         flow = self._flows[node]
         if node not in seen and node.input is not None:
             seen.add(node)
-            flow.paths = max(flow.paths, *(self._paths(source, seen) for source in node.input.sources))
+            for source in node.input.sources:
+                flow.paths = max(flow.paths, (yield self._paths(source, seen)))
         return flow.paths
 
-    def _find_subgraphs(self, node: Node) -> None:
+    def _find_subgraphs(self, node: Node) -> Walk[None]:
         """Number the nodes: after each root, and after each branch of a fork, a number of its own."""
         if node in self._subgraph:
             return
@@ -119,11 +109,11 @@ class Phases:
         order = self._orders.setdefault(number, [])
         order += [{} for _ in range(turns - len(order))]
         for reader in readers(node):
-            self._find_subgraphs(reader)
+            yield self._find_subgraphs(reader)
         if pipe is None or pipe.kind in _FORKS:
             self._number += 1
 
-    def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> None:
+    def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> Walk[None]:
         """Group leaves by the turn in which a serial fork feeds them."""
         if visits.get(node, 0) >= self._flows[node].paths:
             return
@@ -134,14 +124,14 @@ class Phases:
             return
         turn = turn if node.turn is None else node.turn
         for reader in behind:
-            self._find_leaves(reader, visits, turn)
+            yield self._find_leaves(reader, visits, turn)
 
     def _in_order(self, order: list[dict[Node, None]]) -> None:
         """Let tiles come to one leaf of each turn; its neighbours get the same."""
         begin = 0
         for group in order:
             if group:
-                begin += self._go(next(iter(group)), None, begin)
+                begin += walked(self._go(next(iter(group)), None, begin))
 
     def _copy(self, order: list[dict[Node, None]]) -> None:
         done = set[Node]()
@@ -155,7 +145,7 @@ class Phases:
                 for source in first.input.sources:
                     self._flows[source].sends[other] = self._flows[source].sends[first]
 
-    def _go(self, node: Node, to: Node | None, begin: int) -> int:
+    def _go(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
         """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
         flow = self._flows[node]
         if node.input is None:
@@ -163,7 +153,7 @@ class Phases:
             return self._send_from_root(node, to, begin)
         ahead = flow.done < flow.paths
         if ahead:
-            flow.span = self._receive(node, flow, begin)
+            flow.span = yield self._receive(node, flow, begin)
         if to is not None:
             self._send(node, flow, to, begin)
         if ahead:
@@ -183,7 +173,7 @@ class Phases:
         sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
         return len(made)
 
-    def _receive(self, node: Node, flow: Flow, begin: int) -> int:
+    def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
         received = flow.groups.setdefault(flow.done, [])
         at, most = begin, node.max_tiles
         previous: Node | None = None
@@ -194,7 +184,7 @@ class Phases:
             known = len(sends)
             goes_on = source is previous and here == offset + source.tiles
             if not (goes_on and self._lengthened(source, sends, received, most)):
-                at += self._go(source, node, at)
+                at += yield self._go(source, node, at)
             if source is not previous:
                 received += sends[known:]
             elif received[-1].tiles + source.tiles <= most:

@@ -316,7 +316,13 @@ def _listed_twice(pipe: PipeNode) -> bool:
 
 
 def _leads_to_packer_multicast(node: Node) -> bool:
-    return any(pipe.direct or any(map(_leads_to_packer_multicast, pipe.outputs)) for pipe in node.outputs)
+    ahead = [node]
+    while ahead:
+        for pipe in ahead.pop().outputs:
+            if pipe.direct:
+                return True
+            ahead += pipe.outputs
+    return False
 
 
 def _check_role(buffer: BufferNode) -> None:

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.channel import Ram
-from buda_emu.device.store import EntryView, consecutive
+from buda_emu.device.store import TILE_ELEMENTS, EntryView, consecutive
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist
 from buda_emu.ops.base import Parallel
@@ -20,11 +21,13 @@ from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
+from buda_emu.runtime.machine.stepper import Stepper
 
 if TYPE_CHECKING:
     from buda_emu.tensix.words import Core
 
 Tensor = NDArray[np.float32]
+Recorder = Callable[[Plan, Chunk], object]
 V = TypeVar("V", bound=Any)
 """What holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
 
@@ -42,6 +45,7 @@ class Context:
     inputs_at_once: int | None
     gate: Gate
     core: "Core | None" = None  # whose arithmetic the ops have: precision "device"
+    recorder: "Recorder | None" = None  # told of each chunk before it runs
     pool: BufferPool = field(default_factory=BufferPool)
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
 
@@ -132,8 +136,11 @@ class ChunkRun(ABC, Generic[V]):
         inputs = list(map(values.__getitem__, step.inputs))
         if watched.listeners:
             self._tell_start(step)
+        stepper = self._stepper
         try:
-            if step.op.gradient_op:
+            if stepper is not None and not stepper.op(step.op, self._chunk.inputs):
+                self._skip(step)
+            elif step.op.gradient_op:
                 each = bool(watched.listeners)
                 values[step.value] = self._accumulated(step, inputs, each=each)
             else:
@@ -146,10 +153,33 @@ class ChunkRun(ABC, Generic[V]):
             raise
         if watched.listeners:
             self._tell_result(step)
+        if stepper is not None:
+            self._show(stepper, step, may_put=not step.op.gradient_op)
 
     def _same(self, step: Same) -> None:
         self._tell_start(step)
+        if self._stepper is not None and not self._stepper.op(step.op, self._chunk.inputs):
+            raise HostError(f"op {step.op.name} passes on the tensor that it reads: it takes no work to skip")
         self._tell_result(step)
+        if self._stepper is not None:
+            self._show(self._stepper, step, may_put=False)
+
+    @property
+    def _stepper(self) -> Stepper | None:
+        """Who wants to be called around ops."""
+        stepper = self._context.watched.stepper
+        return stepper if stepper is not None and stepper.ops else None
+
+    def _skip(self, step: Run) -> None:
+        if step.op.gradient_op:
+            raise HostError(f"op {step.op.name} adds to a sum, which its ram keeps: it cannot be skipped")
+        out = self._new(step.value, self._chunk.inputs)
+        self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
+
+    def _show(self, stepper: Stepper, step: Run | Same, *, may_put: bool) -> None:
+        array = self._values[step.value]
+        put = partial(self._put, array) if may_put else None
+        stepper.result(step.op, self._seen(array), put, self._chunk.inputs)
 
     def _tell_start(self, step: Run | Same) -> None:
         for listener in self._context.watched.listeners:
@@ -207,6 +237,10 @@ class ChunkRun(ABC, Generic[V]):
     @abstractmethod
     def _push(self, step: Push) -> None:
         """A result into its queue or ram."""
+
+    @abstractmethod
+    def _put(self, array: V, tiles: Tensor) -> None:
+        """Values float32[w or 1, tiles or 1, 1024] into a tensor, rounded to what it can hold."""
 
     @abstractmethod
     def _seen(self, array: V) -> Tensor:

@@ -13,6 +13,7 @@ from buda_emu.ops.on_device.operands import Stored
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.tensor.tilemap import TileMap
 
 
 class DeviceRun(ChunkRun[Bits]):
@@ -31,11 +32,16 @@ class DeviceRun(ChunkRun[Bits]):
     def _seen(self, array: Bits) -> Tensor:
         return array.values()
 
+    def _put(self, array: Bits, tiles: Tensor) -> None:
+        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
         for listener in self._context.watched.listeners:
             listener.queue_value(step.queue, bits.values(), self._chunk.inputs)
+        if self._stepper is not None:
+            self._stepper.read(step.queue, bits.values(), self._chunk.inputs)
 
     def _convert(self, step: Convert) -> None:
         raise InternalError(f"precision device does not convert tensors between ops ({step.format})")
@@ -93,14 +99,20 @@ class DeviceRun(ChunkRun[Bits]):
         view = _bit_view(self._context.memory.channels[step.queue].view)
         place = self._direct.get(step.value)
         if step.map is not None:
-            whole = Stored(values, step.map.index, step.map.pad_value, AS_IS, "", "fp32")
-            moved = whole.stored_tiles(0, len(values) * step.map.index.size)
-            exponents = None if moved.exponents is None else moved.exponents.reshape(len(values), view.tiles, -1)
-            values = Bits(moved.df, moved.datums.reshape(len(values), view.tiles, -1), exponents)
+            values = arrange(step.map, values)
         elif place is not None and place[0] == step.queue and values is place[1] and view.holds_bits(slots[0], values):
             view.mark(slots, step.label)
             return
         view.write_bits(slots, values, step.label)
+
+
+def arrange(tiles: TileMap, values: Bits) -> Bits:
+    """What a queue's own TMs make of a result: [w, tiles] each."""
+    whole = Stored(values, tiles.index, tiles.pad_value, AS_IS, "", "fp32")
+    moved = whole.stored_tiles(0, len(values) * tiles.index.size)
+    shape = len(values), tiles.index.size, -1
+    exponents = None if moved.exponents is None else moved.exponents.reshape(shape)
+    return Bits(moved.df, moved.datums.reshape(shape), exponents)
 
 
 def _bit_view(view: EntryView) -> BitView:

@@ -1,18 +1,20 @@
 """What an `execute` does around the data: settings, pending subgraphs, pointer propagation (NETLIST 4.3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
-from buda_emu.program.epochs import GatheredExecutes
+from buda_emu.program.epochs import GatheredExecutes, Pending
 from buda_emu.program.settings import EvaluatedSettings, PreparedSettings
 from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import SETTINGS
 from buda_emu.runtime.machine.memory import Memory, Watched
 
 RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
+EpochsState = tuple[Pending, Mapping[str, PreparedSettings], Mapping[tuple[str, str], ProgramError]]
+"""Executes that are pending, settings of the queues seen in this run, pointers that left the slots of their rams."""
 
 
 class Epochs:
@@ -34,6 +36,16 @@ class Epochs:
         """Forget what an earlier run_program left pending; pointers persist."""
         self._gathered.begin_run()
         self._seen.clear()
+
+    def state(self) -> "EpochsState":
+        """A copy of what one run has gathered so far."""
+        return self._gathered.state(), dict(self._seen), dict(self._astray)
+
+    def set_state(self, state: "EpochsState") -> None:
+        """Replace it by what `state` gave."""
+        pending, seen, astray = state
+        self._gathered.set_state(pending)
+        self._seen, self._astray = dict(seen), dict(astray)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """NETLIST 4.3 steps 1 to 6. Raises ProgramError."""
@@ -102,8 +114,9 @@ class Epochs:
                 raise ProgramError(
                     f"input_count {input_count} does not divide the {plural(entries, 'entry')} of streamed "
                     f"{channel.describe()}",
-                    kind="settings", queue=settings.queue,
-                )  # fmt: skip
+                    kind="settings",
+                    queue=settings.queue,
+                )
         channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)

@@ -12,6 +12,7 @@ from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.tiles.gather import AS_IS, gather_tiles
 from buda_emu.netlist.model import TemporalGraph
+from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
@@ -20,6 +21,7 @@ from buda_emu.runtime.graph.schedule import Chunk, Scheduler
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS
+from buda_emu.tensor.tilemap import TileMap
 
 TILE_BYTES = 4 * TILE_ELEMENTS
 _SLACK = 2  # a tensor may lie in memory twice as large as itself (device/spare.py)
@@ -50,6 +52,8 @@ class Executor:
         topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
+        if context.watched.stepper is not None:
+            context.watched.stepper.epoch(topo.graphs, topo.input_count)
         run, gate = context.gate.run, context.gate
         ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
         scheduler = Scheduler(context.memory, topo, popping, ends)
@@ -86,11 +90,18 @@ class Executor:
             most = max(1, min(chunk_bytes // max(each, 1), room // max(_SLACK * own, 1)))
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
+            stepper = context.watched.stepper
+            if stepper is not None and stepper.most_inputs is not None:
+                most = min(most, stepper.most_inputs)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
             context.pool.leave(max(0, room - _SLACK * own * chunk.inputs))
             left -= chunk.inputs
+            if context.recorder is not None:
+                context.recorder(plan, chunk)
             try:
+                if stepper is not None:
+                    stepper.inputs(chunk.reads, chunk.writes, chunk.inputs)
                 running = _chunk_run(context, plan, chunk)
                 gate.open()
                 try:
@@ -101,6 +112,8 @@ class Executor:
                 scheduler.done()
                 running.tell()
                 run.chunk(chunk.inputs)
+                if stepper is not None:
+                    stepper.inputs_done(chunk.inputs)
                 gate.chunk_done()
                 run.check()
             except BaseException:
@@ -122,6 +135,26 @@ def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
     return DeviceRun(context, plan, chunk)
 
 
+def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tensor, parallel: Parallel) -> None:
+    """One op with what follows it (OPS 3 steps 6 to 9): float32[w or 1, tiles, 1024] into float32[w, tiles, 1024].
+    `previous`: what a gradient op adds its result to."""
+    if previous is not None:
+        run_onto(step.implementation, step.call, inputs, previous, out, parallel)
+        relu_in_place(out, step.relu, parallel)
+    elif step.relu is None:
+        step.implementation.run(step.call, inputs, out, parallel)
+    else:
+        run_relu(step.implementation, step.call, inputs, step.relu, out, parallel)
+    if step.output_format:
+        convert(out, step.output_format, parallel, truncate=True)
+
+
+def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
+    """What a queue's own TMs make of a result: float32[w, tiles, 1024] each."""
+    size = values.shape[0] * tiles.index.size
+    parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
+
+
 class FormatRun(ChunkRun[Tensor]):
     """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
@@ -140,6 +173,9 @@ class FormatRun(ChunkRun[Tensor]):
     def _seen(self, array: Tensor) -> Tensor:
         return array
 
+    def _put(self, array: Tensor, tiles: Tensor) -> None:
+        array[...] = tiles
+
     def _read(self, step: Read) -> None:
         channel = self._context.memory.channels[step.queue]
         slots = self._slots_to_read(step)
@@ -147,13 +183,16 @@ class FormatRun(ChunkRun[Tensor]):
             tiles = self._values[step.value] = channel.view.read(slots)
             for listener in self._context.watched.listeners:
                 listener.queue_value(step.queue, tiles, self._chunk.inputs)
+            if self._stepper is not None:
+                self._stepper.read(step.queue, tiles, self._chunk.inputs)
             return
         flat = channel.flat
         if flat is None or any(slot not in flat for slot in slots):
             raise ProgramError(
                 f"{channel.describe()}: no row-major host data in the entry that a tilizer reads",
-                kind="unwritten", queue=step.queue,
-            )  # fmt: skip
+                kind="unwritten",
+                queue=step.queue,
+            )
         self._values[step.value] = np.stack([flat[slot] for slot in slots])
 
     def _convert(self, step: Convert) -> None:
@@ -163,16 +202,7 @@ class FormatRun(ChunkRun[Tensor]):
         convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        if step.relu is None:
-            step.implementation.run(step.call, inputs, out, self._parallel)
-        else:
-            run_relu(step.implementation, step.call, inputs, step.relu, out, self._parallel)
-        if step.output_format:
-            self._convert_output(step, out)
-
-    def _convert_output(self, step: Run, out: Tensor) -> None:
-        """OPS 3 step 9."""
-        convert(out, step.output_format, self._parallel, truncate=True)
+        run_step(step, inputs, None, out, self._parallel)
 
     def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
         """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
@@ -193,13 +223,7 @@ class FormatRun(ChunkRun[Tensor]):
                 target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
                 out = target
             operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
-            if previous is None:
-                self._run(step, operands, target)
-            else:
-                run_onto(step.implementation, step.call, operands, previous, target, self._parallel)
-                relu_in_place(target, step.relu, self._parallel)
-                if step.output_format:
-                    self._convert_output(step, target)
+            run_step(step, operands, previous, target, self._parallel)
             latest[slot] = target
             zeroed = False
         if spare is not None:
@@ -220,19 +244,8 @@ class FormatRun(ChunkRun[Tensor]):
         moved = None
         channel = self._context.memory.channels[step.queue]
         if step.map is not None:
-            moved = self._pool.take(values.shape[0], step.map.index.size)
-            pad_value = np.float32(step.map.pad_value)
-            self._parallel(
-                gather_tiles,
-                values.shape[0] * step.map.index.size,
-                moved,
-                values,
-                step.map.index,
-                pad_value,
-                AS_IS,
-                (32, 32),
-            )
-            values = moved
+            values = moved = self._pool.take(values.shape[0], step.map.index.size)
+            arrange(step.map, self._values[step.value], moved, self._parallel)
         view, slots = channel.view, self._chunk.writes[step.queue]
         place = self._direct.get(step.value)
         if place is not None and place[0] == step.queue and values is place[1] and view.holds(slots[0], values):

@@ -147,6 +147,21 @@ class Exchange:
                     self._watched.push(queue.name, HOST, slot)
                 gate.changed()
 
+    @exact_floats
+    def put(self, name: str, array: object, slot: int) -> None:
+        """See `Emulator.put`."""
+        channel, slot = self._channel(name), _whole(slot, "slot")
+        if not 0 <= slot < channel.view.entries:
+            raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slot}")
+        queue = self._netlist.queues[name]
+        values = self._host.host_array(queue, array)
+        if len(values) != 1:
+            raise HostError(f"one entry of {name} is put, not {len(values)}")
+        tiles = self._host.tiles(queue, values)
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=False)
+            self._write(channel, queue, slot, values[0], tiles[0])
+
     def _write(
         self, channel: Channel, queue: Queue, slot: int, entry: NDArray[np.float32], tiles: NDArray[np.float32]
     ) -> None:

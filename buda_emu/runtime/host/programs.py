@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.formats.float_state import exact_floats
 from buda_emu.netlist.model import Instruction, Netlist
-from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.interpreter import Interpreter, Standing
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
@@ -16,6 +16,7 @@ from buda_emu.runtime.graph.epochs import Epochs
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
 from buda_emu.runtime.machine.running import ProgressCallback, Run
+from buda_emu.spec.operands import wrap32
 
 
 class Programs:
@@ -35,7 +36,7 @@ class Programs:
         self._netlist = netlist
         self._memory = memory
         self._epochs = epochs
-        self._steps = steps
+        self.steps = steps
         self._gate = gate
         self._watched = watched
         self._free = free
@@ -49,7 +50,7 @@ class Programs:
             body = self._netlist.programs.get(program)
             if body is None:
                 raise HostError(f"no program {program!r}; programs: {', '.join(self._netlist.programs)}")
-            found = Interpreter(body, self._epochs, self._steps, self._observe)
+            found = Interpreter(body, self._epochs, self.steps, self._observe)
             self._interpreters[program] = found
         return found
 
@@ -107,16 +108,20 @@ class Programs:
         run.end(error)
 
     @exact_floats
-    def _carry_out(self, run: Run, params: Mapping[str, str]) -> None:
+    def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
         self._gate.begin(run)
         try:
             self._run = run
             self._interpreter = interpreter = self.interpreter(run.program)
             self._watched.journal.find = self._moment
-            self._epochs.begin_run()
-            self._steps.begin_run()
+            if standing is None:
+                self._epochs.begin_run()
+                self.steps.begin_run()
             with np.errstate(all="ignore"):  # inf and NaN are values here
-                interpreter.run(params)
+                if standing is None:
+                    interpreter.run(params)
+                else:
+                    interpreter.resume(standing)
         except ProgramError as error:
             place = self._interpreter.failed_at
             if place is not None:
@@ -130,8 +135,31 @@ class Programs:
             if self._gate.closed:
                 self._free()
 
+    @property
+    def place(self) -> Place:
+        """The instruction that is being run, with its loops and variables."""
+        return self._interpreter.place(*self._now)
+
     def _moment(self) -> Callable[[], Place]:
         return self._interpreter.moment(*self._now)
+
+    def resume(self, standing: Standing) -> None:
+        """On the calling thread: the rest of a program, from an instruction on; see `Emulator.resume`."""
+        self._carry_out(self._enlisted(standing.program, 0.0, None), {}, standing)
+
+    def set_variable(self, name: str, value: int) -> None:
+        """Give a variable of the running program a value, as a varinst would. Raises ProgramError where there is none
+        of the name, and as the varinst."""
+        variables = self._interpreter.variables
+        variables.value(name)
+        variables.assign(name, wrap32(value))
+        self._epochs.variable_written(name, variables)
+
+    @property
+    def standing(self) -> Standing:
+        """Where the running program is, at the instruction that is about to run."""
+        index, _ = self._now
+        return self._interpreter.standing(index)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
         self._gate.stand_aside()
@@ -140,6 +168,8 @@ class Programs:
         self._now = index, instruction
         for listener in self._watched.listeners:
             listener.instruction(self._interpreter.program.name, index, instruction, variables)
+        if self._watched.stepper is not None:
+            self._watched.stepper.instruction(self._interpreter.program.name, index, instruction, variables)
 
 
 def _texts(params: Mapping[str, object] | None) -> dict[str, str]:

@@ -31,6 +31,10 @@ class Entry:
     pushed: Traffic | None = None
     popped: Traffic | None = None
 
+    def copy(self) -> "Entry":
+        """The same, which later traffic does not change."""
+        return Entry(self.pushed, self.popped)
+
 
 class Journal:
     """Of one machine. `find` gives what says later where the instruction is that is being run."""

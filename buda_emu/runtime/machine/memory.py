@@ -16,6 +16,7 @@ from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.records import dataclass
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.runtime.machine.stepper import Stepper
 from buda_emu.spec.ring import RingPointers
 
 Channel = Fifo | Ram
@@ -157,8 +158,9 @@ class Memory:
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
                 f"{ours.channel} on device {ours.device} are held by {owner} "
                 f"({theirs.start:#x}..{theirs.start + theirs.size:#x})",
-                kind="allocation", queue=name,
-            )  # fmt: skip
+                kind="allocation",
+                queue=name,
+            )
         self._regions.take(name, regions)
         channel = self.channels[name]
         if isinstance(channel, Ram):
@@ -189,11 +191,12 @@ class Memory:
 
 
 class Watched:
-    """Journal and listeners of one machine, called in order."""
+    """Journal, listeners and stepper of one machine, called in order."""
 
     def __init__(self) -> None:
         self.journal = Journal()
         self.listeners: tuple[Listener, ...] = ()  # replaced, never changed: threads may be going through it
+        self.stepper: Stepper | None = None
 
     def push(self, queue: str, by: str, slot: int) -> None:
         """Tell of a push by the host or an op."""

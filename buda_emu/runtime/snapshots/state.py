@@ -71,7 +71,9 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
         "buda_emu": __version__,
         "precision": machine.precision,
         "netlist": {
-            "sha256": fingerprint(machine.netlist), "path": machine.netlist.path, "arch": machine.netlist.arch_name
+            "sha256": fingerprint(machine.netlist),
+            "path": machine.netlist.path,
+            "arch": machine.netlist.arch_name,
         },
         "stores": {
             name: {"tiles": store.tiles, "labels": [list(run) for run in runs_of_labels(store.labels)]}
@@ -88,7 +90,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
         "gradients": {name: {"tiles": len(array)} for name, array in machine.gradients.items()},
         "traffic": {name: traffic_of(machine.journal.of(name)) for name in machine.memory.channels},
         "executed": [[name, count] for name, count in machine.journal.executed.items()],
-    }  # fmt: skip
+    }
     arrays: dict[str, list[NDArray[Any]]] = {
         **{
             f"stores/{name}": list(chain.from_iterable(written(store.arrays(), store.labels)))

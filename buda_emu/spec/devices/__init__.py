@@ -59,6 +59,7 @@ class Device:
     dram_port_rates: tuple[float, float]  # of a DRAM core, into it and out of it
     eth_port_rates: tuple[float, float]
     eth_link_rate: float
+    neighbour_links: int  # Ethernet links between two neighbouring chips
     packet_rates: tuple[tuple[int, float], ...]  # bytes of a packet, rate of a transfer in such packets
     read_latency: tuple[int, int, int, int]  # cycles: same core, same column, same row, any other
     noc_virtual_channels: int
@@ -73,6 +74,12 @@ class Device:
     fan_out_streams: int
     multicast_streams: int
     phase_tiles: int
+    board: str = ""  # that it stands on, where one is named (spec/boards.py)
+
+    @property
+    def title(self) -> str:
+        """What people call it: the architecture, with its board where one is named."""
+        return f"{self.board} ({self.name})" if self.board else self.name
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -27,6 +27,7 @@ Trait = Literal[
     "Int32 sums of floats",  # acc_df may be Int32 without integer operands
     "integers beside floats",  # among operands; rules of its own say which
     "integers are indices",  # not computed with
+    "ends a fused op",  # as a sub-op it is the last one: the front end's search ends after it (FRONTEND 3.3)
     "no gradient",
     "sums gradients on grayskull",
     "gradient transposes",

@@ -30,7 +30,7 @@ def _sfpu(name: str, doc: str, on_device: OnDevice, *traits: Trait, attributes: 
 
 
 SFPU: Iterable[OpType] = (
-    _sfpu("exp", "e^x, never above the largest finite float32", _INFERRED),
+    _sfpu("exp", "e^x, never above the largest finite float32", _INFERRED, "ends a fused op"),
     _sfpu("log", "natural logarithm; log(0) = log(2^-23)", _INFERRED, "takes positive numbers"),
     _sfpu("sqrt", "square root; a negative or NaN input fails the run", _INFERRED, "takes positive numbers"),
     _sfpu("gelu", "gelu by the tanh approximation", _INFERRED),

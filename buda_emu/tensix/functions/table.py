@@ -154,12 +154,7 @@ def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "r
 
 
 def run(
-    bound: Bound,
-    mode: DstMode,
-    out: U32,
-    *images: U32,
-    vector: VectorMode = "rc",
-    tiles: tuple[int, int] | None = None,
+    bound: Bound, mode: DstMode, out: U32, *images: U32, vector: VectorMode = "rc", tiles: tuple[int, int] | None = None
 ) -> None:
     """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
     reads, writes = bound.modes(mode)

@@ -13,14 +13,7 @@ from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.words import I64, exponent_of, sign_of, significand_of
 
 PHASES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
-    {
-        "LoFi": (0,),
-        "HiFi2": (0, 1),
-        "HiFi2_A": (0, 1),
-        "HiFi2_B": (0, 2),
-        "HiFi3": (0, 1, 2),
-        "HiFi4": (0, 1, 2, 3),
-    }
+    {"LoFi": (0,), "HiFi2": (0, 1), "HiFi2_A": (0, 1), "HiFi2_B": (0, 2), "HiFi3": (0, 1, 2), "HiFi4": (0, 1, 2, 3)}
 )
 """The phases of each math_fidelity, in the order in which they run."""
 

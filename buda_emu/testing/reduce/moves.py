@@ -95,9 +95,10 @@ def _with_literals(step: Instruction) -> Instruction | None:
 
     def plain(setting: QueueSettings) -> QueueSettings:
         return evolve(
-            setting, **{name: "0" for name in fields[:3] if getattr(setting, name).startswith("$")},
+            setting,
+            **{name: "0" for name in fields[:3] if getattr(setting, name).startswith("$")},
             **{name: "false" for name in fields[3:] if getattr(setting, name).startswith("$")},
-        )  # fmt: skip
+        )
 
     return evolve(step, queue_settings=tuple(map(plain, step.queue_settings)))
 

@@ -51,13 +51,15 @@ class Reduction:
         both = (self.original, self.netlist)
         counts = [
             {
-                "ops": len(netlist.ops), "queues": len(netlist.queues), "graphs": len(netlist.graphs),
+                "ops": len(netlist.ops),
+                "queues": len(netlist.queues),
+                "graphs": len(netlist.graphs),
                 "instructions": sum(len(program.instructions) for program in netlist.programs.values()),
                 "tiles of an input": sum(op.blocking.cells * op.blocking.tiles_per_core for op in netlist.ops.values()),
                 "characters": len(netlist_text(netlist)),
             }
             for netlist in both
-        ]  # fmt: skip
+        ]
         return [(name, before, counts[1][name]) for name, before in counts[0].items()]
 
     def to_json(self) -> dict[str, Any]:

@@ -14,14 +14,7 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.features import packed_bytes
 from buda_emu.timing.op.forms import FORMS, Weights
-from buda_emu.timing.op.parameters import (
-    ParameterSet,
-    family_of,
-    number_class,
-    numbers_of,
-    parameter_sets,
-    sizes_of,
-)
+from buda_emu.timing.op.parameters import ParameterSet, family_of, number_class, numbers_of, parameter_sets, sizes_of
 
 ARCH_RELATIVES: Final[Mapping[str, tuple[str, ...]]] = {
     "grayskull": ("grayskull", "wormhole_b0"),

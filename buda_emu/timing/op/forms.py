@@ -123,10 +123,7 @@ _SPARSE = Serial(
 )
 
 _REDUCE = Serial(
-    (
-        _FIXED,
-        Overlap((Stage("math", ("tiles", "partial_results")), Stage("turn", ("lines", "line_tiles", "results")))),
-    )
+    (_FIXED, Overlap((Stage("math", ("tiles", "partial_results")), Stage("turn", ("lines", "line_tiles", "results")))))
 )
 
 _DEPTHWISE = Serial(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -15,7 +16,6 @@ from buda_emu.timing.transfers.noc import Crossing, Link, Port, Way
 _GIB: Final = 1 << 30
 # The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
 _HOST: Final = 4.15e9
-_ETHERNET_LINKS: Final = 4  # between two neighbouring chips of a cluster
 STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
 GATHER: Final = 16.0  # PERF 1.2: a pipe that gathers from several buffers
 
@@ -65,10 +65,15 @@ class Rates:
     def of_packets(self, size: int) -> float:
         """Of a transfer in packets of so many bytes: between those that were measured on a straight line, in smaller
         ones as many packets in a cycle."""
-        if not self.packets or size <= 0:
-            return inf
-        sizes, rates = zip(*self.packets, strict=True)
-        return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
+        return _of_packets(self.packets, size)
+
+
+@lru_cache(1 << 12)
+def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
+    if not packets or size <= 0:
+        return inf
+    sizes, rates = zip(*packets, strict=True)
+    return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     cycles = device.clock * 1e6
     ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
     found = Speed(
-        float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * ethernet, STREAM, GATHER,
+        float(device.clock), device.dram_measured * _GIB, _HOST, device.neighbour_links * ethernet, STREAM, GATHER,
         device.link_rate, device.core_port_rate, device.dram_port_rates, device.packet_rates, into + hop + out, hop,
         device.read_latency,
     )  # fmt: skip

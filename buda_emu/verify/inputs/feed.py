@@ -47,7 +47,7 @@ class Feed:
             yield block
         yield from made_up(
             self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, given=given
-        )  # fmt: skip
+        )
 
     def _outside(self) -> Iterator[InputBlock]:
         if self.archive is not None:

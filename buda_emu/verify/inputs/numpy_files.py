@@ -23,10 +23,7 @@ from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
 
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
-_HEADERS: Final = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+_HEADERS: Final = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _BROKEN: Final = (
     ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError, KeyError, AttributeError, RecursionError,
     MemoryError, OverflowError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,

@@ -51,10 +51,7 @@ class SparseShape:
             (self.mblock_m < 1 << u, f"mblock_m {self.mblock_m} does not fit {u} ublock bits"),
             (self.ublock_rt * self.u_kt <= 1 << max(16 - u, 0), f"a ublock has more tiles than {16 - u} bits count"),
             (self.sparse_tiles < 1 << p, f"{self.sparse_tiles} sparse tiles do not fit {p} pointer bits"),
-            (
-                bits(self.ublock_rt) + self.column_bits <= 16 - p,
-                f"tile positions do not fit beside {p} pointer bits",
-            ),
+            (bits(self.ublock_rt) + self.column_bits <= 16 - p, f"tile positions do not fit beside {p} pointer bits"),
         )
         for holds, text in conditions:
             if not holds:

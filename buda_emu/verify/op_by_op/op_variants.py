@@ -41,9 +41,7 @@ _WIDER: Final = {
     "Fp8_e4m3": ("Float16", "Float32"),
     "Float16": ("Float32",),
 }
-_LARGEST: Final = {
-    "Int8": 127, "UInt8": 255, "UInt16": 65535, "Float16": 131008.0, "Lf8": 114688.0, "Fp8_e4m3": 480.0,
-}  # fmt: skip
+_LARGEST: Final = {"Int8": 127, "UInt8": 255, "UInt16": 65535, "Float16": 131008.0, "Lf8": 114688.0, "Fp8_e4m3": 480.0}
 _FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 

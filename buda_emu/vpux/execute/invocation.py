@@ -9,15 +9,7 @@ import numpy as np
 
 from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, ProgramError
-from buda_emu.vpux.arguments import (
-    SLICE_BYTES,
-    WINDOW_CMX,
-    Abi,
-    TensorArg,
-    flat,
-    pack,
-    unpack,
-)
+from buda_emu.vpux.arguments import SLICE_BYTES, WINDOW_CMX, Abi, TensorArg, flat, pack, unpack
 from buda_emu.vpux.elements import element
 from buda_emu.vpux.execute.memory import Region, Watch
 from buda_emu.vpux.execute.values import rounded

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.timeline import Hazard
 from buda_emu.vpux.execute.memory import Watch, regions
@@ -100,8 +101,6 @@ class RunResult:
         program = self.scheduled.program
         value = program.names.get(name)
         if value is None or not program.buffers[value].type.is_laid_out:
-            from buda_emu.checker.suggest import near
-
             hint = near(name, program.names)
             raise HostError(f"no buffer is named {name}{f', {hint}' if hint else ''}")
         return self.watch.memory.read(regions(program.buffers[value])[0]).tobytes()

@@ -1,4 +1,6 @@
-"""Software kernels by their entry points: one declaration each (VPUX 5)."""
+"""Software kernels by their entry points: one declaration each, with operands, attributes and a numpy definition (VPUX
+5). `declare.py` says what a kernel is; the other files hold them by subject.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

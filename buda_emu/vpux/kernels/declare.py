@@ -1,7 +1,7 @@
 """What a kernel is: one declaration with its entry point, operands, attributes and definition (VPUX 5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -136,6 +136,4 @@ class Kernel:
 
 def family(name: str, kernels: "Sequence[Kernel]") -> tuple[Kernel, ...]:
     """Kernels of one family, for docs."""
-    from dataclasses import replace
-
     return tuple(replace(item, family=name) for item in kernels)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.vpux.layout.dims import MOST_DIMS, Dim, MemDim
 
@@ -64,8 +65,6 @@ class DimsOrder:
     def from_name(cls, name: str) -> "DimsOrder":
         """From a name such as NHWC or OYXI."""
         if name not in _CODES:
-            from buda_emu.checker.suggest import near
-
             raise HostError(f"no order is named {name!r}, {near(name, _CODES)}".removesuffix(", "))
         return cls.from_code(_CODES[name])
 

@@ -50,11 +50,7 @@ class OpSpec:
 _DMA: Final = "{} any( inputs() outputs() profiling_data()? act_compression_size_entry()? indices()? ) {} ->T?"
 _DMA_NEW: Final = "{} any( inputs() outputs() profiling_data()? act_compression_size_entry()? indices()? ) {} ->T"
 _VIEW: Final = "{} inputs() {} ->T"
-_LAYER: Final = (
-    "{} () {} : (T) -> T",
-    "{} inputs() outputs() {} ->T?",
-    "{} () {} :T?",
-)
+_LAYER: Final = ("{} () {} : (T) -> T", "{} inputs() outputs() {} ->T?", "{} () {} :T?")
 
 
 def _rows() -> Iterable[OpSpec]:
@@ -76,9 +72,8 @@ def _rows() -> Iterable[OpSpec]:
         yield row(f"VPUIP.{name}", "dma", summary, _DMA_NEW)
     yield row("VPUIP.DMA", "dma", "a transfer in the old dialect", _DMA)
     yield row(
-        "VPUIP.SubView", "view", "a part of a buffer: offsets, sizes, steps",
-        "% [offsets] [sizes] [steps]? {} :T? toT",
-    )  # fmt: skip
+        "VPUIP.SubView", "view", "a part of a buffer: offsets, sizes, steps", "% [offsets] [sizes] [steps]? {} :T? toT"
+    )
     yield row("VPUIP.GenericReshape", "view", "the same bytes in another shape", _VIEW)
     yield row("VPUIP.PermuteCast", "view", "the same bytes in another order of dimensions", _VIEW)
     yield row("VPUIP.QuantizeCast", "view", "the same bytes with another quantised type", _VIEW)

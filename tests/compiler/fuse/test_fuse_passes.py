@@ -47,3 +47,30 @@ def test_a_chain_becomes_one_op():
         step y = multiply(dest, input1) : output
 """
     becomes("fuse_chains", FEEDS + PRODUCT + chain + OUT, FEEDS + PRODUCT + one + OUT)
+
+
+def test_a_product_of_what_was_8_bits_is_one_of_integers():
+    """x is 1/32 of an integer, the weights 3/4 of one: the sum counts in units of 3/128."""
+    feeds = """
+    tile "g":
+      input x {label: "x", shape: (1, 1, 2), view: (1, 8, 64)}
+      constant factor {values: float32[1, 32, 32] = 32.0, kind: "scale"}
+"""
+    scale = '      constant scale {values: float32[1, 32, 32] = 0.03125, kind: "scale"}\n'
+    weights = "      constant w {values: float32[1, 64, 32] = 0.75}\n"
+    rounded = """      r = quantization(x, factor <broadcast c 2>) {zero_point: 0.0} : [1, 1, 2] with {source: "r", \
+precision: Precision(df: "Int8", acc_df: "Int32", fidelity: "HiFi4")}
+"""
+    scaled = """      d = dequantization(r, scale <broadcast c 2>) {zero_point: 0.0} : [1, 1, 2] with {source: "d", \
+precision: Precision(df: "Float32", acc_df: "Int32", fidelity: "HiFi4")}
+      y = matmul(d, w) : [1, 1, 1] with {inner: 2, source: "y"}
+"""
+    integers = """      constant y.codes {values: float32[1, 64, 32] = 1.0, kind: "codes"}
+      constant y.terms {values: float32[1, 32, 32] = -0.0, kind: "sums"}
+      constant y.scale {values: float32[1, 32, 32] = 0.0234375, kind: "scale"}
+"""
+    product = """      y = matmul(r, y.codes, y.terms, y.scale) {bias: true, dequant: true} : [1, 1, 1] with \
+{inner: 2, source: "y", precision: Precision(acc_df: "Int32", fidelity: "HiFi4")}
+"""
+    before = feeds + scale + weights + rounded + scaled + OUT
+    becomes("integer_products", before, feeds + integers + rounded + product + OUT)

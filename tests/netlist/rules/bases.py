@@ -300,6 +300,16 @@ ON_DEVICES = graphs_netlist(
     [("g", settings("a"))],
 )
 
+COPIES = graphs_netlist(
+    [
+        queue("a", target_device="[0, 1]"),
+        queue("b", target_device="[0, 1]"),
+        queue("o", "k0", target_device="[0, 1]"),
+    ],
+    ["  g:\n    target_device: [0, 1]\n    input_count: 1", op("k0", "add", "a, b")],
+    [("g", settings("a", "b"))],
+)
+
 FUSED = netlist(
     [queue("a", blocks=BLOCK), queue("b", blocks=BLOCK), queue("c", blocks="mblock: [2, 1], ublock: [2, 1]"),
      queue("o", "fz", BLOCK)],

@@ -57,6 +57,21 @@ CASES = (
         near=(("o", "0x10f00000]]", "0x10f00000]]"),),
     ),
     Case(
+        "V365",
+        b.COPIES,
+        (
+            ("  b", "  b:", "  a.1:"),
+            ("k0", "inputs: [a, b]", "inputs: [a, a.1]"),
+            ("          b", "          b:", "          a.1:"),
+        ),
+        "a.1",
+        near=(
+            ("  b", "  b:", "  a.2:"),
+            ("k0", "inputs: [a, b]", "inputs: [a, a.2]"),
+            ("          b", "          b:", "          a.2:"),
+        ),
+    ),
+    Case(
         "V018",
         b.COPY,
         (("o", "input: cp,", "input: cp, input_tms: [transpose],"),),

@@ -12,6 +12,7 @@ from typing import Any, Final
 from buda_emu.api.backend.devices.soc import OUT_DIR, BackendDeviceDesc, get_custom_device_desc
 from buda_emu.api.backend.devices.yaml_files import write_map
 from buda_emu.api.backend.enums import BackendDevice
+from buda_emu.errors import HostError
 
 VARIABLE: Final = "BUDA_EMU_DEVICES"
 _CLUSTERED: Final = (BackendDevice.Wormhole, BackendDevice.Wormhole_B0)  # chips that Ethernet joins
@@ -93,7 +94,6 @@ def get_device_cluster_yaml(out_dir: str = OUT_DIR) -> str:
 
 
 def _parsed(text: str, setting: str) -> tuple[PresentedDevice, ...]:
-    from buda_emu.errors import HostError
     from buda_emu.spec.devices import device, rows_of_mask
 
     found: list[PresentedDevice] = []

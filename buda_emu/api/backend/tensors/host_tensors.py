@@ -4,8 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from buda_emu.api.backend.tensors.strides import StrideDescriptor
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.formats.host import host_decode, host_read
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import FORMATS, is_raw
 
@@ -29,8 +32,6 @@ def batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
 
 def batch_back(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
     """The inverse of `batch_first` for what was read: contiguous."""
-    import numpy as np
-
     return np.ascontiguousarray(array.swapaxes(0, _unused(dim)))
 
 
@@ -45,8 +46,6 @@ def prestride(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "N
 
     Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets that do not fill their box.
     """
-    import numpy as np
-
     if word not in ("Float32", "Float16", "Float16_b"):
         raise HostError(f"a tensor of {word} cannot be strided on the host")
     s = strides.stride
@@ -84,8 +83,6 @@ def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]
     Raises HostError: w neither 1 nor a multiple of the queue's input_count, sizes that are not the queue's. Tensors
     for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2, Megarow).
     """
-    from buda_emu.formats.host import host_decode
-
     w, shape = array.shape[0], queue.blocking.element_shape
     if w != 1 and (queue.input_count < 1 or w % queue.input_count):
         raise HostError(f"push to {queue.name}: {w} entries are neither 1 nor a multiple of {queue.input_count}")
@@ -105,8 +102,6 @@ def read_back(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArr
 
     `ideal`: precision is ignored, so all but raw queues give Float32.
     """
-    from buda_emu.formats.host import host_read
-
     df = queue.df
     if is_raw(df):
         return (values, df) if df == "RawUInt32" else (values.astype("<u2"), "RawUInt16")

@@ -3,23 +3,23 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.spec.formats import is_raw
+from buda_emu.tensor.layout import EntryLayout, pack_entry, unpack_entry
+from buda_emu.tensor.tilize import tilize, untilize
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from buda_emu.tensor.layout import EntryLayout
-
     Bytes = NDArray[np.uint8]
 
 
-def packed_layout(netlist: Netlist, queue: Queue) -> "EntryLayout":
+def packed_layout(netlist: Netlist, queue: Queue) -> EntryLayout:
     """How the queue's entries lie in memory. Raises HostError unless they are tilized."""
-    from buda_emu.tensor.layout import EntryLayout
-
     if queue.layout != "tilized":
         raise HostError(f"queue {queue.name} is {queue.layout}: packed tensors are for tilized queues")
     return EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
@@ -27,11 +27,6 @@ def packed_layout(netlist: Netlist, queue: Queue) -> "EntryLayout":
 
 def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
     """Entries [w, t, rows, cols] as uint8[grid cells, w * entry_bytes]; float32, or uint32 for raw queues."""
-    import numpy as np
-
-    from buda_emu.tensor.layout import pack_entry
-    from buda_emu.tensor.tilize import tilize
-
     layout = packed_layout(netlist, queue)
     tiles = tilize(entries.view("<f4"), queue.blocking.tile_dim, layout.megarow)
     with np.errstate(all="ignore"):
@@ -41,11 +36,6 @@ def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
 
 def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[Any]":
     """The inverse of `pack`. Raises HostError: another format than the queue's, a wrong number or size of buffers."""
-    import numpy as np
-
-    from buda_emu.tensor.layout import unpack_entry
-    from buda_emu.tensor.tilize import untilize
-
     layout = packed_layout(netlist, queue)
     if df != queue.df:
         raise HostError(f"push to {queue.name}: packed as {df}, the queue holds {queue.df}")

@@ -1,6 +1,7 @@
 """Element-wise operators, comparisons, casts."""
 
 import numpy as np
+import onnx
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
@@ -68,8 +69,10 @@ def clip(call: Call) -> Node:
     x = call[0]
     bounds = [call.get(1), call.get(2)]
     if all(node is None or node.op == "constant" for node in bounds):
-        low, high = (float(node.value) if node is not None else call.attr(name)
-                     for node, name in zip(bounds, ("min", "max"), strict=True))  # fmt: skip
+        low, high = (
+            float(node.value) if node is not None else call.attr(name)
+            for node, name in zip(bounds, ("min", "max"), strict=True)
+        )
         return x if low is None and high is None else call.b.clip(x, low=low, high=high)
     for node, form in zip(bounds, (call.b.maximum, call.b.minimum), strict=True):
         x = x if node is None else form(x, node)
@@ -126,8 +129,6 @@ def where(call: Call) -> Node:
 @onnx_op("Cast", "CastLike")
 def cast(call: Call) -> Node:
     """Another element type: to integers `truncate`, to bool x != 0"""
-    import onnx
-
     if call.op == "CastLike":
         dtype = call[1].dtype
     else:

@@ -3,6 +3,7 @@
 from math import prod
 
 import numpy as np
+import onnx
 
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
@@ -17,8 +18,6 @@ _EXACT = 1 << 24
 @onnx_op("QuantizeLinear")
 def quantize(call: Call) -> Node:
     """The zero point's type is the result's, else what the attribute says, else uint8."""
-    import onnx
-
     zero = call.get(2)
     number = call.attr("output_dtype", 0)
     if zero is not None:

@@ -7,26 +7,26 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from buda_emu.checker.text import plural
-from buda_emu.compiler.graph.builder import MOST_ELEMENTS, Builder, made_size
+from buda_emu.compiler.graph.builder import Builder, made_size
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
+from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
+from buda_emu.compiler.importers.from_onnx.evaluator import evaluated
 from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
+from buda_emu.compiler.importers.from_onnx.prepared import prepared
 from buda_emu.compiler.importers.from_onnx.standard import (
     dims_of,
     dtype_of,
     family,
     has_graph,
-    schema_of,
     shapes_of,
     told_of,
-    type_bytes,
     wrong_in_evaluator,
 )
 from buda_emu.compiler.importers.refusal import NotSupportedError
@@ -66,46 +66,12 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
             "it with onnx.load, which puts all tensors into the model"
         )
     try:
-        bound = _bound(_without_functions(model), inputs)
-        return _Reader(_inferred(bound), name, on_host).read()
+        return _Reader(prepared(model, inputs), name, on_host).read()
     except (BudaError, MemoryError):
         raise
     except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
         said = shown_name(" ".join(str(error).split()), _SENTENCE) or type(error).__name__
         raise HostError(f"compile: {name} is not a whole ONNX model (onnx.checker says more): {said}") from error
-
-
-def _without_functions(model: Any) -> Any:
-    """With the nodes of its own functions in their place."""
-    if not model.functions:
-        return model
-    from onnx import inliner
-
-    return inliner.inline_local_functions(model)
-
-
-def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
-    """With the sizes of example inputs in place of symbolic ones."""
-    if inputs is None:
-        return model
-    own = onnx.ModelProto()
-    own.CopyFrom(model)
-    held = {item.name for item in own.graph.initializer}
-    for value, array in zip((item for item in own.graph.input if item.name not in held), inputs, strict=False):
-        shape = value.type.tensor_type.shape
-        del shape.dim[:]
-        for size in np.shape(array):
-            shape.dim.add().dim_value = size
-    return own
-
-
-def _inferred(model: Any) -> Any:
-    if model.ByteSize() > 1 << 30:
-        return model  # beyond what protobuf can hand over; exporters state the shapes
-    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
-    if max(sizes, default=0) > MOST_ELEMENTS:
-        return model  # no tensor is as large, which is said below: onnx would take memory for it
-    return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
 class _Reader:
@@ -213,7 +179,7 @@ class _Reader:
         inputs = [values[name] if name else None for name in node.input]
         try:
             if poisoned:
-                if not self._has_body(node):
+                if not has_body(node, self._opset):
                     self._refuse(_named(node), within or b.scope)
                 return nothing
             constant = all(item is None or item.op == "constant" for item in inputs)
@@ -241,12 +207,12 @@ class _Reader:
                 if results[0] is not None and len(self._graph.nodes) > before:
                     results[0] = b.alias(results[0], b.scope)
                 return results
-            body = self._body(node, inputs)
+            body = body_of(node, inputs, self._opset)
             if body is None:
                 raise NotSupportedError("")
             return self._inlined(node, body, inputs, within or b.scope)
         except UnsupportedError as error:
-            body = self._body(node, inputs) if node.op_type in HANDLERS else None
+            body = body_of(node, inputs, self._opset) if node.op_type in HANDLERS else None
             if body is not None and not poisoned:
                 try:
                     return self._inlined(node, body, inputs, within or b.scope)
@@ -273,7 +239,7 @@ class _Reader:
 
         def run(*arrays: Array) -> list[Array]:
             cast = (array.astype(item.dtype) for array, item in zip(arrays, given.values(), strict=True))
-            return self._evaluated(node, dict(zip(given, cast, strict=True)))
+            return evaluated(node, dict(zip(given, cast, strict=True)), self._model)
 
         made: dict[str, Node | None] = {}
         for place, (name, shape) in enumerate(known.items()):
@@ -287,7 +253,7 @@ class _Reader:
         """Of constants alone: by onnx's own evaluator."""
         values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
         try:
-            found = self._evaluated(node, values)
+            found = evaluated(node, values, self._model)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
@@ -301,74 +267,12 @@ class _Reader:
             made[name] = self._b.constant(array, name=name)
         return [made.get(name) for name in node.output]
 
-    def _evaluated(self, node: Any, values: Mapping[str, Array]) -> list[Array]:
-        """The results of one operator."""
-        from onnx.reference import ReferenceEvaluator
-
-        types = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-            for name, value in values.items()
-        ]
-        results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-        graph = helper.make_graph([node], "constant", types, results)
-        model = helper.make_model(graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version)
-        with np.errstate(all="ignore"):
-            return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, dict(values))]
-
-    # ------------------------------------------------------------------------------------------- function bodies
-    def _has_body(self, node: Any) -> bool:
-        schema = schema_of(node, self._opset)
-        if schema is None:
-            return False
-        return node.op_type in HANDLERS or schema.has_function or schema.has_context_dependent_function
-
-    def _body(self, node: Any, inputs: Sequence[Node | None]) -> Any | None:
-        """The operators that an operator is made of, where the standard says so."""
-        schema = schema_of(node, self._opset)
-        if schema is None:
-            return None
-        try:
-            if schema.has_function:
-                return schema.function_body
-            if schema.has_context_dependent_function:
-                types = [type_bytes(item) for item in inputs]
-                body = onnx.FunctionProto()
-                body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), types))
-                return body if body.node else None
-        except Exception:  # noqa: BLE001 - the builder of a body refuses in many ways what it was not made for
-            return None
-        return None
-
     def _inlined(self, node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> Sequence[Node | None]:
-        known = dict(zip(body.input, inputs, strict=False))
-        inner: dict[str, Node | None] = dict(known)
-        attributes = {item.name: item for item in node.attribute}
-        defaults = {item.name: item for item in body.attribute_proto}
-        nodes: list[Any] = []
-        for item in body.node:
-            own = onnx.NodeProto()
-            own.CopyFrom(item)
-            own.name = f"{within}.{item.op_type}"
-            kept = [attribute for attribute in own.attribute if not attribute.ref_attr_name]
-            for attribute in item.attribute:
-                if attribute.ref_attr_name:
-                    given = attributes.get(attribute.ref_attr_name) or defaults.get(attribute.ref_attr_name)
-                    if given is not None:
-                        bound = onnx.AttributeProto()
-                        bound.CopyFrom(given)
-                        bound.name = attribute.name
-                        kept.append(bound)
-            del own.attribute[:]
-            own.attribute.extend(kept)
-            nodes.append(own)
+        inner: dict[str, Node | None] = dict(zip(body.input, inputs, strict=False))
+        nodes = operators(node, body, inputs, within)
         shapes, self._shapes = self._shapes, {}
         opset, self._opset = self._opset, {**self._opset, **{item.domain: item.version for item in body.opset_import}}
         before = Counter(self._refused)
-        missing = [name for name in body.input if name not in inner]
-        for item in nodes:  # operands that are left out have no name in the body
-            for place, name in enumerate(item.input):
-                if name in missing or (name in inner and inner[name] is None):
-                    item.input[place] = ""
         try:
             self._run(nodes, inner, within)
         finally:

@@ -80,9 +80,7 @@ class _Direction:
         initial = [call.get(place) for place in (5, 6)]
         if call.attr("layout", 0):
             initial = [None if item is None else b.transpose(item, perm=(1, 0, 2)) for item in initial]
-        self.state, self.cell = (
-            b.constant(nothing) if item is None else _of(b, item, number) for item in initial
-        )  # fmt: skip
+        self.state, self.cell = (b.constant(nothing) if item is None else _of(b, item, number) for item in initial)
         holes = call.get(7)
         self.peepholes = [
             None if holes is None else b.slice(_of(b, holes, number), dim=0, start=part * size, count=size)
@@ -106,9 +104,8 @@ class _Direction:
         states: dict[int, Node] = {}
         for step in reversed(range(self.steps)) if turned else range(self.steps):
             own = [
-                b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size))
-                for item in products
-            ]  # fmt: skip
+                b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size)) for item in products
+            ]
             state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](own)
             states[step] = state
             if self.lengths is not None:

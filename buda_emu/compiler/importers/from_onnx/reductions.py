@@ -7,6 +7,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
+from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 
 _REDUCE = {
@@ -114,8 +115,6 @@ def lp_norm(call: Call) -> Node:
 def lrn(call: Call) -> Node:
     """x / (bias + alpha / size * sum of squares of neighbouring channels)^beta"""
     b, x, size = call.b, call.image(0), call.attr("size")
-    from buda_emu.compiler.graph.sparse import Sparse
-
     channels = x.shape[1]
     place = np.arange(channels)
     low, high = place - (size - 1) // 2, place + size // 2

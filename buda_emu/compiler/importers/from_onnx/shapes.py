@@ -4,6 +4,8 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from buda_emu.compiler.graph.builder import index_size, made_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
@@ -45,8 +47,10 @@ def reshape(call: Call) -> Node:
     if call.op == "Reshape":
         if given is None:
             given = np.asarray(call.attr("shape"))
-        shape = [x.shape[place] if size == 0 and not call.attr("allowzero", 0) else int(size)
-                 for place, size in enumerate(given.tolist())]  # fmt: skip
+        shape = [
+            x.shape[place] if size == 0 and not call.attr("allowzero", 0) else int(size)
+            for place, size in enumerate(given.tolist())
+        ]
         rest = prod(size for size in shape if size != -1)
         return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
     axes = given.reshape(-1).tolist() if given is not None else call.attr("axes")
@@ -232,8 +236,6 @@ def shape(call: Call) -> Node:
 @onnx_op("ConstantOfShape")
 def constant_of_shape(call: Call) -> Node:
     """Of the stated shape, when the operand is an input."""
-    from onnx import numpy_helper
-
     known = stated(call, 0, "shape")
     value = numpy_helper.to_array(call.attr("value")) if "value" in call.attrs else np.zeros(1, np.float32)
     if known is None:
@@ -245,8 +247,6 @@ def constant_of_shape(call: Call) -> Node:
 @onnx_op("EyeLike")
 def eye(call: Call) -> Node:
     """Of a shape alone."""
-    import onnx
-
     kind = call.attr("dtype")
     dtype = call[0].dtype if kind is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
     made_size("EyeLike", call[0].shape)

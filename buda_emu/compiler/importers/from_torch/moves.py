@@ -199,8 +199,9 @@ def pad_circular(b: Builder, x: Node, pads: Any) -> Node:
 
 
 @aten("slice_scatter")
-def slice_scatter(b: Builder, x: Node, part: Node, dim: int = 0, start: Any = None, end: Any = None,
-                  step: int = 1) -> Node:  # fmt: skip
+def slice_scatter(
+    b: Builder, x: Node, part: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Node:
     """`take` of both, and their sum"""
     dim %= len(x.shape)
     return written(b, x, part, dim, np.arange(*slice(start, end, step).indices(x.shape[dim])))

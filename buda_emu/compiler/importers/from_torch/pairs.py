@@ -34,8 +34,9 @@ def _norm(b: Builder, x: Node, p: float) -> Node:
         return b.reduce_largest(size, axes=axes, keepdims=False)
     if p == 0:
         return b.reduce_sum(b.greater(size, 0.0, dtype="float32"), axes=axes, keepdims=False)
-    return b.pow(b.reduce_sum(b.pow(size, b.constant(np.float32(p))), axes=axes, keepdims=False),
-                 b.constant(np.float32(1 / p)))  # fmt: skip
+    return b.pow(
+        b.reduce_sum(b.pow(size, b.constant(np.float32(p))), axes=axes, keepdims=False), b.constant(np.float32(1 / p))
+    )
 
 
 @aten("_trilinear")

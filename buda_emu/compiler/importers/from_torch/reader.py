@@ -1,5 +1,7 @@
 """PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
 
+import sysconfig
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+import buda_emu
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
@@ -46,8 +49,27 @@ def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
             program = torch.export.export(source, tensors)
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
-        raise HostError(f"compile: torch.export cannot trace {name}: {reason[0] if reason else error!r}") from None
+        raise HostError(
+            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
+        ) from None
     return read_program(program, name)
+
+
+def _where(error: Exception) -> str:
+    """The line of the model that torch was at, and what to do about it; "" where it was at none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
+    if not frames:
+        return ""
+    last = frames[-1]
+    advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
+    return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}; {advice}'
+
+
+def _is_of_model(file: str) -> bool:
+    """Neither torch's, nor ours, nor Python's."""
+    python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
+    ours = (str(Path(torch.__file__).parent), str(Path(buda_emu.__file__).parent))
+    return not python and not file.startswith(("<", *ours))
 
 
 def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -69,7 +91,24 @@ def read_program(program: Any, name: str) -> Graph:
 def decomposed(program: Any) -> Any:
     """An ExportedProgram in core ATen, without what torch says of deprecations in its own code."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
-        return program.run_decompositions(decompositions())
+        found = program.run_decompositions(decompositions())
+    _drop_assertions(found.graph)
+    return found
+
+
+_ASSERTIONS = ("_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size")
+"""Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
+
+
+def _drop_assertions(graph: Any) -> None:
+    """Without assertions about data, and what was computed for these alone."""
+    before = len(graph.nodes)
+    for node in reversed(graph.nodes):
+        name = str(node.target).removeprefix("aten.").split(".")[0]
+        if node.op == "call_function" and not node.users and name in _ASSERTIONS:
+            graph.erase_node(node)
+    if len(graph.nodes) < before:
+        graph.eliminate_dead_code()
 
 
 def decompositions() -> Any:

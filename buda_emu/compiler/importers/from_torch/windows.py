@@ -37,8 +37,9 @@ def _batched(b: Builder, x: Node, rank: int, run: Callable[[Node], Node]) -> Nod
 
 
 def _max_pool(rank: int) -> Handler:
-    def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,),
-                ceil: bool = False) -> Any:  # fmt: skip
+    def handler(
+        b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
+    ) -> Any:
         """`max_pool`; the places of the largest are not told"""
         options = window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
         return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]

@@ -100,12 +100,7 @@ def run_program(
 
 @kernel
 def apply_table(
-    start: int,
-    stop: int,
-    image: Image,
-    table: NDArray[np.uint16],
-    mask: NDArray[np.bool_],
-    out: Image,
+    start: int, stop: int, image: Image, table: NDArray[np.uint16], mask: NDArray[np.bool_], out: Image
 ) -> None:
     """Tiles start..stop of 16-bit datums through a table of all 65536 results; where `mask` is unset they stay."""
     for tile in range(start, stop):

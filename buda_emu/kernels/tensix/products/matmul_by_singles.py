@@ -14,13 +14,7 @@ from buda_emu.jit.kernel import helper, kernel
 from buda_emu.jit.parts import part_of
 from buda_emu.kernels.tensix.products.accumulate import exponent_bias
 from buda_emu.kernels.tensix.products.fidelity import PHASES, phase_and_face
-from buda_emu.kernels.tensix.products.group_sums import (
-    ABOVE,
-    LOWEST_COMMON,
-    LOWEST_WIDE,
-    OFFSET,
-    add_tile,
-)
+from buda_emu.kernels.tensix.products.group_sums import ABOVE, LOWEST_COMMON, LOWEST_WIDE, OFFSET, add_tile
 from buda_emu.kernels.tensix.products.prepared import (
     COUNTS,
     EXPONENTS,
@@ -34,18 +28,7 @@ from buda_emu.kernels.tensix.products.prepared import (
 )
 from buda_emu.kernels.tensix.products.product import Product
 from buda_emu.kernels.tensix.products.spills import AS_IT_WAS, spill_words
-from buda_emu.kernels.tensix.words import (
-    BF16,
-    FP16,
-    FP32,
-    TILE,
-    Index,
-    Tensor,
-    i32,
-    load_words,
-    store_words,
-    words_at,
-)
+from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Index, Tensor, i32, load_words, store_words, words_at
 
 PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
 WIDTH: Final = 16  # of a panel

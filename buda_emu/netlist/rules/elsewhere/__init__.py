@@ -1,1 +1,3 @@
-"""Rules that other rooms and the reader find: their texts."""
+"""Rules whose findings are made elsewhere, so only their texts stand here: the reader finds what is wrong with the
+document, `netlist.testing` what is wrong with its tests, the room `routing` what no pipe can be made of.
+"""

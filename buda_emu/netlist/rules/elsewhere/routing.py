@@ -355,9 +355,9 @@ rule(
     "V359",
     "W",
     "pipes were not judged",
-    "Pipes are made for grayskull and wormhole_b0; over Ethernet of copies (ethernet_datacopy) whose channels are "
-    "named. What a cluster description decides (copies without channels, ops that read another chip's), and other "
-    "architectures, have to be held against the vendor's programs.",
+    "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
+    "whose channels are named follows from a cluster description (`--cluster FILE`). Other architectures, padding "
+    "between chips, and pieces that another chip's DRAM sends in turn have to be held against the vendor's programs.",
     source=_N2P,
 )
 rule(
@@ -378,5 +378,45 @@ rule(
     "a reduce; net2pipe ends at others.",
     "a fused op with three inputs whose definition reads input0 and input1",
     "a fused op with two inputs whose definition reads input0 and input1",
+    _N2P,
+)
+rule(
+    "V362",
+    "N",
+    "the Ethernet links between two chips have no room for what goes over them",
+    "Each pipe from chip to chip takes a stream and a relay at both ends of each link on its way. A channel's core has "
+    "7 streams that transfer and 96 kB, and only the ways that a cluster description names are gone.",
+    "an op on 64 cores that reads one of another chip, over four links",
+    "an ethernet_datacopy on four cores between them",
+    _N2P,
+)
+rule(
+    "V363",
+    "N",
+    "channels of a copy that are not the two ends of a link",
+    "Between chips that links connect, a cell's ingress and egress channel are the ends of one of them. Where none are "
+    "named, each chip's channels to the other are counted by themselves, so the cluster description decides.",
+    "ingress_channels: [0], egress_channels: [9] where channel 0 leads to channel 8",
+    "ingress_channels: [0], egress_channels: [8]",
+    _N2P,
+)
+rule(
+    "V364",
+    "N",
+    "no core has room for a relay between chips",
+    "What several cores send to another chip is gathered on a worker core of theirs, what several cores receive is "
+    "multicast from a worker core of theirs. These need streams and L1 as any other pipe does.",
+    "ethernet_datacopy to another chip, whose result on two cores an op of the first chip reads on one core",
+    "an op between the copy and the way back",
+    _N2P,
+)
+rule(
+    "V366",
+    "N",
+    "a copy between chips without a destination",
+    "An ethernet_datacopy runs on cores of Ethernet channels, one on each of its two chips: net2pipe ends where it "
+    "does not say which the other one is.",
+    "{type: ethernet_datacopy}",
+    "{type: ethernet_datacopy, attributes: {dest_device: 1}}",
     _N2P,
 )

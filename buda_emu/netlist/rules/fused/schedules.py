@@ -10,7 +10,7 @@ from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
-from buda_emu.netlist.rules.ops.fields import dest_message, dest_tiles
+from buda_emu.netlist.rules.ops.dest import dest_message, dest_tiles
 from buda_emu.netlist.rules.registry import Finding, Findings, fused_check, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES

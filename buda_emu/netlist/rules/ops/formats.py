@@ -1,5 +1,6 @@
 """Data-format rules of floating-point ops (NETLIST 2: V031, V039, V090-V101)."""
 
+from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
@@ -115,7 +116,8 @@ def accumulator_kept(ctx: Context, op: Op) -> Findings:
     accumulates = own.m_k > 1 if ctx.arch.name == "grayskull" else own.l1_acc
     if accumulates and op.acc_df in ("Float32", "Int32") and op.intermed_df != op.acc_df:
         what = f"partial sums of acc_df {op.acc_df} cannot be kept in intermed_df {op.intermed_df}"
-        yield Finding(op.at("intermed_df"), what, f"write `intermed_df: {op.acc_df}`")
+        hint = putting(f"write `intermed_df: {op.acc_df}`", "intermed_df", op.acc_df, safe=False)
+        yield Finding(op.at("intermed_df"), what, hint)
 
 
 @op_check(

@@ -3,6 +3,7 @@
 Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
 """
 
+from buda_emu.checker.fix import replacing
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
@@ -119,7 +120,8 @@ def input_formats(ctx: Context, op: Op) -> Findings:
         held = source.df if isinstance(source, Queue) else source.out_df
         if op.in_df[index] != held:
             what = f"in_df of input {index} is {op.in_df[index]}, {source.name} holds {held}"
-            yield Finding(item_mark(op, "in_df", index), what)
+            hint = replacing(f"write {held}", op.in_df[index], held, safe=False)
+            yield Finding(item_mark(op, "in_df", index), what, hint)
 
 
 @queue_check("V079")

@@ -1,6 +1,6 @@
 """Where ops and queues stand: cores, chips, prologues (NETLIST 2, V150, V158-V162; tables of 2.1; stages N and R).
 
-Not judged, for want of published numbers: the cluster (V157, V160) and the unique-id window (V163).
+Not judged, for want of published numbers: host access (V157) and the unique-id window (V163).
 """
 
 from collections.abc import Iterator
@@ -220,7 +220,8 @@ rule(
     "V160",
     "N",
     "a device that the cluster does not have",
-    "The chips of the machine are listed in a cluster file, which is no part of a netlist; it is not checked here.",
+    "The chips of the machine are listed in a cluster file, which is no part of a netlist: it is checked where the "
+    "file is given (`check --strict --cluster FILE`).",
 )
 rule(
     "V163",

@@ -6,6 +6,7 @@ matmul are judged when they run.
 
 from collections.abc import Iterator, Mapping
 
+from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op, Pad, Queue, Tm
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
@@ -39,14 +40,14 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
     """
     shapes: dict[int, Shape] = {}
     for index, source in ctx.sources(op):
-        shape = _unpadded(source.blocking.shape, op.input_unpad[index] if index < len(op.input_unpad) else Pad())
+        shape = unpadded(source.blocking.shape, op.input_unpad[index] if index < len(op.input_unpad) else Pad())
         try:
             for tm in op.input_tms[index] if index < len(op.input_tms) else ():
                 shape = after(tm, shape)
         except ValueError as error:
             yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
             continue
-        shapes[index] = _padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
+        shapes[index] = padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
     expected = dict(enumerate(_expected(op, op.attributes.m_k, op.attributes.u_kt)))
     wrong = [index for index, shape in shapes.items() if not _fits(shape, expected.get(index))]
     inner = _inner_of(op, shapes) if wrong else None
@@ -141,7 +142,9 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
     what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {_text(first)} after its TMs"
     both = right[0] != own.m_k and right[1] != own.u_kt
     values = f"m_k: {right[0]}, u_kt: {right[1]}" if both else f"{key}: {right[key == 'u_kt']}"
-    return Finding(attribute_mark(op, key), what, f"write `{values}`; numbers are t, tile rows, tile columns")
+    hint = f"write `{values}`; numbers are t, tile rows, tile columns"
+    exact = hint if both else putting(hint, key, str(right[key == "u_kt"]), safe=False)
+    return Finding(attribute_mark(op, key), what, exact)
 
 
 def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
@@ -176,11 +179,13 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
         yield from [(t, rows, op.blocking.grid_size[1] * inner or None)] * len(op.inputs)
 
 
-def _unpadded(shape: Shape, pad: Pad) -> Shape:
+def unpadded(shape: Shape, pad: Pad) -> Shape:
+    """Shape without the tiles that `unpad` takes away."""
     return shape[0], shape[1] - pad.rt, shape[2] - pad.ct
 
 
-def _padded(shape: Shape, pad: Pad) -> Shape:
+def padded(shape: Shape, pad: Pad) -> Shape:
+    """Shape with the tiles that `pad` appends."""
     return shape[0], shape[1] + pad.rt, shape[2] + pad.ct
 
 

@@ -1,5 +1,6 @@
 """Tile-dim rules: which operands may have tiles other than 32x32 (NETLIST 2, V055-V066; 11.1 A2, A15)."""
 
+from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
@@ -86,7 +87,8 @@ def vector_covers_tile(_: Context, op: Op) -> Findings:
     need = {FULL_TILE: "", (32, 16): "c"}.get(dims, "r")
     if need and op.vector != need:
         what = f"vector {op.vector} on input tiles of {list(dims)}"
-        yield Finding(attribute_mark(op, "vector"), what, f"write `vector: {need}`, or leave it out")
+        hint = putting(f"write `vector: {need}`, or leave it out", "vector", need)
+        yield Finding(attribute_mark(op, "vector"), what, hint)
 
 
 @op_check(

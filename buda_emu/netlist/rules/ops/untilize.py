@@ -1,10 +1,12 @@
 """Untilized results leave the chip: they go to one queue and nowhere else (NETLIST V029, V030, V071, V072)."""
 
+from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 
+_BY_ROWS = putting("write `ublock_order: r`", "ublock_order", "r", safe=False)
 FLAT_FORMATS = ("Float16", "Float16_b", "Float32")
 FLAT_INTEGERS = ("Int8", "Int32")
 
@@ -22,7 +24,7 @@ FLAT_INTEGERS = ("Int8", "Int32")
 def untilized_order(_: Context, op: Op) -> Findings:
     """NETLIST 2."""
     if op.untilize_output and op.blocking.ublock_order != "r":
-        yield Finding(op.at("ublock_order"), "untilize_output needs ublock_order r")
+        yield Finding(op.at("ublock_order"), "untilize_output needs ublock_order r", _BY_ROWS)
 
 
 @op_check(

@@ -3,17 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 
+from buda_emu.checker.fix import removing
 from buda_emu.netlist.flow.places import name_mark
-from buda_emu.netlist.model import (
-    Allocate,
-    Declare,
-    EndLoop,
-    Execute,
-    Instruction,
-    Loop,
-    Program,
-    VarInst,
-)
+from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Instruction, Loop, Program, VarInst
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.programs.steps import SHOWN
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
@@ -155,7 +147,8 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
         read = ctx.read.get(step.graph, frozenset())
         for settings in step.queue_settings:
             if not ctx.queues[settings.queue].is_ram and settings.queue not in read | sums:
-                yield Finding(settings.at(), f"settings for {settings.queue}, which no op of graph {step.graph} reads")
+                what = f"settings for {settings.queue}, which no op of graph {step.graph} reads"
+                yield Finding(settings.at(), what, removing("leave them out", safe=False))
 
 
 @program_check(

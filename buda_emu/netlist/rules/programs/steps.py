@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+from buda_emu.checker.fix import removing
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.flow.places import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
@@ -15,6 +16,7 @@ from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_ch
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.varinst import OPCODES
 
+_LEFT_OUT = removing("leave them out", safe=False)
 SHOWN = 4
 """How many names a message lists."""
 
@@ -99,7 +101,7 @@ def named_once(_: Context, program: Program) -> Findings:
         seen: set[str] = set()
         for setting in step.queue_settings:
             if setting.queue in seen:
-                yield Finding(setting.at(), f"settings for queue {setting.queue} stand twice in one execute")
+                yield Finding(setting.at(), f"settings for queue {setting.queue} stand twice in one execute", _LEFT_OUT)
             seen.add(setting.queue)
 
 
@@ -254,7 +256,7 @@ def setting_used(ctx: Context, program: Program) -> Findings:
             producer = ctx.ops.get(queue.input)
             if producer is None or producer.graph != graph.name:
                 what = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
-                yield Finding(setting.at(), what)
+                yield Finding(setting.at(), what, _LEFT_OUT)
 
 
 @program_check(

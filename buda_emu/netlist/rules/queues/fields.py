@@ -2,10 +2,12 @@
 
 from functools import partial
 
+from buda_emu.checker.fix import putting, replacing
 from buda_emu.checker.suggest import near
-from buda_emu.netlist.model import Queue
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written
-from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, queue_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 
 LOCATIONS = ("dram", "host")
@@ -101,7 +103,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
     if queue.loc not in LOCATIONS:
         text = written(queue, "loc") or queue.loc
         what = f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
-        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or "write `loc: dram` or `loc: host`")
+        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or _location(queue))
         return
     rows, columns = queue.blocking.grid_size
     yield Finding(
@@ -109,6 +111,13 @@ def allocations(_: Context, queue: Queue) -> Findings:
         f"{_count(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
         f"list one {'[channel, address]' if queue.loc == 'dram' else 'address'} for each grid cell, row by row",
     )
+
+
+def _location(queue: Queue) -> str:
+    """Where a list of allocations stands, that is what `loc` has to say."""
+    lists = [loc for loc in LOCATIONS if isinstance(queue.source, Mapping) and queue.source.find(loc) is not None]
+    hint = "write `loc: dram` or `loc: host`"
+    return putting(hint, "loc", lists[0]) if len(lists) == 1 else hint
 
 
 @queue_check(
@@ -140,7 +149,8 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
         what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
         yield Finding(queue.at("input"), what, why)
         return
-    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else partial(near, queue.input, names)
+    capitals = replacing("HOST is written in capitals", queue.input, "HOST")
+    hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
     yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
 
 
@@ -197,11 +207,12 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 2, tile-dim rules."""
     producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
     if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
+        tile_dim = list(producer.blocking.tile_dim)
         yield Finding(
             queue.at("tile_dim"),
             f"tile_dim {list(queue.blocking.tile_dim)}, op {producer.name} writes tiles of "
             f"{list(producer.blocking.tile_dim)}",
-            f"write `tile_dim: {list(producer.blocking.tile_dim)}`",
+            putting(f"write `tile_dim: {tile_dim}`", "tile_dim", str(tile_dim), safe=False),
         )
 
 
@@ -217,6 +228,30 @@ def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@netlist_check(
+    rule(
+        "V365",
+        "N",
+        "a queue on several chips is called as the copy of another one",
+        "A queue with a list of chips is replaced by a copy for each, named after it and the chip. The vendor's "
+        "compiler takes the name of such a copy for the other queue, and ends where both have copies.",
+        "x: {target_device: [0, 1]}, x.1: {target_device: [0, 1]}",
+        "x: {target_device: [0, 1]}, x_1: {target_device: [0, 1]}",
+        "NETLIST 1.7",
+    )
+)
+def called_like_a_copy(_: Context, netlist: Netlist) -> Findings:
+    """By the copies that both became."""
+    told: set[str] = set()
+    for queue in netlist.queues.values():
+        copy = netlist.queues.get(queue.written_name) if queue.written_name != queue.name else None
+        if copy is None or copy.written_name == queue.written_name or queue.written_name in told:
+            continue
+        told.add(queue.written_name)
+        what = f"{queue.written_name} is also the copy of {copy.written_name} for chip {copy.target_device}"
+        yield Finding(queue.at(), f"queue {what}", "give it another name")
 
 
 # Found while a netlist is read, or not checked

@@ -1,12 +1,13 @@
 """Copies from chip to chip (`ethernet_datacopy`): a relay on the core of a channel of the one chip, operand and result,
 which are the same bytes, on that of the channel of the other."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.netlist.model import Op
 from buda_emu.routing.ethernet_cores import ETHERNET_CORES
+from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.routing.pipes.ops.operands import LATENCY_CYCLES
 
@@ -37,16 +38,36 @@ class EthernetCore:
         return self.row, self.column
 
 
-def sends_from(op: Op, cell: int, arch: str) -> EthernetCore:
+def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
+    """The channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it names,
+    else those of links between its chips; empty where none are known."""
+    own = op.attributes
+    if own.ingress_channels or own.egress_channels or epoch.links is None:
+        return own.ingress_channels, own.egress_channels
+    return epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, op.blocking.cells)
+
+
+def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
     """The core of the chip on which a copy begins, for a cell of its grid counted row by row."""
-    channel = op.attributes.ingress_channels[cell]
-    return EthernetCore(op.target_device, channel, *ETHERNET_CORES[arch][channel])
+    channel = channels_of(epoch, op)[0][cell]
+    return EthernetCore(op.target_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
-def arrives_at(op: Op, cell: int, arch: str) -> EthernetCore:
+def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
     """The core of the chip that a copy goes to."""
-    channel = op.attributes.egress_channels[cell]
-    return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[arch][channel])
+    channel = channels_of(epoch, op)[1][cell]
+    return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
+
+
+def off_links(epoch: Epoch, op: Op) -> tuple[int, int] | None:
+    """Channels of a copy that are not the two ends of a link of the cluster; None where all are."""
+    links = epoch.links
+    if links is None or not links.between(op.target_device, op.attributes.dest_device):
+        return None
+    for near, far in zip(*channels_of(epoch, op), strict=False):
+        if not links.connects((op.target_device, near), (op.attributes.dest_device, far)):
+            return near, far
+    return None
 
 
 def chip_of_result(op: Op) -> int:
@@ -54,16 +75,18 @@ def chip_of_result(op: Op) -> int:
     return op.attributes.dest_device if is_ethernet(op) else op.target_device
 
 
-def not_made(op: Op, kept: Collection[str]) -> str:
-    """Why no pipes are made of a copy between chips, "" where they are. `kept`: queues of the prologue."""
-    own = op.attributes
-    if not (len(own.ingress_channels) == len(own.egress_channels) == op.blocking.cells):
-        return "without ingress_channels and egress_channels a cluster description says where it runs: none is read"
+def not_made(epoch: Epoch, op: Op) -> str:
+    """Why no pipes are made of a copy between chips, "" where they are."""
+    here, there = channels_of(epoch, op)
+    if not (len(here) == len(there) == op.blocking.cells):
+        return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
+    if epoch.links is not None and not epoch.links.between(op.target_device, op.attributes.dest_device):
+        return f"no link connects chips {op.target_device} and {op.attributes.dest_device}"
     if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):
         return "relays have tiles of 32 by 32 only"
     if any(pad.rt or pad.ct for pad in op.input_pad):
         return "padding between chips is not followed"
-    return "a prologue for an Ethernet core is not followed" if op.inputs[0] in kept else ""
+    return "a prologue for an Ethernet core is not followed" if op.inputs[0] in epoch.prologue else ""
 
 
 @dataclass(slots=True)
@@ -86,10 +109,16 @@ def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from
     return 0 if inputs == 1 or cores == 1 else min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
 
 
+def arrived_bytes(sizes: Collection[int]) -> int:
+    """What net2pipe counts on a core for the copies that arrive there: each operand, and the largest result, although
+    operand and result are the same bytes."""
+    return sum(sizes) + max(sizes, default=0)
+
+
 def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
-    """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn.
-    `other_bytes`: of operands and results that copies have on the core."""
-    own = list(relays)
+    """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn,
+    those of large pieces first. `other_bytes`: of operands and results that copies have on the core."""
+    own = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
     free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tile_bytes for relay in own)
     if len(own) == 1:
         (relay,) = own

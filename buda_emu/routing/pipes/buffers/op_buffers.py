@@ -44,6 +44,8 @@ class OpBuffers:
         self.relays: dict[str, list[int]] = {}
         """Ids of the relays of copies between chips, cell by cell; `arrivals`: of the operands after them."""
         self.arrivals: dict[str, list[int]] = {}
+        self.links: dict[str, list[int]] = {}
+        """Ids of the pipes between the two."""
         self._on_link: dict[EthernetCore, int] = {}
         self.operands: dict[str, list[Operand]] = {}
         self.inputs: dict[tuple[str, int, int], list[int]] = {}
@@ -93,15 +95,17 @@ class OpBuffers:
         """Of a copy between chips; its relays are made when it is known what they read."""
         arch, cells = self.arch, op.blocking.cells
         own, passes, blocks = self._operand_fields(op, 0, operand), mblock_k(op), result_fields(op)
-        self.relays[op.name], self.arrivals[op.name], self.outputs[op.name] = [], [], []
+        for made in (self.relays, self.arrivals, self.links, self.outputs):
+            made[op.name] = []
         for cell in range(cells):
-            there = arrives_at(op, cell, arch.name)
-            relay, arrival, id = self._ids.several(3)
+            there = arrives_at(self.epoch, op, cell)
+            arrival, relay, link, id = self._ids.several(4)
             self.relays[op.name].append(relay)
+            self.links[op.name].append(link)
             self.arrivals[op.name].append(arrival)
             self.outputs[op.name].append(id)
             self.inputs[op.name, *divmod(cell, op.blocking.grid_size[1])] = [relay]
-            for buffer, core in ((relay, sends_from(op, cell, arch.name)), (arrival, there), (id, there)):
+            for buffer, core in ((relay, sends_from(self.epoch, op, cell)), (arrival, there), (id, there)):
                 self.core[buffer], self.channel[buffer] = core.place, core.channel
             number = self._on_link[there] = self._on_link.get(there, -1) + 1
             place = {"chip": there.chip, "row": there.row, "column": there.column, "ethernet_chan": there.channel}

@@ -48,6 +48,9 @@ class Draft:
     """Of the Ethernet core that gathers; then `cores` counts rows and columns of the NoC, as it does for a `link`."""
     link: bool = False
     """Whether it goes from one end of an Ethernet link to the other."""
+    from_relay: bool = False
+    to_relay: bool = False
+    """Whether it reads, or fills, a relay that pipes between chips were given."""
 
     @property
     def gathers_cores(self) -> bool:
@@ -74,6 +77,7 @@ class PipeMaker:
         self.epoch, self.edges, self.queue_edges, self.cuts, self.buffers = epoch, edges, queue_edges, cuts, buffers
         self.grid = device(epoch.netlist.arch_name).grid
         self.made: list[Draft] = []
+        self._directs: dict[tuple[str, str], int | None] = {}
 
     def make(self) -> None:
         """All pipes, in order of their ids."""
@@ -85,6 +89,7 @@ class PipeMaker:
             if not op.gradient_op:
                 for queue in self.epoch.fed.get(op.name, ()):
                     self._of_queue(queue, op)
+        self.made.sort(key=lambda draft: draft.id)  # copies are given their links with their buffers
 
     def _of_operand(self, op: Op, index: int) -> None:
         name = op.inputs[index]
@@ -108,11 +113,11 @@ class PipeMaker:
 
     def _over_links(self, op: Op) -> None:
         """From the relays of a copy between chips to the operands on the other one."""
-        relays, arrivals = self.buffers.ops.relays[op.name], self.buffers.ops.arrivals[op.name]
+        own = self.buffers.ops
         chip = op.attributes.dest_device
-        for relay, arrival in zip(relays, arrivals, strict=True):
+        for id, relay, arrival in zip(own.links[op.name], own.relays[op.name], own.arrivals[op.name], strict=True):
             where = (chip, *self.buffers.core[arrival])
-            draft = Draft(self.buffers.ids.new(), [relay], [(arrival,)], [where], "", 0, op.name, link=True)
+            draft = Draft(id, [relay], [(arrival,)], [where], "", 0, op.name, link=True)
             draft.bases = [relay]
             self.made.append(draft)
 
@@ -211,8 +216,7 @@ class PipeMaker:
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
-            first = multicast(op, op.inputs.index(name), epoch.fused(op))
-            beside = direct(epoch.netlist.arch_name, self.grid, producer, op, first)
+            beside = self._beside(op, name, producer)
         found: list[tuple[int, int, int]] = []
         if (one := self._on_link(op, producer, only, outputs)) is not None:
             channels, chip = self.buffers.ops.channel, chip_of_result(producer) if producer is not None else 0
@@ -228,6 +232,14 @@ class PipeMaker:
             at_column = (columns - 1 if last else 0) if across else max(column, 0)
             found.append((op.target_device, *core_of(op, at_row, at_column)))
         return found, -1
+
+    def _beside(self, op: Op, name: str, producer: Op) -> int | None:
+        """The NoC over which a producer multicasts itself to the first operand that reads it, if it stands beside."""
+        key = op.name, name
+        if key not in self._directs:
+            how = multicast(op, op.inputs.index(name), self.epoch.fused(op))
+            self._directs[key] = direct(self.epoch.netlist.arch_name, self.grid, producer, op, how)
+        return self._directs[key]
 
     def _on_link(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> int | None:
         """The buffer on a core of Ethernet on which a pipe is gathered; None where it is on a worker's."""

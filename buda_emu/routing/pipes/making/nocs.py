@@ -49,6 +49,9 @@ class Nocs:
         self.ports: dict[int, int] = {}
         """DRAM port of each buffer of a queue."""
         self._cores: dict[int, list[tuple[int, int]]] = {}
+        self._multicasts: dict[tuple[str, int], Multicast] = {}
+        self._directs: dict[tuple[str, str, Multicast], int | None] = {}
+        self._ways: dict[tuple[str, str], int] = {}
         self._assign_ports()
 
     def routed(self) -> list[Route]:
@@ -72,7 +75,11 @@ class Nocs:
             chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
             cores, counts = self.device.dram_cores[channel], chip[channel]
             own = self._cores[one.id] = []
-            for _ in range(self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1):
+            pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
+            if len(cores) == 1:
+                counts[0] += pieces
+                own += [cores[0]] * pieces
+            for _ in range(pieces if len(cores) > 1 else 0):
                 port = counts.index(min(counts))
                 counts[port] += 1
                 own.append(cores[port])
@@ -107,19 +114,26 @@ class Nocs:
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
         queues = self.epoch.netlist.queues
-        if draft.reader in queues:
+        if draft.reader in queues and not draft.to_relay:
             return self._to_queue(draft)
         if draft.steps == 1:
             return Route()
+        if draft.link and self.epoch.links is not None:
+            return Route(ethernet=True)
         if draft.link:
             return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
-        op = self.epoch.ops[draft.reader]
-        if is_ethernet(op):
+        op = self.epoch.ops.get(draft.reader)
+        if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
-        shared = multicast(op, draft.operand, self.epoch.fused(op))
+        shared = self._shared(op, draft.operand)
         many = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and many, shared.columns and many, shared.noc1)
+        if draft.from_relay:
+            vc = MULTICAST_VC if how.rows or how.columns else UNICAST_VC
+            route = Route(self._straight(draft), int(noc1), UNICAST_VC, vc)
+            last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
+            return route
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
         from_queue = draft.steps == 2 or draft.source in queues or padding is not None
         alone, beside = False, None
@@ -127,7 +141,10 @@ class Nocs:
             alone = not draft.gathers_cores
             producer = self.epoch.ops[draft.source]
             if alone and not draft.scattered:
-                beside = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
+                key = producer.name, op.name, how
+                if key not in self._directs:
+                    self._directs[key] = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
+                beside = self._directs[key]
             if beside is not None:
                 noc1 = beside == 1
         route = Route(
@@ -158,13 +175,19 @@ class Nocs:
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
 
+    def _shared(self, op: Op, operand: int) -> Multicast:
+        found = self._multicasts.get((op.name, operand))
+        if found is None:
+            found = self._multicasts[op.name, operand] = multicast(op, operand, self.epoch.fused(op))
+        return found
+
     def _straight(self, draft: Draft) -> int:
         """The NoC on which what a pipe reads first is nearer to what it fills first."""
-        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        first = self._physical(draft.inputs[0], 1 if draft.from_relay else self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._physical(draft.outputs[0][0], 1))
 
     def _into_relay(self, draft: Draft) -> int:
-        if draft.source not in self.epoch.netlist.queues:
+        if draft.from_relay or draft.source not in self.epoch.netlist.queues:
             return self._straight(draft)
         first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._gathered_at(draft))
@@ -174,13 +197,21 @@ class Nocs:
         return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
-        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]
-        if queue.loc == "host" or op.untilize_output or window(self.epoch, queue) is not None:
+        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops.get(draft.source)
+        if queue.loc == "host" or (op is not None and op.untilize_output) or window(self.epoch, queue) is not None:
             return Route(0, 0, WRITE_VC, WRITE_VC)
         noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
         return Route(noc, noc, WRITE_VC, WRITE_VC)
 
     def _between(self, source: Op, target: Op) -> int:
+        """`_grid_to_grid`, worked out once for two ops."""
+        key = source.name, target.name
+        found = self._ways.get(key)
+        if found is None:
+            found = self._ways[key] = self._grid_to_grid(source, target)
+        return found
+
+    def _grid_to_grid(self, source: Op, target: Op) -> int:
         """The NoC from one op's cores to another's: along which the grids are nearer, in the direction in which they
         lie apart."""
         starts, ends = _corners(source)

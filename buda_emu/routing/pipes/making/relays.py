@@ -1,42 +1,51 @@
 """The relays of copies between chips, which are sized when it is known what is gathered for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from buda_emu.routing.pipes.between_chips.ethernet import (
     RELAY_OPERAND,
     EthernetCore,
     Relay,
+    arrived_bytes,
     arrives_at,
     gathered_bytes,
     sends_from,
     size_relays,
 )
+from buda_emu.routing.pipes.between_chips.hop import Hop
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
 from buda_emu.routing.pipes.model import Buffer
 
 
-def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> Iterator[Buffer]:
-    """The relays of all copies between chips."""
+def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, Hop]) -> Iterator[Buffer]:
+    """The relays of all copies between chips, and those by which other pipes go over links."""
     own = buffers.ops
-    if not own.relays:
+    if not own.relays and not hops:
         return
     filled = {outputs[0]: draft for draft in pipes.made for outputs in draft.outputs}
-    arch, count = epoch.netlist.arch_name, epoch.input_count
+    count = epoch.input_count
     sized: dict[EthernetCore, list[tuple[int, str, Relay]]] = {}
-    others: dict[EthernetCore, int] = {}
+    others: dict[EthernetCore, list[int]] = {}
     for name, ids in own.relays.items():
         op, operand = epoch.ops[name], own.operands[name][0]
         for cell, id in enumerate(ids):
             tile, piece = operand.tile_size, operand.gathered
             gathered = _gathered(epoch, filled[id], piece, tile)
             relay = Relay(piece, tile, operand.per_input * count, gathered)
-            sized.setdefault(sends_from(op, cell, arch), []).append((id, name, relay))
-            there = arrives_at(op, cell, arch)
-            others[there] = others.get(there, 0) + own.made[own.arrivals[name][cell]].size_tiles * tile
+            sized.setdefault(sends_from(epoch, op, cell), []).append((id, name, relay))
+            there = arrives_at(epoch, op, cell)
+            others.setdefault(there, []).append(own.made[own.arrivals[name][cell]].size_tiles * tile)
+    for id, hop in hops.items():
+        chip, row, column, channel = hop.at
+        relay = Relay(hop.piece, hop.tile_bytes, hop.epoch_tiles, 0)
+        if channel < 0:
+            yield _buffer(EthernetCore(chip, -1, row, column), hop.number, id, "", relay, count)
+        else:
+            sized.setdefault(EthernetCore(chip, channel, row, column), []).append((id, "", relay))
     for core, group in sized.items():
-        size_relays([relay for _, _, relay in group], others.get(core, 0))
+        size_relays([relay for _, _, relay in group], arrived_bytes(others.get(core, ())))
         for number, (id, name, relay) in enumerate(group):
             yield _buffer(core, number, id, name, relay, count)
 
@@ -53,7 +62,7 @@ def _buffer(core: EthernetCore, number: int, id: int, op: str, relay: Relay, cou
         id=id,
         operand=RELAY_OPERAND + number,
         op=op,
-        buffer_type="ethernet_relay",
+        buffer_type="ethernet_relay" if core.channel >= 0 else "relay",
         chip=core.chip,
         row=core.row,
         column=core.column,

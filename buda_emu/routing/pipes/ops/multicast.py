@@ -55,7 +55,8 @@ def _fused(op: Op, index: int, fused: FusedUse) -> tuple[bool, bool, bool]:
 
 def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, how: Multicast) -> int | None:
     """The NoC over which a producer beside its consumer's row (column) can multicast itself; None where it cannot."""
-    if arch != "wormhole_b0" or is_ethernet(producer) or is_ethernet(consumer):
+    apart = producer.target_device != consumer.target_device
+    if arch != "wormhole_b0" or apart or is_ethernet(producer) or is_ethernet(consumer):
         return None
     down, across = consumer.blocking.grid_size
     rows, columns = how.rows and across > 1, how.columns and down > 1

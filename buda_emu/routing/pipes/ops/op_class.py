@@ -1,25 +1,17 @@
 """What the vendor's pipe compiler distinguishes ops by: how they read, and which buffers a core has for them."""
 
 from collections.abc import Mapping
-from typing import Literal
+from functools import cache
+from typing import Literal, get_args
 
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.refusal import RefusedError
+from buda_emu.spec.ops import OP_TYPES
 
 OpClass = Literal[
     "matmul", "depthwise", "reduce", "fused_op", "splice", "buffer", "embedding", "tilizer", "topk", "binary", "unary"
 ]
-_BY_TYPE: Mapping[str, OpClass] = {
-    "matmul": "matmul",
-    "depthwise": "depthwise",
-    "reduce": "reduce",
-    "fused_op": "fused_op",
-    "splice": "splice",
-    "buffer": "buffer",
-    "embedding": "embedding",
-    "tilizer": "tilizer",
-    "topk": "topk",
-}
+_BY_TYPE: Mapping[str, OpClass] = {kind: kind for kind in get_args(OpClass) if kind not in ("binary", "unary")}
 _ALL_INPUTS = ("fused_op", "splice", "buffer", "embedding", "tilizer", "depthwise", "topk")
 
 
@@ -35,7 +27,12 @@ def op_class(op: Op) -> OpClass:
 
 def is_ethernet(op: Op) -> bool:
     """Whether it runs on Ethernet cores, between chips."""
-    return op.type == "ethernet_datacopy"
+    return _on_ethernet(op.type)
+
+
+@cache
+def _on_ethernet(kind: str) -> bool:
+    return OP_TYPES[kind].has("Ethernet")
 
 
 def is_drainer(op: Op) -> bool:

@@ -6,18 +6,21 @@ from typing import Final
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.between_chips.chips import chips, is_after, is_remote, over_pcie
-from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made, off_links
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 
+_NOWHERE: Final = -1
+"""Where a copy without dest_device goes."""
 _LOCAL: Final = "keep it on the chip of the op"
 
 
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
     netlist = epoch.netlist
+    yield from _off_cluster(epoch)
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
     pcie = over_pcie(netlist)
@@ -29,8 +32,16 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             what = f"{netlist.arch.name} has no Ethernet cores"
             yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
             continue
-        if is_ethernet(op) and (why := not_made(op, epoch.prologue)):
+        if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
+            what = "dest_device is missing: it goes to no chip"
+            yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
+            continue
+        if is_ethernet(op) and (why := not_made(epoch, op)):
             raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
+        if is_ethernet(op) and (apart := off_links(epoch, op)) is not None:
+            what = f"channels {apart[0]} of chip {op.target_device} and {apart[1]} of chip {op.attributes.dest_device}"
+            what += " are not the ends of a link of the cluster"
+            yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
                 what = f"{name} is an op of a graph that is not executed beside this one"
@@ -38,12 +49,12 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 continue
             source = epoch.source(name)
             if isinstance(source, Op):
-                if chip_of_result(source) == op.target_device:
+                if chip_of_result(source) in (op.target_device, _NOWHERE):
                     continue
-                if not pcie:
+                if not pcie and epoch.links is None:
                     raise UnsupportedError(
-                        f"op {op.name} reads {name} from another chip: no pipes are made of that without an "
-                        "ethernet_datacopy between them"
+                        f"op {op.name} reads {name} from another chip: no pipes are made of that without a cluster "
+                        "description, which is not given"
                     )
             elif not is_remote(source, op):
                 continue
@@ -55,9 +66,22 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
         for queue in epoch.fed.get(op.name, ()):
             if queue.loc != "host" and queue.target_device != chip_of_result(op):
                 said = f"{queue.name} is on chip {queue.target_device}"
-                if not pcie:
+                if not pcie and epoch.links is None:
                     yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
                 yield from _reached(epoch, op, queue.target_device, said)
+
+
+def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues of the netlist and graphs on chips that the cluster does not have."""
+    if epoch.links is None:
+        return
+    known, queues, graphs = epoch.links.cluster.places, epoch.netlist.queues, epoch.netlist.graphs
+    placed = [("queue", queue.name, queue.target_device) for queue in queues.values()]
+    placed += [("graph", graph.name, graph.target_device) for graph in graphs.values()]
+    for kind, name, chip in placed:
+        if chip not in known:
+            what = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, known))}"
+            yield Refusal(rule="V160", what=what, op=name if kind == "queue" else "")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:
@@ -108,7 +132,7 @@ def _ring(epoch: Epoch) -> Iterator[Refusal]:
 
 def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
     """Over Ethernet a pipe brings whole buffers of DRAM one by one, each to one core."""
-    if over_pcie(epoch.netlist):
+    if over_pcie(epoch.netlist) or epoch.links is not None:
         return
     for draft in drafts:
         queue, op = epoch.netlist.queues.get(draft.source), epoch.ops.get(draft.reader)
@@ -126,6 +150,6 @@ def _reached(epoch: Epoch, op: Op, chip: int, said: str, index: int = -1) -> Ite
         if is_after(netlist, op.target_device, chip) is None:
             what = f"{said}, chip {op.target_device} reaches its neighbours in the ring only"
             yield Refusal(rule="V337", what=what, hint="copy it over the chips between them", op=op.name, input=index)
-    elif chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
+    elif epoch.links is None and chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
         what = f"{said}, which runs no graph in this epoch"
         yield Refusal(rule="V339", what=what, hint="add a graph without ops on that chip", op=op.name, input=index)

@@ -35,12 +35,19 @@ class CoreUse:
     multicasts: int = 0
     _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
     _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None], compare=False)
+    _times: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
     _gather_streams: int = 0
+
+    @property
+    def busy_pipes(self) -> int:
+        """Pipes that gather or multicast here."""
+        return len(self._gathers.keys() | self._multicast.keys())
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
         """A pipe that gathers or multicasts here. `wide`: how many pipes may spread their gathers over several streams.
         Whether that takes streams."""
-        if segment in self._gathers or segment in self._multicast:
+        self._times[segment] = self._times.get(segment, 0) + 1
+        if self._times[segment] > 1:
             return False
         if gathers:
             self._gathers[segment] = inputs
@@ -50,6 +57,19 @@ class CoreUse:
         before, self._gather_streams = self._gather_streams, self._count(wide)
         self.extra += self._gather_streams - before
         return self._gather_streams > before
+
+    def remove(self, segment: Segment, *, wide: int) -> None:
+        """Undo `add`. net2pipe counts a pipe that only multicasts as gone where there are as many as there may be."""
+        self._times[segment] -= 1
+        if self._times[segment]:
+            return
+        gathers, full = segment in self._gathers, len(self._gathers) + len(self._multicast) == MULTICASTS
+        self._gathers.pop(segment, None)
+        if segment in self._multicast:
+            del self._multicast[segment]
+            self.multicasts -= gathers or full
+        before, self._gather_streams = self._gather_streams, self._count(wide)
+        self.extra += self._gather_streams - before
 
     def _count(self, wide: int) -> int:
         alone = sum(segment not in self._gathers for segment in self._multicast)
@@ -68,12 +88,6 @@ class CoreUse:
                 spread.add(segment[0])
             pipes += not also_multicast
         return total
-
-
-def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[ChipCore, CoreUse]:
-    """Use of each worker core that anything is asked of."""
-    counter = _Counter(epoch, buffers, pipes)
-    return counter.counted()
 
 
 def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
@@ -104,7 +118,9 @@ _FEWER_QUEUES: Final = (
 )
 
 
-class _Counter:
+class Counter:
+    """Counts `use`, of each worker core that anything is asked of."""
+
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
         self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
@@ -113,6 +129,7 @@ class _Counter:
         self.drafts = {draft.id: draft for draft in pipes.made}
 
     def at(self, core: ChipCore) -> CoreUse:
+        """What a core is asked for so far."""
         return self.use.setdefault(core, CoreUse())
 
     def _at(self, op: Op, id: int) -> CoreUse:
@@ -120,6 +137,7 @@ class _Counter:
         return self.at((op.target_device, *self.buffers.core[id]))
 
     def counted(self) -> dict[ChipCore, CoreUse]:
+        """Of all pipes that were made."""
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
@@ -135,8 +153,8 @@ class _Counter:
         queues, kept = self.epoch.netlist.queues, self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
-        gathers = self.gathers[draft.id] = self._gathers(draft)
-        spread = draft.scattered and not self._from_one_core(draft)
+        gathers = self.gathers[draft.id] = self.takes_streams(draft)
+        spread = draft.scattered and not self.from_one_core(draft)
         for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
             use = self.at(core)
             multicasts, added = len(outputs) > 1 or spread, False
@@ -149,13 +167,14 @@ class _Counter:
                 use.dram_inputs += 1
             use.dram_outputs += to_dram
 
-    def _from_one_core(self, draft: Draft) -> bool:
+    def from_one_core(self, draft: Draft) -> bool:
+        """Whether all that a pipe reads lies in one place."""
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
         return not draft.gathers_cores
 
-    def _gathers(self, draft: Draft) -> bool:
+    def takes_streams(self, draft: Draft) -> bool:
         """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
         padding = self.buffers.padding.made
         from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
@@ -219,5 +238,5 @@ class _Counter:
 
     def _busy(self, pipe: int) -> bool:
         draft = self.drafts[pipe]
-        multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self._from_one_core(draft))
+        multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self.from_one_core(draft))
         return self.gathers[pipe] or multicasts

@@ -1,13 +1,14 @@
 """What net2pipe warns of, and takes all the same: cores whose streams fork often or go through many phases, and many
 places of queues that an op reads."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import Final
 
 import numpy as np
 
 from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.buffers.op_buffers import core_of
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.maps.edge import EdgeMap
 from buda_emu.routing.pipes.maps.source_map import Tiles, cores, places
@@ -27,26 +28,41 @@ def warned(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusal]:
         from_ops = [edge for name, edge, _ in read if name in epoch.ops and name not in epoch.netlist.queues]
         readers = list(_readers(epoch, op, edges))
         if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
-            yield from _above(op, "V357", sum(_most(_forks(edge)) for _, edge, _ in readers), FORKS, _FORKED)
+            yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
         if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
-            phases = sum(2 * _most(_received(edge)) for edge in from_ops)
-            phases += sum(_sent(op, epoch, reader, edge, index) for reader, edge, index in readers)
-            yield from _above(op, "V358", phases, PHASES, _MANY_PHASES)
+            received = [_times(2, _received(edge)) for edge in from_ops]
+            sent = [_sent(op, epoch, reader, edge, index) for reader, edge, index in readers]
+            yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
         from_queues = [(edge, index) for name, edge, index in read if name in epoch.netlist.queues]
         if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
-            places_read = sum(_most(_places_read(edge, _cleared(epoch, op, index))) for edge, index in from_queues)
+            places_read = [_places_read(edge, _cleared(epoch, op, index)) for edge, index in from_queues]
             yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
 
 
-_FORKED: Final = "a core of it sends to {} readers, net2pipe recommends no more than {}"
-_MANY_PHASES: Final = "what a core of it receives and sends takes {} phases, net2pipe recommends no more than {}"
-_MANY_PLACES: Final = "a core of it reads queues at {} places, net2pipe recommends no more than {}"
+_FORKED: Final = "core {} of it sends to {} readers, net2pipe recommends no more than {}"
+_MANY_PHASES: Final = "what core {} of it receives and sends takes {} phases, net2pipe recommends no more than {}"
+_MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recommends no more than {}"
 
 
-def _above(op: Op, rule: str, used: int, limit: int, what: str) -> Iterator[Refusal]:
-    if used > limit:
-        hint = "cut producer and consumer alike, or put a nop between"
-        yield Refusal(rule=rule, what=what.format(used, limit), hint=hint, op=op.name, used=used, limit=limit)
+def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) -> Iterator[Refusal]:
+    """`parts`: of each edge what its cores have; net2pipe adds up the most of each. The core that is named has most of
+    all parts together."""
+    used = sum(map(_most, parts))
+    if used <= limit:
+        return
+    total: Counts = {}
+    for part in parts:
+        for core, count in part.items():
+            total[core] = total.get(core, 0) + count
+    fullest = max(total, key=total.__getitem__)
+    place = core_of(op, *divmod(fullest, op.blocking.grid_size[1]))
+    hint = "cut producer and consumer alike, or put a nop between"
+    said = what.format(list(place), used, limit)
+    yield Refusal(rule=rule, what=said, hint=hint, op=op.name, core=place, used=used, limit=limit)
+
+
+def _times(factor: int, counts: Counts) -> Counts:
+    return {core: factor * count for core, count in counts.items()}
 
 
 def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tuple[Op, EdgeMap, int]]:
@@ -105,8 +121,8 @@ def _cleared(epoch: Epoch, op: Op, index: int) -> int:
     return epoch.inputs(op).cleared(index)
 
 
-def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> int:
-    """Phases in which the core of a producer that sends most does so; twice as many where its buffer is double."""
+def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
+    """Phases in which each core of a producer sends; twice as many where its buffer is double."""
     found: Counts = {}
     cleared = _cleared(epoch, reader, index)
     for pipe in edge.pipes:
@@ -116,7 +132,7 @@ def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> int:
             pieces = -(-tiles // piece)
             found[one] = found.get(one, 0) + -(-pieces // repeats)
     found.pop(-1, None)
-    return _most(found) * (1 if op.buf_size_mb == 1 else 2)
+    return _times(1 if op.buf_size_mb == 1 else 2, found)
 
 
 def _places_read(edge: EdgeMap, cleared: int) -> Counts:

@@ -1,0 +1,190 @@
+"""The file of results, what is missing in it, and the page that shows it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .models import Model
+
+RESULTS: Final = Path(__file__).parent / "results.json"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "published.md"
+SCHEMA: Final = 1
+FIRST: Final = ("n150", "e150")
+"""Boards that are measured for all models before the others."""
+Cells = dict[str, dict[str, Any]]
+LEAST: Final = {"ideal": 0.9999, "device": 0.97}
+"""PCC against the original in float32 that is asked for."""
+
+
+def read(path: Path) -> Cells:
+    """Cells by key; none of a file that is not there. Raises ValueError for a file of another schema."""
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text())
+    if content.get("schema_version") != SCHEMA:
+        raise ValueError(f"{path}: schema version {content.get('schema_version')}, this reads {SCHEMA}")
+    return content["cells"]
+
+
+def keep(path: Path, cell: dict[str, Any]) -> Cells:
+    """Put a cell into the file, in place of an older one, and give all that are there. The file is written whole or not
+    at all, so that what stops a run loses no cell; what another run wrote meanwhile stays."""
+    cells = {**read(path), key(cell["model"], cell["board"], cell["form"]): cell}
+    beside = path.with_suffix(".part")
+    text = json.dumps({"schema_version": SCHEMA, "cells": dict(sorted(cells.items()))}, indent=1)
+    beside.write_text(text + "\n")
+    beside.replace(path)
+    return cells
+
+
+def key(model: str, board: str, form: str) -> str:
+    """What names a cell in the file."""
+    return f"{model} {board} {form}"
+
+
+def missing(
+    cells: Cells,
+    models: "Mapping[str, Model]",
+    boards: Sequence[str] = (),
+    forms: Sequence[str] = ("torch", "onnx"),
+    again: Sequence[str] = (),
+) -> list[tuple[str, str, str]]:
+    """Model, board and form of the cells to measure: of the models named `again` all, of others those that are not
+    there. n150 and e150 by torch come first, ONNX is measured on n150 alone."""
+    names = again or [name for name, model in models.items() if not model.missing]
+    found: list[tuple[int, tuple[str, str, str]]] = []
+    for name in names:
+        columns = dict.fromkeys((*FIRST, *models[name].figures))
+        for board in boards or columns:
+            for form in forms:
+                if form == "onnx" and board != FIRST[0]:
+                    continue
+                if again or key(name, board, form) not in cells:
+                    late = form == "onnx" or board not in FIRST
+                    found.append((late, (name, board, form)))
+    return [cell for _, cell in sorted(found, key=lambda item: item[0])]
+
+
+def page(cells: Cells, models: "Mapping[str, Model]") -> str:
+    """docs/published.md."""
+    parts = (_throughput, _correct, _beside, _absent)
+    throughput, *others = ("\n".join(part(cells, models)) for part in parts)
+    return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *others]) + "\n"
+
+
+_HEAD: Final = """# The published models
+
+What the vendor published for 18 models on its boards, and what this compiler makes of the same models, from the library
+where people get them, with random weights. **Our figures are modelled, the published ones were measured on silicon**: a
+ratio above 1 does not say that a chip was faster. Made by `python -m benchmarks.published`, which measures what is
+missing; `--only resnet50` makes one row again (extra `zoo`). Boards are those of `buda-emu compile --list-boards`;
+`n300:1` is one chip of an n300. Processor seconds and peak memory are those of `be.compile`, on a machine that others
+kept busy; a `+` behind a commit says that changes were not committed.
+
+## Throughput
+
+End to end: the host link, and each epoch loaded as often as it runs. Settings are those of the published figure.
+"""
+_EXPLAINED: Final = """\
+`what sets our pace`: shares of the chip's time of a round. *loading*: epochs are loaded; *op*, *link*,
+*memory*, *transfer*: the time of epochs in which such a thing is busy at least nine tenths of the time; *buffers*:
+nothing is busy enough, ops wait for each other; *host bound*: the host link takes longer than the chip, and is the
+pace. Then what does so in the longest epoch, and its share of the round: where a ratio is below 1, this is what is
+missing. How certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
+
+
+def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    yield (
+        "| model | board | settings | published | modelled | ratio | what sets our pace | epochs | inputs a round "
+        "| compile s | peak MiB | commit |"
+    )
+    yield "| --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- |"
+    for name, model in models.items():
+        for board in dict.fromkeys((*FIRST, *model.figures)):
+            cell = cells.get(key(name, board, "torch"))
+            if cell is None or cell["problem"]:
+                continue
+            figure = model.figures.get(board)
+            published = f"{figure:g} {model.unit}" if figure else "-"
+            ratio = f"{cell['rate'] / figure:.2f}" if figure else "-"
+            holds = _bound(cell["bounds"], cell.get("longest", ""))
+            yield (
+                f"| {model.title} | {board} | {cell['settings']} | {published} | {cell['rate']:.0f} | {ratio} "
+                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {cell['memory'] >> 20} "
+                f"| {cell['commit']} |"
+            )
+
+
+def _bound(shares: Mapping[str, float], longest: str) -> str:
+    """The largest shares first, those of 5 % at least; then what holds the longest epoch."""
+    host = shares.get("host link", 0.0)
+    chip = sorted(((share, kind) for kind, share in shares.items() if kind != "host link"), reverse=True)
+    words = [f"host bound, {host:.1f} times the chip's time"] if host > 1 else []
+    words += [f"{kind} {100 * share:.0f} %" for share, kind in chip if share >= 0.05]
+    return "; ".join([*words, *([f"longest: {longest}"] if longest else [])])
+
+
+def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    yield "## Correct"
+    yield ""
+    yield "One input at full size against the original in float32. `ideal` computes in float32 throughout; `device` has"
+    yield "the chip's arithmetic at the published format. Asked for are"
+    yield f"{LEAST['ideal']} and {LEAST['device']}; less is marked."
+    yield "Findings are those of `check --strict`, the rules of the vendor's router among them."
+    yield ""
+    yield "| model | from | board | PCC, ideal | PCC, device | findings | compile s |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"
+    for name, model in models.items():
+        for cell in (cell for cell in cells.values() if cell["model"] == name and not cell["problem"]):
+            if cell["pcc"] or cell["form"] == "onnx":
+                shown = [_pcc(cell["pcc"].get(word), LEAST[word]) for word in LEAST]
+                yield (
+                    f"| {model.title} | {model.library}, {cell['form']} | {cell['board']} | {' | '.join(shown)} "
+                    f"| {cell['findings']} | {cell['seconds']:.0f} |"
+                )
+
+
+def _pcc(value: float | None, least: float) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:.7f}" if value >= least else f"**{value:.7f}, too low**"
+
+
+def _absent(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    yield "## What is missing"
+    yield ""
+    for name, model in models.items():
+        if model.missing:
+            yield f"* {model.title} ({model.library}): {model.missing}."
+            continue
+        unmeasured: list[str] = []
+        for _, board, form in missing({}, {name: model}):
+            cell = cells.get(key(name, board, form))
+            if cell is None:
+                unmeasured.append(f"{board} by {form}")
+            elif cell["problem"]:
+                yield f"* {model.title}, {board} by {form}: refused: {cell['problem']}"
+        if unmeasured:
+            yield f"* {model.title}: not measured yet: {', '.join(unmeasured)}."
+
+
+def _beside(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    yield "## Beside the vendor's own netlists"
+    yield ""
+    yield "What the vendor's compiler wrote for the same networks, by the same timing model, on a whole chip and at its"
+    yield "own settings, which are not those of the published figures (the name says them). At the vendor's settings on"
+    yield "both sides the comparison is in [placing.md](placing.md#beside-the-vendors-compiler)."
+    yield ""
+    yield "| model | the vendor's netlist | inputs/s, modelled | its epochs | published | ours at published settings |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: |"
+    for cell in cells.values():
+        if cell["form"] == "vendor":
+            board = "e150" if cell["netlist"].startswith("grayskull") else "n150"
+            model, ours = models[cell["model"]], cells.get(key(cell["model"], board, "torch"))
+            rate = f"{ours['rate']:.0f}" if ours and not ours["problem"] else "-"
+            yield (
+                f"| {model.title} | `{cell['netlist']}` | {cell['rate']:.1f} | {cell['epochs']} "
+                f"| {model.figures[board]:g}, {board} | {rate} |"
+            )

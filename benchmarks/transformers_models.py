@@ -1,0 +1,259 @@
+"""Models of transformers, one of each family, in small: classes, words of the configuration, and what goes in."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from small_models import Source
+
+TEXT = {
+    "vocab_size": 211, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+GROUPED = TEXT | {"num_key_value_heads": 2}
+SEEN = {
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96, "image_size": 48,
+    "patch_size": 8,
+}  # fmt: skip
+SPOKEN = {
+    "vocab_size": 211, "d_model": 48, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 80, "decoder_ffn_dim": 80, "max_position_embeddings": 64,
+}  # fmt: skip
+HEARD = {
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 40,
+    "conv_dim": [16, 16, 16], "conv_stride": [5, 2, 2], "conv_kernel": [10, 3, 3], "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 4,
+}  # fmt: skip
+TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+T5 = {"vocab_size": 211, "d_model": 48, "d_kv": 12, "d_ff": 80, "num_layers": 2, "num_heads": 4}
+
+OUTPUTS = ("logits", "last_hidden_state", "predicted_depth", "prediction_outputs")
+"""The first of these that a model gives is compared."""
+
+TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
+    "bert": ("Bert", "BertForSequenceClassification", TEXT, "tokens"),
+    "roberta": ("Roberta", "RobertaForTokenClassification", TEXT, "tokens"),
+    "distilbert": ("DistilBert", "DistilBertForSequenceClassification", {"vocab_size": 211, "dim": 64, "n_layers": 2,
+        "n_heads": 4, "hidden_dim": 96, "max_position_embeddings": 64}, "tokens"),
+    "albert": ("Albert", "AlbertModel", TEXT | {"embedding_size": 24}, "tokens"),
+    "electra": ("Electra", "ElectraForSequenceClassification", TEXT | {"embedding_size": 24}, "tokens"),
+    "mobilebert": ("MobileBert", "MobileBertModel", TEXT | {"hidden_size": 64, "embedding_size": 32,
+        "intra_bottleneck_size": 32, "true_hidden_size": 32}, "tokens"),
+    "mpnet": ("MPNet", "MPNetModel", TEXT, "tokens"),
+    "squeezebert": ("SqueezeBert", "SqueezeBertModel", TEXT | {"embedding_size": 64}, "tokens"),
+    "gpt2": ("GPT2", "GPT2LMHeadModel", {"vocab_size": 211, "n_embd": 48, "n_layer": 2, "n_head": 4}, "tokens"),
+    "gpt_neox": ("GPTNeoX", "GPTNeoXForCausalLM", TEXT, "tokens"),
+    "gptj": ("GPTJ", "GPTJForCausalLM", {"vocab_size": 211, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8,
+        "n_positions": 64}, "tokens"),
+    "opt": ("OPT", "OPTForCausalLM", {"vocab_size": 211, "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "ffn_dim": 96, "word_embed_proj_dim": 64, "max_position_embeddings": 64}, "tokens"),
+    "bloom": ("Bloom", "BloomForCausalLM", {"vocab_size": 211, "hidden_size": 64, "n_layer": 2, "n_head": 4},
+        "tokens"),
+    "phi": ("Phi", "PhiForCausalLM", TEXT, "tokens"),
+    "llama": ("Llama", "LlamaForCausalLM", GROUPED, "tokens"),
+    "mistral": ("Mistral", "MistralForCausalLM", GROUPED | {"sliding_window": 16}, "tokens"),
+    "qwen2": ("Qwen2", "Qwen2ForCausalLM", GROUPED, "tokens"),
+    "qwen3": ("Qwen3", "Qwen3ForCausalLM", GROUPED | {"head_dim": 16}, "tokens"),
+    "gemma": ("Gemma", "GemmaForCausalLM", GROUPED | {"head_dim": 16, "num_key_value_heads": 1}, "tokens"),
+    "gemma2": ("Gemma2", "Gemma2ForCausalLM", GROUPED | {"head_dim": 16}, "tokens"),
+    "stablelm": ("StableLm", "StableLmForCausalLM", GROUPED, "tokens"),
+    "olmo": ("Olmo", "OlmoForCausalLM", GROUPED, "tokens"),
+    "starcoder2": ("Starcoder2", "Starcoder2ForCausalLM", GROUPED, "tokens"),
+    "t5": ("T5", "T5ForConditionalGeneration", T5, "pair"),
+    "bart": ("Bart", "BartForConditionalGeneration", SPOKEN, "pair"),
+    "marian": ("Marian", "MarianMTModel", SPOKEN | {"decoder_start_token_id": 1, "pad_token_id": 0}, "pair"),
+    "pegasus": ("Pegasus", "PegasusForConditionalGeneration", SPOKEN, "pair"),
+    "whisper": ("Whisper", "WhisperForConditionalGeneration", {**{word: size for word, size in SPOKEN.items() if word
+        != "max_position_embeddings"}, "num_mel_bins": 20, "max_source_positions": 60, "max_target_positions": 32,
+        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "suppress_tokens": None,
+        "begin_suppress_tokens": None}, "spoken"),
+    "vit": ("ViT", "ViTForImageClassification", SEEN, "image"),
+    "deit": ("DeiT", "DeiTForImageClassification", SEEN, "image"),
+    "beit": ("Beit", "BeitForImageClassification", SEEN, "image"),
+    "dinov2": ("Dinov2", "Dinov2Model", {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "image_size": 48, "patch_size": 8}, "image"),
+    "swin": ("Swin", "SwinForImageClassification", {"image_size": 64, "patch_size": 4, "embed_dim": 24, "depths": [2,
+        2], "num_heads": [2, 4], "window_size": 4}, "image"),
+    "convnext": ("ConvNext", "ConvNextModel", {"hidden_sizes": [16, 24, 40], "depths": [1, 2, 1], "num_stages": 3},
+        "image"),
+    "poolformer": ("PoolFormer", "PoolFormerModel", {"hidden_sizes": [16, 24, 32, 40], "depths": [1, 1, 1, 1]},
+        "image"),
+    "segformer": ("Segformer", "SegformerModel", {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 2, 2, 4]}, "image"),
+    "clip_vision": ("CLIPVision", "CLIPVisionModel", SEEN, "image"),
+    "clip_text": ("CLIPText", "CLIPTextModel", TEXT | {"eos_token_id": 2}, "tokens"),
+    "roformer": ("RoFormer", "RoFormerForSequenceClassification", TEXT, "tokens"),
+    "xlm_roberta": ("XLMRoberta", "XLMRobertaModel", TEXT, "tokens"),
+    "roberta_prelayernorm": ("RobertaPreLayerNorm", "RobertaPreLayerNormModel", TEXT, "tokens"),
+    "xlnet": ("XLNet", "XLNetModel", {"vocab_size": 211, "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 96},
+        "tokens"),
+    "deberta": ("Deberta", "DebertaModel", TEXT | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+        "tokens"),
+    "deberta_v2": ("DebertaV2", "DebertaV2Model", TEXT | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"],
+        "position_buckets": 16}, "tokens"),
+    "ernie": ("Ernie", "ErnieModel", TEXT, "tokens"),
+    "esm": ("Esm", "EsmForMaskedLM", TEXT | {"pad_token_id": 1, "mask_token_id": 3, "position_embedding_type":
+        "rotary"}, "tokens"),
+    "gpt_neo": ("GPTNeo", "GPTNeoForCausalLM", {"vocab_size": 211, "hidden_size": 64, "num_layers": 2, "num_heads": 4,
+        "attention_types": [[["global", "local"], 1]], "window_size": 8, "max_position_embeddings": 64}, "tokens"),
+    "gpt_bigcode": ("GPTBigCode", "GPTBigCodeForCausalLM", {"vocab_size": 211, "n_embd": 48, "n_layer": 2, "n_head":
+        4, "n_positions": 64}, "tokens"),
+    "codegen": ("CodeGen", "CodeGenForCausalLM", {"vocab_size": 211, "n_embd": 64, "n_layer": 2, "n_head": 4,
+        "rotary_dim": 8, "n_positions": 64, "n_ctx": 64}, "tokens"),
+    "falcon": ("Falcon", "FalconForCausalLM", {"vocab_size": 211, "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4}, "tokens"),
+    "mpt": ("Mpt", "MptForCausalLM", {"vocab_size": 211, "d_model": 64, "n_layers": 2, "n_heads": 4,
+        "expansion_ratio": 2, "max_seq_len": 64}, "tokens"),
+    "persimmon": ("Persimmon", "PersimmonForCausalLM", TEXT, "tokens"),
+    "cohere": ("Cohere", "CohereForCausalLM", GROUPED | TOKENS, "tokens"),
+    "glm": ("Glm", "GlmForCausalLM", GROUPED | TOKENS | {"head_dim": 16}, "tokens"),
+    "granite": ("Granite", "GraniteForCausalLM", GROUPED | {"embedding_multiplier": 2.0, "residual_multiplier": 0.5},
+        "tokens"),
+    "phi3": ("Phi3", "Phi3ForCausalLM", GROUPED | TOKENS, "tokens"),
+    "olmo2": ("Olmo2", "Olmo2ForCausalLM", GROUPED | TOKENS, "tokens"),
+    "gemma3": ("Gemma3Text", "Gemma3ForCausalLM", GROUPED | {"head_dim": 16, "sliding_window": 8}, "tokens"),
+    "nemotron": ("Nemotron", "NemotronForCausalLM", GROUPED | TOKENS | {"head_dim": 16}, "tokens"),
+    "smollm3": ("SmolLM3", "SmolLM3ForCausalLM", GROUPED | TOKENS, "tokens"),
+    "helium": ("Helium", "HeliumForCausalLM", GROUPED | TOKENS | {"head_dim": 16}, "tokens"),
+    "modernbert": ("ModernBert", "ModernBertModel", TEXT | TOKENS | {"cls_token_id": 1, "sep_token_id": 2,
+        "local_attention": 8}, "tokens"),
+    "mamba": ("Mamba", "MambaForCausalLM", {"vocab_size": 211, "hidden_size": 32, "num_hidden_layers": 2,
+        "state_size": 8}, "ids"),
+    "xglm": ("XGLM", "XGLMForCausalLM", {"vocab_size": 211, "d_model": 48, "num_layers": 2, "attention_heads": 4,
+        "ffn_dim": 80, "max_position_embeddings": 64}, "tokens"),
+    "biogpt": ("BioGpt", "BioGptForCausalLM", TEXT, "tokens"),
+    "ctrl": ("CTRL", "CTRLLMHeadModel", {"vocab_size": 211, "n_embd": 48, "n_layer": 2, "n_head": 4, "dff": 80,
+        "n_positions": 64}, "tokens"),
+    "openai": ("OpenAIGPT", "OpenAIGPTLMHeadModel", {"vocab_size": 211, "n_embd": 48, "n_layer": 2, "n_head": 4,
+        "n_positions": 64}, "tokens"),
+    "m2m_100": ("M2M100", "M2M100ForConditionalGeneration", SPOKEN, "pair"),
+    "mbart": ("MBart", "MBartForConditionalGeneration", SPOKEN, "pair"),
+    "blenderbot": ("Blenderbot", "BlenderbotForConditionalGeneration", SPOKEN, "pair"),
+    "mt5": ("MT5", "MT5ForConditionalGeneration", T5, "pair"),
+    "umt5": ("UMT5", "UMT5ForConditionalGeneration", T5, "pair"),
+    "longt5": ("LongT5", "LongT5ForConditionalGeneration", T5 | {"local_radius": 7}, "pair"),
+    "prophetnet": ("ProphetNet", "ProphetNetForConditionalGeneration", {"vocab_size": 211, "hidden_size": 48,
+        "encoder_ffn_dim": 80, "decoder_ffn_dim": 80, "num_encoder_layers": 2, "num_decoder_layers": 2,
+        "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4, "max_position_embeddings": 64, "ngram":
+        2}, "pair"),
+    "fsmt": ("FSMT", "FSMTForConditionalGeneration", {**{k:v for k, v in SPOKEN.items() if k!="vocab_size"},
+        "src_vocab_size": 211, "tgt_vocab_size": 211, "langs": ["a", "b"]}, "pair"),
+    "layoutlm": ("LayoutLM", "LayoutLMModel", TEXT | {"max_2d_position_embeddings": 64}, "tokens"),
+    "convbert": ("ConvBert", "ConvBertModel", TEXT | {"embedding_size": 64, "conv_kernel_size": 5}, "tokens"),
+    "funnel": ("Funnel", "FunnelModel", {"vocab_size": 211, "block_sizes": [1, 1], "d_model": 64, "n_head": 4,
+        "d_head": 16, "d_inner": 96}, "tokens"),
+    "ibert": ("IBert", "IBertModel", TEXT, "tokens"),
+    "rembert": ("RemBert", "RemBertModel", TEXT | {"input_embedding_size": 32, "output_embedding_size": 32},
+        "tokens"),
+    "megatron_bert": ("MegatronBert", "MegatronBertModel", TEXT, "tokens"),
+    "data2vec_text": ("Data2VecText", "Data2VecTextModel", TEXT, "tokens"),
+    "lilt": ("Lilt", "LiltModel", TEXT | {"hidden_size": 96} | {"max_2d_position_embeddings": 64,
+        "channel_shrink_ratio": 4}, "tokens"),
+    "splinter": ("Splinter", "SplinterModel", TEXT, "tokens"),
+    "flaubert": ("Flaubert", "FlaubertModel", {"vocab_size": 211, "emb_dim": 64, "n_layers": 2, "n_heads": 4,
+        "max_position_embeddings": 64}, "tokens"),
+    "convnextv2": ("ConvNextV2", "ConvNextV2ForImageClassification", {"hidden_sizes": [16, 24, 40], "depths": [1, 2,
+        1], "num_stages": 3}, "image"),
+    "focalnet": ("FocalNet", "FocalNetForImageClassification", {"image_size": 64, "embed_dim": 16, "depths": [1, 1, 2,
+        1], "focal_levels": [2, 2, 2, 2], "focal_windows": [3, 3, 3, 3], "hidden_sizes": [16, 32, 64, 128]}, "image"),
+    "pvt": ("Pvt", "PvtForImageClassification", {"image_size": 64, "hidden_sizes": [16, 32, 40, 64], "depths": [1, 1,
+        1, 1], "num_attention_heads": [1, 2, 2, 4]}, "image"),
+    "pvt_v2": ("PvtV2", "PvtV2ForImageClassification", {"image_size": 64, "hidden_sizes": [16, 32, 40, 64], "depths":
+        [1, 1, 1, 1], "num_attention_heads": [1, 2, 2, 4]}, "image"),
+    "mobilevit": ("MobileViT", "MobileViTForImageClassification", {"image_size": 64, "hidden_sizes": [32, 40, 48],
+        "neck_hidden_sizes": [8, 16, 24, 32, 40, 48, 64], "num_attention_heads": 4}, "image"),
+    "mobilevitv2": ("MobileViTV2", "MobileViTV2ForImageClassification", {"image_size": 64, "width_multiplier": 0.5},
+        "image"),
+    "swinv2": ("Swinv2", "Swinv2ForImageClassification", {"image_size": 64, "patch_size": 4, "embed_dim": 24,
+        "depths": [2, 2], "num_heads": [2, 4], "window_size": 4}, "image"),
+    "swiftformer": ("SwiftFormer", "SwiftFormerForImageClassification", {"image_size": 64, "depths": [1, 1, 1, 1],
+        "embed_dims": [16, 24, 32, 48]}, "image"),
+    "levit": ("Levit", "LevitForImageClassification", {"image_size": 64, "hidden_sizes": [32, 48, 64],
+        "num_attention_heads": [2, 3, 4], "depths": [1, 1, 1], "key_dim": [8, 8, 8]}, "image"),
+    "cvt": ("Cvt", "CvtForImageClassification", {"embed_dim": [16, 32, 48], "num_heads": [1, 2, 3], "depth": [1, 2,
+        3], "image_size": 64}, "image"),
+    "resnet": ("ResNet", "ResNetForImageClassification", {"embedding_size": 16, "hidden_sizes": [16, 24, 32, 40],
+        "depths": [1, 1, 1, 1]}, "image"),
+    "regnet": ("RegNet", "RegNetForImageClassification", {"embedding_size": 16, "hidden_sizes": [16, 24, 32, 40],
+        "depths": [1, 1, 1, 1], "groups_width": 8}, "image"),
+    "bit": ("Bit", "BitForImageClassification", {"embedding_size": 16, "hidden_sizes": [32, 64], "depths": [1, 1],
+        "num_groups": 8}, "image"),
+    "mobilenet_v1": ("MobileNetV1", "MobileNetV1ForImageClassification", {"image_size": 64, "depth_multiplier": 0.25},
+        "image"),
+    "mobilenet_v2": ("MobileNetV2", "MobileNetV2ForImageClassification", {"image_size": 64, "depth_multiplier": 0.25},
+        "image"),
+    "efficientnet": ("EfficientNet", "EfficientNetForImageClassification", {"image_size": 64, "width_coefficient":
+        0.25, "depth_coefficient": 0.25, "hidden_dim": 320}, "image"),
+    "vit_msn": ("ViTMSN", "ViTMSNForImageClassification", SEEN, "image"),
+    "yolos": ("Yolos", "YolosForObjectDetection", SEEN | {"image_size": [48, 48], "num_detection_tokens": 10},
+        "image"),
+    "dpt": ("DPT", "DPTForDepthEstimation", SEEN | {"num_hidden_layers": 4, "backbone_out_indices": [0, 1, 2, 3],
+        "neck_hidden_sizes": [8, 16, 24, 32], "fusion_hidden_size": 16, "is_hybrid": False}, "image"),
+    "hiera": ("Hiera", "HieraForImageClassification", {"image_size": [64, 64], "embed_dim": 16, "depths": [1, 1, 1,
+        1], "num_heads": [1, 1, 2, 2]}, "image"),
+    "glpn": ("GLPN", "GLPNForDepthEstimation", {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 2, 2, 4], "decoder_hidden_size": 16}, "image"),
+    "siglip_vision": ("SiglipVision", "SiglipVisionModel", SEEN, "image"),
+    "ijepa": ("IJepa", "IJepaModel", SEEN, "image"),
+    "wav2vec2": ("Wav2Vec2", "Wav2Vec2ForCTC", HEARD, "sound"),
+    "hubert": ("Hubert", "HubertForCTC", HEARD, "sound"),
+    "wavlm": ("WavLM", "WavLMModel", HEARD, "sound"),
+    "sew": ("SEW", "SEWModel", HEARD | {"squeeze_factor": 2}, "sound"),
+    "ast": ("AST", "ASTForAudioClassification", {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 96, "max_length": 48, "num_mel_bins": 24, "patch_size": 8, "frequency_stride": 8,
+        "time_stride": 8}, "spectrum"),
+    "videomae": ("VideoMAE", "VideoMAEForVideoClassification", SEEN | {"image_size": 32, "num_frames": 4}, "video"),
+    "timesformer": ("Timesformer", "TimesformerForVideoClassification", SEEN | {"image_size": 32, "num_frames": 4},
+        "video"),
+    "vivit": ("Vivit", "VivitForVideoClassification", SEEN | {"image_size": 32, "num_frames": 4, "tubelet_size": [2,
+        8, 8]}, "video"),
+    "patchtst": ("PatchTST", "PatchTSTForPrediction", {"num_input_channels": 3, "context_length": 32, "patch_length":
+        8, "patch_stride": 8, "d_model": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
+        "prediction_length": 8, "scaling": None}, "series"),
+    "switch": ("SwitchTransformers", "SwitchTransformersForConditionalGeneration", T5 | {"num_experts": 4}, "pair"),
+    "data2vec_vision": ("Data2VecVision", "Data2VecVisionForImageClassification", SEEN, "image"),
+}  # fmt: skip
+"""By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""
+
+
+class Called(nn.Module):
+    """A model of transformers with its inputs by name, and its first output."""
+
+    def __init__(self, inner: nn.Module, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.inner, self.names = inner, names
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        words = dict(zip(self.names, inputs, strict=True))
+        cached = {"use_cache": False} if hasattr(self.inner.config, "use_cache") else {}
+        found = self.inner(**words, **cached, return_dict=True)
+        return next(getattr(found, name) for name in OUTPUTS if hasattr(found, name))
+
+
+def built(word: str, cls: str, words: Mapping[str, Any], given: str) -> Source:
+    """The model and its inputs."""
+    package = importlib.import_module("transformers")
+    config = getattr(package, f"{word}Config")(**words)
+    config._attn_implementation = "eager"
+    inputs = _inputs(given, words)
+    return Called(getattr(package, cls)(config), tuple(inputs)), tuple(inputs.values())
+
+
+def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
+    tokens, size = torch.randint(3, 200, (1, 19)), words.get("image_size", 64)
+    edge = size[0] if isinstance(size, list) else size
+    found: dict[str, dict[str, Tensor]] = {
+        "ids": {"input_ids": tokens},
+        "tokens": {"input_ids": tokens, "attention_mask": torch.ones(1, 19, dtype=torch.int64)},
+        "pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13))},
+        "spoken": {"input_features": torch.randn(1, 20, 120), "decoder_input_ids": torch.randint(3, 200, (1, 13))},
+        "image": {"pixel_values": torch.randn(1, 3, edge, edge)},
+        "video": {"pixel_values": torch.randn(1, 4, 3, edge, edge)},
+        "sound": {"input_values": torch.randn(1, 640)},
+        "spectrum": {"input_values": torch.randn(1, 48, 24)},
+        "series": {"past_values": torch.randn(1, 32, 3)},
+    }
+    return found[given]

@@ -1,0 +1,224 @@
+"""`buda-emu debug`: stop a netlist's programs anywhere, look, change, go back."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.cli.arguments import (
+    add_allow_pickle,
+    add_arch,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_precision,
+    add_program,
+    add_seed,
+    add_threads,
+    memory_size,
+    natural,
+)
+from buda_emu.cli.findings import tell_findings
+from buda_emu.cli.output import Progress, complain, say, speak_apart
+from buda_emu.errors import BudaError, Exit, HostError
+
+if TYPE_CHECKING:
+    from buda_emu.debugger.answer import Answer
+    from buda_emu.debugger.console.console import Console
+    from buda_emu.debugger.session import Session
+
+EXAMPLE = "buda-emu debug netlists/attention.yaml -e 'break if nan(op:scores)' -e continue"
+_MOST_PORT = 65535
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="netlist, or device image (.tti)")
+    parser.add_argument("-x", "--script", type=Path, metavar="FILE", help="do the commands in FILE first, one a line")
+    parser.add_argument(
+        "-e", "--command", action="append", default=[], metavar="COMMAND", help="do this command first, repeatable"
+    )
+    parser.add_argument(
+        "--batch", action="store_true",
+        help="end after these commands; exit code 2 where one is refused, 4 where the program has failed",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print each answer as JSON, one a line")
+    parser.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, on stdio")
+    parser.add_argument(
+        "--port", type=natural, metavar="N", help="with --dap: wait for editors on this port of 127.0.0.1 (0: any)"
+    )
+    parser.add_argument(
+        "--inputs", type=Path, metavar="DIR",
+        help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by its "
+        "inputs' own names; what is not there is made up",
+    )  # fmt: skip
+    add_program(parser)
+    add_param(parser)
+    add_arch(parser)
+    add_precision(parser, "format")
+    add_seed(parser)
+    add_threads(parser)
+    add_memory_limit(parser)
+    parser.add_argument(
+        "--history-limit", type=memory_size, metavar="SIZE",
+        help="most memory of checkpoints for going back, beside the first; default: 512M",
+    )  # fmt: skip
+    add_no_cache(parser)
+    add_allow_pickle(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="print answers only, no greeting")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Take commands until there are no more. Exit code 0; with --batch see its help."""
+    if args.dap or args.port is not None:
+        return _dap(args)
+    if args.file is None:
+        raise HostError("debug: which FILE? An editor names it itself: --dap")
+    commands = [*_script(args.script), *args.command]
+    if args.json:
+        speak_apart()
+    with closing(opened(args)) as run:
+        from buda_emu.debugger.console.console import Console
+
+        console = Console(run)
+        interactive = not args.batch and sys.stdin.isatty() and not args.json
+        if not args.quiet and not args.json:
+            say(greeting(run))
+        for line in commands:
+            code = _do(console, line, args, echo=not args.json)
+            if code and args.batch:
+                return code
+            if console.quit:
+                return Exit.OK
+        if not args.batch:
+            from buda_emu.cli.command_lines import command_lines
+
+            for line in command_lines(console, interactive=interactive, quiet=args.json):
+                _do(console, line, args, echo=False)
+                if console.quit:
+                    break
+        return Exit.FAILED if args.batch and run.stop.reason == "error" else Exit.OK
+
+
+def _dap(args: argparse.Namespace) -> int:
+    from buda_emu.debugger.dap.serve import serve_port, serve_stdio
+
+    if args.port is None:
+        serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
+        return Exit.OK
+    if args.port > _MOST_PORT:
+        raise HostError(f"debug: ports are 0..{_MOST_PORT}, not {args.port}")
+    serve_port(args.port, lambda port: complain(f"buda-emu debug: waiting for editors on 127.0.0.1:{port}"))
+    return Exit.OK
+
+
+def _script(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostError(f"debug: {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def opened(args: argparse.Namespace) -> "Session":
+    """The session that the command line asks for."""
+    progress = Progress(args.quiet or args.json)
+    progress.show(f"loading {args.file}")
+    try:
+        from buda_emu.image.opened import is_image, open_file
+
+        if args.allow_pickle and not is_image(args.file):
+            raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
+        found = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+        if not args.quiet:
+            progress.clear()
+            tell_findings(found.netlist.diagnostics, args.file)
+        progress.show("inputs")
+        from buda_emu.debugger.history import DEFAULT_LIMIT
+        from buda_emu.debugger.session import Session
+        from buda_emu.device.host_processors import usable_processors
+
+        limit = DEFAULT_LIMIT if args.history_limit is None else args.history_limit
+        return Session(
+            found, precision=args.precision, programs=args.program, parameters=dict(args.param), inputs=args.inputs,
+            seed=args.seed, threads=args.threads or usable_processors(), memory_limit=args.memory_limit,
+            history_limit=limit,
+        )  # fmt: skip
+    finally:
+        progress.clear()
+
+
+def greeting(run: "Session") -> str:
+    """What is debugged, and how to ask for help."""
+    net = run.netlist
+    programs = ", ".join(name for name, _ in run.programs)
+    return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
+
+
+def _do(console: "Console", line: str, args: argparse.Namespace, *, echo: bool) -> int:
+    """One command, its answer printed; the exit code of what refused it."""
+    from buda_emu.debugger.console.execute import execute
+
+    if echo and line.strip():
+        say(f"(buda) {line}")
+    found, error = None, None
+    try:
+        found = execute(console, line)
+    except BudaError as refused:
+        if refused.exit_code == Exit.INTERNAL:
+            raise
+        error = refused
+    except OSError as refused:
+        error = HostError(f"{refused.filename or ''}: {refused.strerror or refused}")
+    if args.json:
+        _print_json(console, line, found, error)
+    elif error is not None:
+        from buda_emu.screen import current
+
+        say(current().paint(f"{error}", "red"))
+    elif found is not None:
+        for text in coloured(found):
+            say(text)
+    return error.exit_code if error is not None else 0
+
+
+def coloured(found: "Answer") -> Iterator[str]:
+    """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
+    sentences go on on a further line."""
+    from buda_emu.report.terminal.text import wrapped
+    from buda_emu.screen import current
+
+    screen = current()
+    for whole in found.lines:
+        line = wrapped(whole) if found.kind == "help" else whole
+        if found.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
+            line = f"{line[: screen.columns - 3]}..."
+        if found.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):
+            yield screen.paint(line, "bold", "cyan")
+        elif line.startswith("(changed: "):
+            yield screen.paint(line, "yellow")
+        elif found.kind in ("list", "graph") and line.startswith(("->", "> ")):
+            yield screen.paint(line, "bold")
+        else:
+            yield line
+
+
+def _print_json(console: "Console", line: str, found: "Answer | None", error: BudaError | None) -> None:
+    import json
+
+    from buda_emu.debugger.looking import stop_data
+    from buda_emu.report.machine_readable.strict import strict
+    from buda_emu.version import RESULT_VERSION
+
+    content: dict[str, Any] = {
+        "schema_version": RESULT_VERSION, "command": line,
+        "kind": found.kind if found is not None else "error",
+        "text": list(found.lines) if found is not None else [],
+        "data": found.data if found is not None else {},
+        "error": str(error) if error is not None else None,
+        "stop": stop_data(console.run), "changed": console.run.changed,
+    }  # fmt: skip
+    say(json.dumps(strict(content), allow_nan=False), sys.stdout)

@@ -1,0 +1,76 @@
+"""`buda-emu diff`: what differs between two netlists or device images."""
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.output import say
+from buda_emu.errors import Exit
+from buda_emu.version import RESULT_VERSION
+
+if TYPE_CHECKING:
+    from buda_emu.api.diff import CycleChange, Difference, FieldChange
+
+EXAMPLE = "buda-emu diff before.yaml after.yaml"
+_ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "everything else"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("before", metavar="BEFORE", help="netlist, or device image (.tti)")
+    parser.add_argument("after", metavar="AFTER", help="the other one")
+    parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_arch(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compare. Exit code 0 where both say the same, 1 where they differ; failures are raised."""
+    from buda_emu.api.diff import diff
+
+    found = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
+    if args.json:
+        say(json.dumps({"schema_version": RESULT_VERSION, **asdict(found)}, indent=1))
+    else:
+        say("\n\n".join(_text(found)))
+    return Exit.OK if found.same else Exit.DIFFERS
+
+
+def _text(found: "Difference") -> "list[str]":
+    if found.same:
+        return [f"{found.before} and {found.after} say the same"]
+    parts: list[str] = []
+    for title, names in ((f"only in {found.before}", found.gone), (f"only in {found.after}", found.new)):
+        if names:
+            parts.append("\n".join([f"{title}:", *(f"  {kind} {name}" for kind, name in names)]))
+    for about, title in _ABOUT.items():
+        rows = [change for change in found.changes if change.about == about]
+        if rows:
+            parts.append(f"{title}:\n{_changes(rows)}")
+    for name, lines in found.programs.items():
+        parts.append("\n".join([f"program {name}:", *(f"  {line}" for line in lines)]))
+    if found.cycles:
+        parts.append(_cycles(found.cycles))
+    return parts
+
+
+def _changes(rows: "list[FieldChange]") -> str:
+    from buda_emu.report.terminal.text import table
+
+    headers = ("what", "name", "field", "before", "after")
+    cells = ((row.kind, row.name, row.field, row.before, row.after) for row in rows)
+    return table(headers, cells, prose=(3, 4))
+
+
+def _cycles(rows: "tuple[CycleChange, ...]") -> str:
+    from buda_emu.report.terminal.text import relative, table, whole
+
+    if rows[0].reason:
+        return f"cycles cannot be modelled: {rows[0].reason}"
+    headers = ("program", "cycles before", "after", "%")
+    both = [(row.before, row.after) for row in rows]
+    changes = [relative(before, after) if before and after is not None else "-" for before, after in both]
+    cells = [(row.name, whole(row.before), whole(row.after), change) for row, change in zip(rows, changes, strict=True)]
+    return table(headers, cells, (1, 2, 3))

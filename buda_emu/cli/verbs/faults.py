@@ -1,0 +1,166 @@
+"""`buda-emu faults`: single faults by the thousand, and what each of them does to the outputs."""
+
+import argparse
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from buda_emu.cli.arguments import (
+    add_arch,
+    add_memory_limit,
+    add_param,
+    add_program,
+    add_seed,
+    natural,
+    positive,
+    seconds,
+)
+from buda_emu.cli.output import Progress, say, write_json, write_text
+from buda_emu.errors import Exit, HostError
+
+if TYPE_CHECKING:
+    from buda_emu.api.faults import Settings, Subject
+    from buda_emu.injection.result import Campaign, Effect
+    from buda_emu.netlist.model import Netlist
+
+EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
+Log = Callable[["Sequence[Effect]"], None]
+LOG: Final = "faults.jsonl"
+"""In the folder of a campaign: its settings, then a line for each fault as it is done."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
+    parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
+    parser.add_argument(
+        "--kind", default="flip", metavar="KIND,...", help="flip, stuck, core, packet, entry, format (default flip)"
+    )
+    parser.add_argument(
+        "--place",
+        default="dram,l1,operand",
+        metavar="PLACE,...",
+        help="where bits flip (default: dram, l1 and operand)",
+    )
+    parser.add_argument("--bits", type=positive, default=1, metavar="N", help="neighbouring bits of a flip (default 1)")
+    parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
+    parser.add_argument(
+        "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
+    )
+    parser.add_argument(
+        "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
+    )
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
+    add_program(parser, "run")
+    add_param(parser)
+    add_arch(parser)
+    add_seed(parser)
+    add_memory_limit(parser)
+    parser.add_argument("-n", type=positive, dest="workers", default=1, metavar="N", help="processes (default 1)")
+    parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR",
+        help="write report.html, faults.csv, faults.json; an interrupted campaign there goes on",
+    )  # fmt: skip
+    parser.add_argument("--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
+    from buda_emu.api.faults import Settings, Subject, faults
+    from buda_emu.image.opened import netlist_of
+    from buda_emu.report.terminal.faults import campaign_lines
+
+    settings = Settings(
+        args.seed, tuple(args.kind.split(",")), tuple(args.place.split(",")), args.bits, args.pcc, args.only
+    )
+    subject = Subject(
+        args.file, args.arch, tuple(args.program), tuple(dict(args.param).items()), args.inputs, args.precision,
+        args.memory_limit,
+    )  # fmt: skip
+    if args.replay is not None:
+        return _replay(subject, settings, args.replay)
+    progress = Progress(args.quiet)
+    known, log = _log(args, settings.as_json()) if args.output is not None else ([], None)
+    found = faults(
+        subject, args.count, settings=settings, workers=args.workers, known=known, seconds=args.seconds, done=log,
+        progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+    )  # fmt: skip
+    progress.clear()
+    if not args.quiet:
+        for line in campaign_lines(found, args.top):
+            say(line)
+    if args.output is not None:
+        _write(args.output, found, netlist_of(args.file, args.arch))
+        if not args.quiet:
+            say(f"report: {args.output / 'report.html'}")
+    if args.json is not None:
+        write_json(args.json, found.as_json())
+    return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
+
+
+def _replay(subject: "Subject", settings: "Settings", number: int) -> int:
+    from buda_emu.api.faults import Maker
+    from buda_emu.report.terminal.faults import effect_lines
+
+    for line in effect_lines(Maker(subject, settings)().effect(number)):
+        say(line)
+    return Exit.OK
+
+
+def _log(
+    args: argparse.Namespace, settings: dict[str, Any]
+) -> "tuple[list[Effect], Callable[[Sequence[Effect]], None]]":
+    """The effects that a folder has of this campaign, and what writes further ones. Raises HostError where the folder
+    has another campaign."""
+    from buda_emu.injection.result import Effect
+
+    head = {
+        "file": args.file, "arch": args.arch, "precision": args.precision, "programs": args.program,
+        "parameters": dict(args.param), "inputs": args.inputs, **settings,
+    }  # fmt: skip
+    path: Path = args.output / LOG
+    known: list[Effect] = []
+    args.output.mkdir(parents=True, exist_ok=True)
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    if lines:
+        if _parsed(lines[0]) != json.loads(json.dumps(head)):
+            raise HostError(f"{path} is of another campaign: give another folder, or remove it")
+        for line in lines[1:]:
+            content = _parsed(line)
+            if content is not None:  # the last line of a run that was killed may be cut
+                known.append(Effect.from_json(content))
+    write_text(path, "".join(f"{json.dumps(item)}\n" for item in (head, *(effect.as_json() for effect in known))))
+
+    def log(effects: "Sequence[Effect]") -> None:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.writelines(f"{json.dumps(effect.as_json())}\n" for effect in effects)
+
+    return known, log
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _write(folder: Path, found: "Campaign", netlist: "Netlist") -> None:
+    from buda_emu.report.pages.faults import faults_page
+
+    write_json(folder / "faults.json", found.as_json())
+    rows = [effect.as_json() for effect in found.effects]
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    write_text(folder / "faults.csv", text.getvalue())
+    write_text(folder / "report.html", faults_page(found, netlist))

@@ -1,0 +1,82 @@
+"""`buda-emu fmt`: netlists in one layout."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from buda_emu.checker.text import plural
+from buda_emu.cli.changes import Changed, difference, replace_file
+from buda_emu.cli.output import complain, say
+from buda_emu.documents.kinds import NETLIST, files_below
+from buda_emu.errors import Exit
+
+if TYPE_CHECKING:
+    from buda_emu.checker import Diagnostic
+
+EXAMPLE = "buda-emu fmt net.yaml netlists/"
+_STDIN: Final = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE",
+        help="netlist; a folder: the netlists in it and below it; -: from standard input to standard output",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a layout would change")
+    form.add_argument("--diff", action="store_true", help="as --check, and print what would change")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Format every file. Exit code 0, with --check and --diff 1 where something would change, 2 for what is no YAML."""
+    only_say = args.check or args.diff
+    read: list[Changed] = []
+    refused = 0
+    for name in files_below(args.file, NETLIST):
+        result = _formatted(name)
+        if isinstance(result, Changed):
+            read.append(result)
+            _tell(result, args)
+        else:
+            from buda_emu.checker.render import render_one
+
+            complain(render_one(result))
+            refused += 1
+    changed = sum(not one.same for one in read)
+    if args.file != [_STDIN]:
+        parts = [(changed, "would be formatted" if only_say else "formatted"), (len(read) - changed, "left unchanged")]
+        said = [f"{plural(count, 'file')} {words}" for count, words in (*parts, (refused, "not read")) if count]
+        complain(", ".join(said))
+    if refused:
+        return Exit.REFUSED
+    return Exit.DIFFERS if only_say and changed else Exit.OK
+
+
+def _tell(change: Changed, args: argparse.Namespace) -> None:
+    """Write a file anew, or say what would change."""
+    if args.diff:
+        text = difference(change)
+        if text:
+            say(text)
+    elif args.check:
+        if not change.same:
+            say(f"{change.name}: would be formatted")
+    elif change.name == _STDIN:
+        say(change.after, end="")
+    elif not change.same:
+        replace_file(change)
+
+
+def _formatted(name: str) -> "Changed | Diagnostic":
+    """What becomes of a file, or why it cannot be read."""
+    from buda_emu.netlist.formatter.format import formatted
+    from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
+
+    shown = "<stdin>" if name == _STDIN else name
+    try:
+        data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)
+        text = decode(data)
+        return Changed(name, data, text, formatted(text))
+    except UnreadableError as error:
+        return error.diagnostic(shown)

@@ -1,0 +1,51 @@
+"""`buda-emu generate`: valid netlists at random, for tests of backends, kernels and compilers."""
+
+import argparse
+import time
+from pathlib import Path
+
+from buda_emu.cli.arguments import add_arch, add_seed, natural, positive
+from buda_emu.cli.output import Progress, say, write_text
+from buda_emu.spec.archs import DEFAULT_ARCH
+
+EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
+    parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
+    add_seed(parser)
+    add_arch(parser)
+    parser.add_argument("--types", metavar="OP,...", help="op types to draw from; default: all that run")
+    parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")
+    parser.add_argument("--graphs", type=positive, default=2, metavar="N", help="graphs, at most (default 2)")
+    parser.add_argument("--tiles", type=positive, default=12, metavar="N", help="tiles of a result (default 12)")
+    parser.add_argument("--microbatch", type=positive, default=3, metavar="N", help="inputs of an execute (default 3)")
+    parser.add_argument("--first", type=natural, default=0, metavar="N", help="number of the first one (default 0)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Generate. Exit code 0; failures are raised."""
+    from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
+
+    budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
+    types = tuple(args.types.split(",")) if args.types else GENERATED
+    progress, start = Progress(args.quiet), time.perf_counter()
+    args.output.mkdir(parents=True, exist_ok=True)
+    ops = 0
+    for number in range(args.first, args.first + args.count):
+        made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
+        write_text(args.output / f"generated_{args.seed}_{number}.yaml", made.text)
+        ops += len(made.netlist.ops)
+        progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
+    progress.clear()
+    if not args.quiet:
+        say(f"{args.output}: {args.count} netlists with {ops} ops")
+    return 0
+
+
+def seed_of(seed: int, number: int) -> int:
+    """The seed of one netlist of a series: netlist N is the same however many are made beside it."""
+    return seed * 1_000_003 + number

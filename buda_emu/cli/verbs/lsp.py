@@ -1,0 +1,24 @@
+"""`buda-emu lsp`: the language server of netlists, for editors."""
+
+import argparse
+
+from buda_emu.errors import Exit, HostError
+
+EXAMPLE = "buda-emu lsp"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("--stdio", action="store_true", help="speak on standard input and output: always so")
+
+
+def main(_: argparse.Namespace) -> int:
+    """Serve one client until it says exit or closes its end. Exit code 0."""
+    try:
+        from buda_emu.editor.server import make_server
+    except ImportError as error:
+        if not (error.name or "").startswith(("pygls", "lsprotocol")):
+            raise
+        raise HostError("lsp: pygls is not installed: pip install 'buda-emu[editor]'") from None
+    make_server().start_io()
+    return Exit.OK

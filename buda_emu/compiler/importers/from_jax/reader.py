@@ -1,0 +1,170 @@
+"""JAX functions: jax lowers them to StableHLO; each operator goes to its handler. Calls are inlined, loops whose end is
+known are unrolled."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import jax
+
+from buda_emu.checker.text import plural
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.from_jax.attributes import array_of, attributes_of, layer_of, line_of, type_of
+from buda_emu.compiler.importers.from_jax.declared import Call, hlo_op
+from buda_emu.compiler.importers.from_jax.origin import JaxOrigin
+from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.errors import HostError, UnsupportedError
+
+MOST_ROUNDS: Final = 1024
+"""Of a loop that is unrolled, as many as of a recurrent layer."""
+_MOST_NODES: Final = 200_000
+"""Of a graph: loops in loops end."""
+
+
+def read_jax(function: Any, inputs: Sequence[Any] | None) -> Graph:
+    """A function with example inputs. Raises HostError where jax cannot trace it, UnsupportedError naming every
+    operator that cannot be taken."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if inputs is None:
+        raise HostError("compile: a JAX function needs example inputs: compile(function, (array, ...))")
+    for number, item in enumerate(inputs):
+        if not hasattr(item, "shape"):
+            raise HostError(
+                f"compile: {name}: input {number} is of type {type(item).__name__}, not an array: keep parameters in "
+                "the function, as in compile(lambda x: model.apply(parameters, x), (x,))"
+            )
+    jitted = function if hasattr(function, "lower") else jax.jit(function)
+    try:
+        lowered = jitted.lower(*inputs)
+        module = lowered.compiler_ir("stablehlo")
+    except Exception as error:  # noqa: BLE001 - whatever keeps jax from tracing
+        reason = str(error).strip().splitlines()
+        raise HostError(f"compile: jax cannot trace {name}: {reason[0] if reason else error!r}") from None
+    return _Reader(module, name.strip("<>"), jitted).read()
+
+
+class _Reader:
+    def __init__(self, module: Any, name: str, function: Any) -> None:
+        self._functions = {item.attributes["sym_name"].value: item for item in module.body.operations}
+        self._function = function
+        self._graph = Graph(name)
+        self._b = Builder(self._graph, decompose=False)
+        self._refused: Counter[str] = Counter()
+        self._places: dict[str, str] = {}
+
+    def read(self) -> Graph:
+        block = self._functions["main"].regions[0].blocks[0]
+        values: list[Any] = []
+        for number, argument in enumerate(block.arguments):
+            shape, dtype = type_of(argument.type)
+            label = getattr(argument.location, "name_str", "") or f"arg{number}"
+            values.append(self._b.input(label, shape, dtype))
+        results = self._block(block, values)
+        if self._refused:
+            lines = [
+                f"{what}: {plural(count, 'time')}, first at {self._places[what]}"
+                for what, count in self._refused.most_common()
+            ]
+            raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        for number, node in enumerate(results):
+            if 0 in node.shape:
+                raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {node.shape}")
+            self._graph.outputs.append(Output(f"output_{number}" if number else "output", node.name, node.dtype))
+        self._graph.origin = JaxOrigin(self._function)
+        return self._graph
+
+    def _block(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any] | None = None) -> list[Any]:
+        """What the block returns for its arguments; `outer`: values that it sees."""
+        values = dict(outer or {})
+        values |= dict(zip(block.arguments, arguments, strict=True))
+        for operation in block.operations:
+            item = operation.operation
+            operands = [values[operand] for operand in item.operands]
+            if item.name in ("func.return", "stablehlo.return"):
+                return operands
+            found = self._operation(item, operands, values)
+            values |= dict(zip(item.results, found, strict=True))
+        return []
+
+    def _operation(self, item: Any, operands: list[Any], values: dict[Any, Any]) -> list[Any]:
+        self._b.scope = layer_of(item.location)
+        self._b.source = line_of(item.location)
+        poisoned = [_POISONED] * len(item.results)
+        word = item.name.removeprefix("stablehlo.")
+        try:
+            if item.name == "stablehlo.constant":
+                return [self._b.constant(array_of(item.attributes["value"]))]
+            if item.name == "func.call":
+                return self._block(self._functions[item.attributes["callee"].value].regions[0].blocks[0], operands)
+            if _POISONED in operands:
+                if hlo_op(item.name) is None and item.name not in _CONTROL:
+                    self._refuse(word, item)
+                return poisoned
+            if item.name in _CONTROL:
+                return getattr(self, _CONTROL[item.name])(item, operands, values)
+            return self._call(item, operands)
+        except (NotSupportedError, ValueError) as error:
+            self._refuse(f"{word} ({error})" if str(error) else word, item)
+            return poisoned
+
+    def _call(self, item: Any, operands: list[Node]) -> list[Node]:
+        declared = hlo_op(item.name)
+        if declared is None:
+            raise NotSupportedError(_target(item))
+        types = [type_of(result.type) for result in item.results]
+        regions = tuple(tuple(_body(region)) for region in item.regions)
+        attrs = {**attributes_of(item), "operator": item.name.partition(".")[2]}
+        shapes, dtypes = tuple(shape for shape, _ in types), tuple(dtype for _, dtype in types)
+        found = declared.handler(Call(self._b, tuple(operands), shapes, dtypes, attrs, regions))
+        nodes: list[Node] = found if isinstance(found, list) else [found]
+        return [
+            node if node.dtype == dtype else self._b.retyped(node, dtype)
+            for node, dtype in zip(nodes, dtypes, strict=True)
+        ]
+
+    def _while(self, item: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+        """Round by round, as long as its condition is a constant."""
+        condition, body = (region.blocks[0] for region in item.regions)
+        for _ in range(MOST_ROUNDS):
+            (goes_on,) = self._block(condition, operands, values)
+            if goes_on is _POISONED or goes_on.op != "constant":
+                raise NotSupportedError("a loop whose end depends on what is computed: write it with a known count")
+            if not goes_on.value.item():
+                return operands
+            operands = self._block(body, operands, values)
+            if len(self._graph.nodes) > _MOST_NODES:
+                raise NotSupportedError(f"unrolled: more than {_MOST_NODES:,} nodes")
+        raise NotSupportedError(f"a loop of more than {MOST_ROUNDS:,} rounds")
+
+    def _case(self, item: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
+        """The branch that a constant chooses."""
+        if operands[0].op != "constant":
+            raise NotSupportedError("a branch that is chosen by what is computed: use jnp.where")
+        chosen, last = int(operands[0].value.item()), len(item.regions) - 1
+        if item.name == "stablehlo.if":
+            chosen = 0 if chosen else 1
+        return self._block(item.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
+
+    def _refuse(self, what: str, item: Any) -> None:
+        self._refused[what] += 1
+        self._places.setdefault(what, line_of(item.location) or layer_of(item.location) or "main")
+
+
+_POISONED: Any = object()
+_CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stablehlo.if": "_case"}
+
+
+def _target(item: Any) -> str:
+    return item.attributes["call_target_name"].value if item.name == "stablehlo.custom_call" else ""
+
+
+def _body(region: Any) -> list[str]:
+    names: list[str] = []
+    for operation in region.blocks[0].operations:
+        item = operation.operation
+        word = item.name.removeprefix("stablehlo.")
+        if word == "compare":
+            word += f" {attributes_of(item)['comparison_direction']}"
+        names.append(word)
+    return names[:-1]

@@ -1,0 +1,44 @@
+"""A model as the reader takes it: its own functions inlined, sizes of example inputs put in, shapes inferred."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner
+
+from buda_emu.compiler.graph.builder import MOST_ELEMENTS
+
+
+def prepared(model: Any, inputs: Sequence[Any] | None) -> Any:
+    """An onnx.ModelProto. Raises what onnx raises for a broken one."""
+    return _inferred(_bound(_without_functions(model), inputs))
+
+
+def _without_functions(model: Any) -> Any:
+    """With the nodes of its own functions in their place."""
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
+def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
+    """With the sizes of example inputs in place of symbolic ones."""
+    if inputs is None:
+        return model
+    own = onnx.ModelProto()
+    own.CopyFrom(model)
+    held = {item.name for item in own.graph.initializer}
+    for value, array in zip((item for item in own.graph.input if item.name not in held), inputs, strict=False):
+        shape = value.type.tensor_type.shape
+        del shape.dim[:]
+        for size in np.shape(array):
+            shape.dim.add().dim_value = size
+    return own
+
+
+def _inferred(model: Any) -> Any:
+    if model.ByteSize() > 1 << 30:
+        return model  # beyond what protobuf can hand over; exporters state the shapes
+    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        return model  # no tensor is as large, which is said below: onnx would take memory for it
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)

@@ -1,0 +1,92 @@
+"""Coverage of several netlists: counted, written, read again and merged."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from buda_emu.coverage.features import features
+from buda_emu.coverage.lists import lists
+from buda_emu.errors import HostError
+from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
+from buda_emu.version import RESULT_VERSION
+
+
+@dataclass(slots=True)
+class Coverage:
+    """How many netlists exercise each name of each list."""
+
+    netlists: int = 0
+    counts: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in lists()})
+
+    def add(self, netlist: Netlist) -> list[str]:
+        """Counts one netlist more; what it has that none before it had, as `list: name`."""
+        new: list[str] = []
+        self.netlists += 1
+        for subject, names in features(netlist).items():
+            counts = self.counts[subject]
+            for name in sorted(names):
+                if name not in counts:
+                    new.append(f"{subject}: {name}")
+                counts[name] = counts.get(name, 0) + 1
+        return new
+
+    def merge(self, other: "Coverage") -> None:
+        """Adds the counts of netlists that were tested elsewhere."""
+        self.netlists += other.netlists
+        for subject, counts in other.counts.items():
+            mine = self.counts[subject]
+            for name, count in counts.items():
+                mine[name] = mine.get(name, 0) + count
+
+    def missing(self, subject: str) -> list[str]:
+        """What no netlist exercises, in the order of the list."""
+        return [name for name in lists()[subject] if name not in self.counts[subject]]
+
+    @property
+    def percent(self) -> float:
+        """Of all names of all lists."""
+        there = sum(len(counts) for counts in self.counts.values())
+        return 100 * there / sum(map(len, lists().values()))
+
+    def rows(self) -> Iterator[tuple[str, int, int, list[str]]]:
+        """Of each list: its subject, names that are exercised, names in all, those that are not."""
+        for subject, names in lists().items():
+            missing = self.missing(subject)
+            yield subject, len(names) - len(missing), len(names), missing
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with `schema_version`."""
+        return {
+            "schema_version": RESULT_VERSION, "netlists": self.netlists, "percent": self.percent,
+            "counts": {subject: dict(sorted(counts.items())) for subject, counts in self.counts.items()},
+            "missing": {subject: self.missing(subject) for subject in lists()},
+        }  # fmt: skip
+
+
+def of_netlists(netlists: Iterable[Netlist]) -> Coverage:
+    """What they exercise together."""
+    found = Coverage()
+    for netlist in netlists:
+        found.add(netlist)
+    return found
+
+
+def read(path: "str | PathLike[str]") -> Coverage:
+    """What `as_json` was written to. Raises HostError for another file, and one of another version."""
+    try:
+        content: Any = json.loads(Path(path).read_text("utf-8"))
+        counts: Mapping[str, Mapping[str, int]] = content["counts"]
+        known = lists()
+        found = Coverage(int(content["netlists"]))
+        for subject, names in counts.items():
+            found.counts[subject] = {name: int(count) for name, count in names.items() if name in known[subject]}
+        version = content["schema_version"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HostError(f"{path}: not a coverage that `test --coverage` wrote ({error!r})") from None
+    if version != RESULT_VERSION:
+        raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}")
+    return found

@@ -1,0 +1,260 @@
+"""Breakpoints, watches and conditions: what they are, and whether one stops a run at a moment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Literal
+
+from buda_emu.checker.text import plural
+from buda_emu.debugger.expressions.evaluate import evaluate
+from buda_emu.debugger.expressions.functions import OF_POINTERS
+from buda_emu.debugger.expressions.tree import Node, Tensor, calls
+from buda_emu.debugger.goal import Moment
+from buda_emu.debugger.names import Names
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.errors import HostError
+from buda_emu.records import dataclass
+from buda_emu.runtime.graph.topology import Topology
+
+if TYPE_CHECKING:
+    from buda_emu.debugger.engine import Engine
+    from buda_emu.debugger.expressions.evaluate import Scope
+
+Kind = Literal["instruction", "op", "graph", "input", "pointer", "wrap", "watch", "if", "nan", "inf"]
+Pointers = tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Breakpoint:
+    """`name`: of the program, op, graph or queue; `index`: of the instruction, the input (from 1) or the pointer's
+    value, -1 for any; `condition` has to hold, too; `ignore`: how many hits are still passed over."""
+
+    number: int
+    kind: Kind
+    text: str
+    name: str = ""
+    index: int = -1
+    condition: Node | None = None
+    condition_text: str = ""
+    enabled: bool = True
+    temporary: bool = False
+    ignore: int = 0
+    hits: int = 0
+    last: Any = field(default=None, repr=False)  # what it saw at the event before
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "number": self.number, "kind": self.kind, "text": self.text, "enabled": self.enabled,
+            "temporary": self.temporary, "ignore": self.ignore, "hits": self.hits, "condition": self.condition_text,
+        }  # fmt: skip
+
+
+def pointers_of(channel: Fifo | Ram) -> Pointers:
+    """Global read and write pointer, and of a queue the local one."""
+    if isinstance(channel, Ram):
+        return channel.rd, channel.wr
+    return channel.ring.rd, channel.ring.wr, channel.ring.local
+
+
+def _pointer_names(values: Pointers) -> str:
+    names = ("rd_ptr_global", "wr_ptr_global", "rd_ptr_local")
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=False))
+
+
+class BreakpointSet:
+    """All breakpoints of a session. Is a `engine.Breaks`. `scope`: what names mean at a moment of a machine."""
+
+    def __init__(self, names: Names, scope: "Callable[[Engine, Moment], Scope]") -> None:
+        self._names = names
+        self._scope = scope
+        self._next = 1
+        self.items: dict[int, Breakpoint] = {}
+        self.counting = True  # hits count, and ignore counts are used up
+
+    def add(self, kind: Kind, text: str, **more: Any) -> Breakpoint:
+        """Another one."""
+        found = Breakpoint(self._next, kind, text, **more)
+        self.items[found.number] = found
+        self._next += 1
+        return found
+
+    def of(self, number: int) -> Breakpoint:
+        """Raises HostError where there is none of this number."""
+        if number not in self.items:
+            known = ", ".join(map(str, self.items)) or "none"
+            raise HostError(f"no breakpoint {number}; there are: {known}")
+        return self.items[number]
+
+    @property
+    def enabled(self) -> list[Breakpoint]:
+        """Those that may stop."""
+        return [item for item in self.items.values() if item.enabled]
+
+    def forget(self) -> None:
+        """See `engine.Breaks`."""
+        for item in self.items.values():
+            item.last = None
+
+    # --------------------------------------------------------------------------------- how closely to look
+    def stops_at_ops(self, graphs: Sequence[str]) -> bool:
+        """See `engine.Breaks`."""
+        return any(self._at_ops(item, graphs) for item in self.enabled)
+
+    def _at_ops(self, item: Breakpoint, graphs: Sequence[str]) -> bool:
+        match item.kind:
+            case "op":
+                return self._graph_of(item.name) in graphs
+            case "graph":
+                return item.name in graphs
+            case "input" | "nan" | "inf":
+                return True
+            case "if":
+                return any(self._graph_of(name) in graphs for name in self._ops_in(item.condition))
+            case _:
+                return False
+
+    def _graph_of(self, op: str) -> str:
+        found = self._names.ops.get(op)
+        return found.graph if found is not None else ""
+
+    def _ops_in(self, node: Node | None) -> list[str]:
+        return [which.name for which in _tensors(node) if self._is_op(which)]
+
+    def _is_op(self, which: Tensor) -> bool:
+        return which.kind == "op" or (which.kind == "" and which.name in self._names.ops)
+
+    def _queues_in(self, node: Node | None) -> list[str]:
+        return [self._names.queue(which.name).name for which in _tensors(node) if not self._is_op(which)]
+
+    def stops_at_inputs(self, topo: Topology) -> bool:
+        """See `engine.Breaks`."""
+        touched = {*topo.reads, *topo.writes, *topo.local}
+        for item in self.enabled:
+            if item.kind in ("pointer", "wrap", "watch") and item.name in touched:
+                return True
+            if item.kind == "if" and (item.last is not None or touched.intersection(self._queues_in(item.condition))):
+                return True
+        return False
+
+    # --------------------------------------------------------------------------------------- does one stop
+    def hits(self, engine: "Engine", now: Moment) -> tuple[tuple[int, ...], str]:
+        """See `engine.Breaks`."""
+        numbers: list[int] = []
+        texts: list[str] = []
+        for item in self.enabled:
+            text = self._hit(item, engine, now)
+            if text is None:
+                continue
+            if item.kind != "if" and item.condition is not None:
+                try:
+                    if not evaluate(item.condition, self._scope(engine, now)):
+                        continue
+                except HostError as error:
+                    text = f"{text}; its condition: {error}"
+            if self.counting:
+                item.hits += 1
+                if item.ignore:
+                    item.ignore -= 1
+                    continue
+            numbers.append(item.number)
+            texts.append(text)
+        return tuple(numbers), "; ".join(texts)
+
+    def _hit(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+        """In words, or None."""
+        place = now.position
+        match item.kind:
+            case "instruction":
+                here = now.event == "instruction" and now.program == item.name and now.index == item.index
+                return item.text if here else None
+            case "op":
+                op = engine.op_now
+                return item.text if now.event == "op" and op is not None and op.name == item.name else None
+            case "graph":
+                first = now.event == "op" and place.input == 0 and place.step == 0
+                return item.text if first and item.name in engine.graphs else None
+            case "input":
+                first = now.event == "op" and place.input == item.index - 1 and place.step == 0
+                return item.text if first and (not item.name or item.name in engine.graphs) else None
+            case "pointer" | "wrap" | "watch":
+                return self._moved(item, engine, now)
+            case "nan" | "inf":
+                return self._not_finite(engine, now, item.kind)
+            case "if":
+                return self._holds(item, engine, now)
+
+    def _moved(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+        if now.event not in ("instruction", "stored"):
+            return None
+        before, values = item.last, pointers_of(engine.channels[item.name])
+        item.last = values
+        if item.kind == "watch" and now.event == "stored":
+            chunk = next(engine.log.latest())
+            slots = chunk.writes.get(item.name)
+            if slots:
+                return f"{item.name}[{slots[-1]}] was written by op {engine.netlist.queues[item.name].input}"
+        if before is None or before == values:
+            return None
+        moved = f"{item.name}: {_pointer_names(before)} -> {_pointer_names(values)}"
+        if item.kind == "wrap":
+            return moved if any(new < old for old, new in zip(before, values, strict=True)) else None
+        if item.kind == "pointer" and item.index >= 0:
+            reached = any(new == item.index != old for old, new in zip(before, values, strict=True))
+            return moved if reached else None
+        return moved
+
+    def _not_finite(self, engine: "Engine", now: Moment, kind: str) -> str | None:
+        """NaN in the result of the op that has run; of kind "inf" infinities, too."""
+        from buda_emu.debugger.expressions.functions import OF_TENSOR
+
+        op = engine.op_now
+        if now.event != "result" or op is None or op.name not in engine.values:
+            return None
+        count = int(OF_TENSOR["nan"][1](engine.values[op.name]))
+        if count or kind == "nan":
+            return f"op {op.name} gave {count} NaN" if count else None
+        count = int(OF_TENSOR["inf"][1](engine.values[op.name]))
+        return f"op {op.name} gave {plural(count, 'infinity')}" if count else None
+
+    def _holds(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+        """A condition of its own: of tensors when one of them is new, of pointers and variables when it becomes so."""
+        if item.condition is None:
+            return None
+        tensors = [which for which in _tensors(item.condition) if not _is_pointer(item.condition, which)]
+        if tensors and not self._is_new(tensors, engine, now):
+            return None
+        if not tensors and now.event not in ("instruction", "stored"):
+            return None
+        try:
+            value = bool(evaluate(item.condition, self._scope(engine, now)))
+        except HostError as error:
+            if tensors:
+                return f"{item.text}: {error}"
+            item.last = False  # a variable that is not declared yet
+            return None
+        if tensors:
+            return f"{item.condition_text} holds" if value else None
+        before, item.last = item.last, value
+        return f"{item.condition_text} holds now" if value and before is False else None
+
+    def _is_new(self, tensors: Sequence[Tensor], engine: "Engine", now: Moment) -> bool:
+        """Is one of them from the step that has just been done, and are all of them there?"""
+        ops = {which.name for which in tensors if self._is_op(which)}
+        if not ops <= engine.values.keys():
+            return False
+        if now.event == "result":
+            return engine.op_now is not None and engine.op_now.name in ops
+        if now.event != "stored" or ops:
+            return False
+        chunk = next(engine.log.latest())
+        return any(self._names.queue(which.name).name in chunk.writes for which in tensors)
+
+
+def _tensors(node: Node | None) -> list[Tensor]:
+    if node is None:
+        return []
+    return [item for call in calls(node) for item in call.arguments if isinstance(item, Tensor)]
+
+
+def _is_pointer(node: Node, which: Tensor) -> bool:
+    return any(call.name in OF_POINTERS and which in call.arguments for call in calls(node))

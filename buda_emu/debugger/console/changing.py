@@ -1,0 +1,67 @@
+"""Commands that change the run; every later answer says so."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from buda_emu.debugger.answer import Answer, answer
+from buda_emu.debugger.console.command import command
+from buda_emu.debugger.console.console import Console
+from buda_emu.debugger.console.words import split_tile
+from buda_emu.errors import HostError
+
+
+def _changed(console: Console) -> Answer:
+    told = console.run.changed
+    return answer("changed", [told[-1]], changed=told)
+
+
+@command("set $NAME = VALUE", "set $i = 3", "changing", takes=("variables",))
+def set_variable(console: Console, text: str) -> Answer:
+    """Give a variable of the running program a value, as a varinst does: settings that name it follow."""
+    found = re.fullmatch(r"(\$?\w+)\s*=?\s*(-?\w+)", text)
+    if found is None:
+        raise HostError("set $NAME = VALUE")
+    try:
+        value = int(found[2], 0)
+    except ValueError:
+        raise HostError(f"set {found[1]}: {found[2]!r} is not a whole number") from None
+    console.run.set_variable(found[1], value)
+    return _changed(console)
+
+
+@command("write TENSOR [tile [T,]R,C] VALUE|FILE.npy", "write q[0] tile 0,0 1.5", "changing", takes=("tensors",))
+def write(console: Console, text: str) -> Answer:
+    """Change an entry of a queue or ram, or the result of the op that has just run: a number for every element, or an
+    array from a file.
+    """
+    before, tile, rest = split_tile(text)
+    if tile is None:
+        before, _, rest = text.rpartition(" ")
+    before, rest = before.strip().removesuffix("=").strip(), rest.removeprefix("=").strip()
+    if not before or not rest:
+        raise HostError("write TENSOR VALUE, or write TENSOR tile R,C VALUE")
+    console.run.write(before, _values(rest), tile)
+    return _changed(console)
+
+
+def _values(text: str) -> Any:
+    if text.lower().endswith(".npy"):
+        from buda_emu.verify.inputs.numpy_files import npy_of
+
+        try:
+            data = Path(text).read_bytes()
+        except OSError as error:
+            raise HostError(f"{text}: {error.strerror or error}") from None
+        return npy_of(text, data)
+    try:
+        return float(text)
+    except ValueError:
+        raise HostError(f"{text!r} is neither a number nor a .npy file") from None
+
+
+@command("skip", "skip", "changing")
+def skip(console: Console, text: str) -> Answer:  # noqa: ARG001
+    """Do not run the op that is about to run: its result is zero."""
+    console.run.skip()
+    return _changed(console)

@@ -1,0 +1,274 @@
+"""One editor's session. One thread reads messages, one does what they ask, in order.
+
+A request that comes while the program runs holds it at its next step, is served, and the program goes on; `pause` and
+what ends a session hold it for good.
+"""
+
+import os
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final
+
+from buda_emu.checker.suggest import near
+from buda_emu.debugger.console.console import Console
+from buda_emu.debugger.dap.protocol import Channel, MalformedError, Message, Sink, Source, is_request
+from buda_emu.debugger.goal import Kind
+from buda_emu.debugger.session import Session
+from buda_emu.debugger.stop import Stop
+from buda_emu.errors import BudaError, Exit, HostError
+
+Handler = Callable[["Adapter", Message], Message | None]
+HANDLERS: Final[dict[str, Handler]] = {}
+"""What does each request, by its name; filled by the modules of this room."""
+_ENDS: Final = ("disconnect", "terminate")
+_REASONS: Final = {"start": "entry", "step": "step", "breakpoint": "breakpoint", "interrupted": "pause", "end": "step"}
+NAN_FILTERS: Final = ("nan", "inf")
+ERROR_FILTER: Final = "error"
+
+
+def request(name: str) -> Callable[[Handler], Handler]:
+    """Puts a handler into the table."""
+
+    def put(handler: Handler) -> Handler:
+        HANDLERS[name] = handler
+        return handler
+
+    return put
+
+
+class Adapter:
+    """Serves a stream until it ends, or `disconnect` comes."""
+
+    def __init__(self, source: Source, sink: Sink) -> None:
+        self.channel = Channel(source, sink)
+        self._requests: SimpleQueue[Message | None] = SimpleQueue()
+        self._lock = Lock()
+        self._waiting = 0  # requests that were read and not begun
+        self._cancelled: set[int] = set()
+        self.running = False
+        self._interruptible = False  # it runs forward: requests may hold it
+        self.paused = False  # `pause` was served
+        self._over = False
+        self._session: Session | None = None
+        self.then: Callable[[], None] | None = None  # after the answer: what a request begins
+        self.client: Message = {}  # arguments of initialize
+        self.launched: Message = {}  # arguments of launch
+        self.filters: tuple[str, ...] = (ERROR_FILTER,)
+        self.by_source: dict[str, list[int]] = {}  # numbers of breakpoints of each kind of request
+        self.handles: list[Callable[[int, int], list[Message]]] = []  # what variablesReference 1, 2, ... stand for
+
+    @property
+    def session(self) -> Session:
+        """Raises HostError before `launch`."""
+        if self._session is None:
+            raise HostError("nothing is debugged yet: launch comes first")
+        return self._session
+
+    @session.setter
+    def session(self, session: Session) -> None:
+        if self._session is not None:
+            raise HostError("launch: something is debugged already; restart, or connect anew")
+        self._session = session
+        session.engine.pending = lambda: self._waiting > 0
+        self.console = Console(session)
+
+    def serve(self) -> None:
+        """Until the end."""
+        reader = Thread(target=self._read, name="buda-emu dap", daemon=True)
+        reader.start()
+        try:
+            while not self._over and self.channel.open:
+                message = self._requests.get()
+                if message is None:
+                    break
+                self._serve_one(message)
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    # ---------------------------------------------------------------------------------------------- reading thread
+    def _read(self) -> None:
+        try:
+            while True:
+                try:
+                    message = self.channel.read()
+                except MalformedError as error:
+                    self.channel.event("output", category="stderr", output=f"buda-emu debug: {error}\n")
+                    if error.fatal:
+                        break
+                    continue
+                if message is None:
+                    break
+                self._take(message)
+        except (OSError, ValueError):
+            pass
+        self._requests.put(None)
+        with self._lock:
+            self._waiting += 1
+        if self._session is not None:
+            self._session.interrupt()
+
+    def _take(self, message: Message) -> None:
+        if message.get("type") in ("response", "event"):
+            return
+        if not is_request(message):
+            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is no request\n")
+            return
+        command = message["command"]
+        if command == "cancel":
+            self._cancel(message)
+            return
+        with self._lock:
+            self._waiting += 1
+            self._requests.put(message)
+        if self._session is not None and (self._interruptible or command == "pause" or command in _ENDS):
+            self._session.interrupt()
+
+    def _cancel(self, message: Message) -> None:
+        arguments: Message = message.get("arguments") or {}
+        if isinstance(arguments.get("requestId"), int):
+            self._cancelled.add(arguments["requestId"])
+        self.channel.answer(message, {})
+
+    # ------------------------------------------------------------------------------------------- serving thread
+    def _serve_one(self, message: Message) -> None:
+        with self._lock:
+            self._waiting -= 1
+        self.then = None
+        command = message["command"]
+        handler = HANDLERS.get(command)
+        if message["seq"] in self._cancelled:
+            self._cancelled.discard(message["seq"])
+            self.channel.answer(message, error="cancelled")
+            return
+        if handler is None:
+            hint = near(command, HANDLERS)
+            self.channel.answer(message, error=f"no request {command!r}{f' ({hint})' if hint else ''}")
+            return
+        try:
+            body = handler(self, message.get("arguments") or {})
+        except BudaError as error:
+            self.channel.answer(message, error=str(error))
+            return
+        except OSError as error:
+            self.channel.answer(message, error=f"{error.filename or ''}: {error.strerror or error}")
+            return
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self.channel.answer(message, error=f"{command}: arguments that do not fit ({error!r})")
+            return
+        self.channel.answer(message, body if body is not None else {})
+        self._over = command in _ENDS
+        then = self.then
+        if then is not None:
+            then()
+
+    # ---------------------------------------------------------------------------------------------- running
+    def go(self, kind: Kind) -> None:
+        """Let the program run, after the answer; then tell where it stopped."""
+        self.then = lambda: self._run(lambda: self.session.go(kind), forward=True)
+
+    def do(self, move: Callable[[], Stop]) -> None:
+        """Go somewhere else, after the answer; then tell where that is."""
+        self.then = lambda: self._run(move, forward=False)
+
+    def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
+        """Forward moves that other requests interrupt go on after these."""
+        self.handles.clear()
+        self.paused, self.running, self._interruptible = False, True, forward
+        try:
+            stop = move()
+            while stop.reason == "interrupted":
+                self._serve_waiting()
+                if self._over or self.paused:
+                    break
+                stop = self.session.resume() if forward else move()
+        except BudaError as error:
+            self.channel.event("output", category="stderr", output=f"{error}\n")
+            stop = self.session.stop
+        finally:
+            self.running = self._interruptible = False
+        if not self._over:
+            self.tell(stop)
+
+    def _serve_waiting(self) -> None:
+        """What came meanwhile. What would begin another move is refused."""
+        while self._waiting and not self._over:
+            message = self._requests.get()
+            if message is None:
+                self._over = True
+            elif message["command"] in MOVES:
+                with self._lock:
+                    self._waiting -= 1
+                self.channel.answer(message, error="the program runs already: pause first")
+            else:
+                self._serve_one(message)
+
+    def tell(self, stop: Stop) -> None:
+        """The event of a stop, or of the end."""
+        session = self.session
+        error = stop.error
+        if stop.reason == "error":
+            self.channel.event("output", category="stderr", output=f"{error}\n")
+        ended = stop.reason == "end" or (stop.reason == "error" and ERROR_FILTER not in self.filters)
+        if ended and not (stop.reason == "end" and self.launched.get("stopAtEnd")):
+            code = Exit.FAILED if stop.reason == "error" else Exit.OK
+            self.channel.event("exited", exitCode=int(code))
+            self.channel.event("terminated")
+            return
+        reason, words = _REASONS.get(stop.reason, "exception"), stop.text
+        own = session.breakpoints.items
+        kinds = {own[number].kind for number in stop.breakpoints if number in own}
+        if stop.reason == "breakpoint" and kinds and kinds <= set(NAN_FILTERS):
+            reason = "exception"
+        elif stop.reason == "breakpoint" and kinds <= {"watch"}:
+            reason = "data breakpoint"
+        elif stop.reason == "error":
+            words = str(error).partition("\n")[0]
+        elif stop.reason == "end":
+            words = "all programs have run"
+        self.channel.event(
+            "stopped", reason=reason, threadId=self.chip() + 1, allThreadsStopped=True, text=words,
+            description=words or None, hitBreakpointIds=list(stop.breakpoints),
+        )  # fmt: skip
+
+    def chip(self) -> int:
+        """The one that the op where it stands is on, else that of the epoch, else the first."""
+        session = self.session
+        engine = session.engine
+        if engine.op_now is not None:
+            return engine.op_now.target_device
+        if engine.graphs:
+            return session.netlist.graphs[engine.graphs[0]].target_device
+        return self.chips()[0]
+
+    def chips(self) -> list[int]:
+        """Those that graphs run on."""
+        return sorted({graph.target_device for graph in self.session.netlist.graphs.values()}) or [0]
+
+    def source(self) -> Message:
+        """The netlist's text, as a file or, inside of an image, by reference."""
+        session = self.session
+        name = os.path.basename(session.netlist.path)  # noqa: PTH119
+        if session.image is not None:
+            return {"name": name, "sourceReference": 1, "path": session.netlist.path}
+        return {"name": name, "path": os.path.abspath(session.netlist.path)}  # noqa: PTH100
+
+    def handle(self, children: Callable[[int, int], list[Message]]) -> int:
+        """A variablesReference: `children(first, count)` gives what is below; a count of 0 means all."""
+        self.handles.append(children)
+        return len(self.handles)
+
+
+MOVES: Final = frozenset(
+    {"continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue", "restart", "configurationDone"}
+)
+"""Requests that run the program."""
+
+
+def number(arguments: Message, name: str, default: int | None = None) -> int:
+    """An integer of a request's arguments. Raises HostError."""
+    found: Any = arguments.get(name, default)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise HostError(f"{name} has to be an integer")
+    return found

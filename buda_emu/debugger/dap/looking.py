@@ -1,0 +1,229 @@
+"""Requests that look: threads, frames, scopes, variables, memory, expressions."""
+
+import base64
+from collections.abc import Callable
+
+from buda_emu.debugger.console.command import find
+from buda_emu.debugger.console.completion import complete
+from buda_emu.debugger.console.execute import execute
+from buda_emu.debugger.dap.adapter import Adapter, number, request
+from buda_emu.debugger.dap.protocol import Message
+from buda_emu.debugger.dap.tables import entries_of, op_children, queue_variable, tensor_text, values_children
+from buda_emu.debugger.figures import whole
+from buda_emu.debugger.looking import why_not
+from buda_emu.debugger.session import Session
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Queue
+
+Children = Callable[[int, int], list[Message]]
+_FRAMES = 16
+"""Frames of a chip at most: the id of a frame is its chip's number times this, plus its level."""
+
+
+@request("threads")
+def threads(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
+    """One for each chip."""
+    return {"threads": [{"id": chip + 1, "name": f"chip {chip}"} for chip in adapter.chips()]}
+
+
+def frames_of(adapter: Adapter, chip: int) -> list[Message]:
+    """Innermost first: the op that runs on the chip, its epoch, the program."""
+    session = adapter.session
+    engine, source = session.engine, adapter.source()
+    if engine.instruction_now is None or not engine.program:
+        text = {"start": "before the first program", "end": "all programs have run"}.get(session.stop.reason, "")
+        return [_frame(chip, 0, text or "between programs", source, 1)]
+    found: list[tuple[str, int]] = []
+    op = engine.op_now
+    if op is not None and op.target_device == chip:
+        after = "after " if session.stop.position.step % 2 else ""
+        found.append((f"{after}{op.name} ({op.type})", op.at().line))
+    own = [name for name in engine.graphs if session.netlist.graphs[name].target_device == chip]
+    for name in own:
+        now = min(engine.done, engine.input_count - 1) + 1
+        found.append((f"epoch {name}, input {now} of {engine.input_count}", session.netlist.graphs[name].at().line))
+    place = session.engine.call(engine.place)
+    loops = "".join(f", round {loop.round} of {loop.rounds}" for loop in place.rounds)
+    found.append((f"{engine.program} [{engine.index}]{loops}", place.line))
+    return [_frame(chip, level, name, source, line) for level, (name, line) in enumerate(found)]
+
+
+def _frame(chip: int, level: int, name: str, source: Message, line: int) -> Message:
+    return {"id": chip * _FRAMES + level + 1, "name": name, "line": line, "column": 1, "source": source}
+
+
+@request("stackTrace")
+def stack_trace(adapter: Adapter, arguments: Message) -> Message:
+    """Frames of a chip."""
+    chip = number(arguments, "threadId") - 1
+    if chip not in adapter.chips():
+        raise HostError(
+            f"there is no thread {chip + 1}; there are {', '.join(str(one + 1) for one in adapter.chips())}"
+        )
+    frames = frames_of(adapter, chip)
+    first, levels = number(arguments, "startFrame", 0), number(arguments, "levels", 0)
+    part = frames[first : first + levels] if levels else frames[first:]
+    return {"stackFrames": part, "totalFrames": len(frames)}
+
+
+@request("scopes")
+def scopes(adapter: Adapter, arguments: Message) -> Message:
+    """Variables of the program, queues, and in an epoch what its ops read and gave."""
+    frame = number(arguments, "frameId")
+    session = adapter.session
+    chip = (frame - 1) // _FRAMES
+    found: list[Message] = []
+    op = session.engine.op_now
+    if op is not None and (frame - 1) % _FRAMES == 0 and op.target_device == chip:
+        found.append(_scope(adapter, f"op {op.name}", lambda _first, _count: op_children(adapter, op.name)))
+    if session.engine.graphs:
+        found.append(_scope(adapter, "values of this input", lambda _first, _count: values_children(adapter)))
+    found.append(_scope(adapter, "variables", lambda _first, _count: _variables(session)))
+    queues = _scope(adapter, "queues", lambda first, count: _queues(adapter, chip, first, count), expensive=True)
+    found.append(queues)
+    return {"scopes": found}
+
+
+def _scope(adapter: Adapter, name: str, children: Children, *, expensive: bool = False) -> Message:
+    return {"name": name, "variablesReference": adapter.handle(children), "expensive": expensive}
+
+
+def _variables(session: Session) -> list[Message]:
+    variables = session.engine.variables
+    known = session.engine.call(variables.snapshot) if variables is not None else {}
+    return [
+        {"name": name, "value": str(value), "type": "int", "variablesReference": 0, "evaluateName": name}
+        for name, value in known.items()
+    ]
+
+
+def _queues(adapter: Adapter, chip: int, first: int, count: int) -> list[Message]:
+    queues = [item for item in adapter.session.netlist.queues.values() if item.target_device == chip]
+    part = queues[first : first + count] if count else queues
+    return [queue_variable(adapter, item) for item in part]
+
+
+@request("variables")
+def variables(adapter: Adapter, arguments: Message) -> Message:
+    """What is below a scope or a variable."""
+    reference = number(arguments, "variablesReference")
+    if not 1 <= reference <= len(adapter.handles):
+        raise HostError(f"there is no variablesReference {reference}: it was of an earlier stop")
+    first, count = number(arguments, "start", 0), number(arguments, "count", 0)
+    return {"variables": adapter.handles[reference - 1](first, count)}
+
+
+@request("setVariable")
+def set_variable(adapter: Adapter, arguments: Message) -> Message:
+    """A variable of the program."""
+    name, text = str(arguments["name"]), str(arguments["value"])
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise HostError(f"{name}: {text!r} is not a whole number") from None
+    if not name.startswith("$"):
+        raise HostError(f"{name} is no variable of the program; `write` in the console changes tensors")
+    adapter.session.set_variable(name, value)
+    return {"value": str(value)}
+
+
+@request("evaluate")
+def evaluate(adapter: Adapter, arguments: Message) -> Message:
+    """A tensor, an expression; in the console a command of `buda-emu debug`."""
+    text, context = str(arguments["expression"]).strip(), arguments.get("context", "watch")
+    session = adapter.session
+    if context == "repl":
+        return _command(adapter, text)
+    item = session.netlist.queues.get(text) or session.names.ops.get(text)
+    if isinstance(item, Queue):
+        shown = queue_variable(adapter, item)
+        return {"result": shown["value"], "variablesReference": shown["variablesReference"]}
+    if text.startswith("$"):
+        return {"result": f"{int(session.evaluate(text))}", "type": "int", "variablesReference": 0}
+    try:
+        found = session.tensor(text)
+    except HostError:
+        if context == "hover" and item is None and "(" not in text and "[" not in text:
+            raise
+        value = session.evaluate(text)
+        return {"result": f"{value:g}", "type": "float", "variablesReference": 0}
+    reference = adapter.handle(lambda first, count: entries_of(found, first, count))
+    return {"result": tensor_text(found), "type": found.df, "variablesReference": reference}
+
+
+def _command(adapter: Adapter, line: str) -> Message:
+    session = adapter.session
+    before = session.stop
+    word = line.split()[0] if line else ""
+    if adapter.running and word and find(word).group in ("going", "going back"):
+        raise HostError("the program runs: pause first")
+    found = execute(adapter.console, line)
+    if session.stop is not before:
+        stop = session.stop
+        adapter.handles.clear()
+        adapter.then = lambda: adapter.tell(stop)
+    if found.kind == "breakpoint" or line.split()[:1] in (["delete"], ["d"]):
+        known = set(session.breakpoints.items)
+        adapter.by_source = {kind: [n for n in own if n in known] for kind, own in adapter.by_source.items()}
+    return {"result": "\n".join(found.lines), "variablesReference": 0}
+
+
+@request("completions")
+def completions(adapter: Adapter, arguments: Message) -> Message:
+    """Of the console's commands."""
+    text = str(arguments["text"])
+    first = 1 if adapter.client.get("columnsStartAt1", True) else 0
+    column = number(arguments, "column") - first
+    begin, offers = complete(adapter.console, text[:column])
+    return {"targets": [{"label": offer, "start": begin + first, "length": column - begin} for offer in offers]}
+
+
+@request("readMemory")
+def read_memory(adapter: Adapter, arguments: Message) -> Message:
+    """Bytes of an entry as they lie in the device's memory, all buffers of its grid one after the other."""
+    reference = str(arguments["memoryReference"])
+    offset, count = number(arguments, "offset", 0), number(arguments, "count")
+    session = adapter.session
+    found = session.tensor(reference)
+    if found.slot is None:
+        data = found.tiles.astype("<f4").tobytes()
+    else:
+        queue, slot = found.of.name, found.slot
+        images = session.engine.call(lambda: session.engine.emulator.memory_image(queue, slot))
+        data = b"".join(image.tobytes() for image in images)
+    start = max(0, offset)
+    part = data[start : start + max(0, count - (start - offset))]
+    return {
+        "address": f"{start:#x}", "data": base64.b64encode(part).decode(),
+        "unreadableBytes": max(0, count - len(part) - (start - offset)),
+    }  # fmt: skip
+
+
+@request("exceptionInfo")
+def exception_info(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
+    """Why a program failed, or where the NaN is."""
+    stop = adapter.session.stop
+    error = stop.error
+    if isinstance(error, ProgramError):
+        details = "\n".join(why_not(adapter.session).lines)
+        return {
+            "exceptionId": f"program error: {error.kind}", "description": error.problem, "breakMode": "unhandled",
+            "details": {"message": details, "typeName": "ProgramError"},
+        }  # fmt: skip
+    op = adapter.session.engine.op_now
+    details = "\n".join(whole(adapter.session.tensor(f"op:'{op.name}'")).lines) if op is not None else ""
+    return {
+        "exceptionId": "NaN", "description": stop.text, "breakMode": "always", "details": {"message": details},
+    }  # fmt: skip
+
+
+@request("source")
+def source(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
+    """The netlist inside of an image."""
+    return {"content": "\n".join(adapter.session.names.lines), "mimeType": "text/x-yaml"}
+
+
+@request("loadedSources")
+def loaded_sources(adapter: Adapter, arguments: Message) -> Message:  # noqa: ARG001
+    """The netlist."""
+    return {"sources": [adapter.source()]}

@@ -1,0 +1,292 @@
+"""What a session tells of the moment at which it stands: place, queues, variables, ops, epochs, memory, provenance."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from buda_emu.checker.text import plural
+from buda_emu.debugger.answer import Answer, answer
+from buda_emu.debugger.breakpoints import pointers_of
+from buda_emu.debugger.figures import summary
+from buda_emu.debugger.position import STORED
+from buda_emu.debugger.provenance import chain_lines, why
+from buda_emu.debugger.session import Session
+from buda_emu.device.channel import Ram
+from buda_emu.device.host_memory import size_text
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Execute, Op
+from buda_emu.program.place import instruction_text
+from buda_emu.report.terminal.text import table
+from buda_emu.runtime.machine.stepper import Tiles
+
+
+def stop_data(run: Session) -> dict[str, Any]:
+    """Why and where it stands."""
+    stop = run.stop
+    position = stop.position
+    return {
+        "reason": stop.reason, "position": str(position), "text": stop.text, "breakpoints": list(stop.breakpoints),
+        "instructions": position.instruction, "input": position.input + 1 if position.in_epoch else None,
+    }  # fmt: skip
+
+
+def where(run: Session) -> Answer:
+    """Program, loops, instruction, epoch, input, op and its cores."""
+    return run.engine.call(lambda: _where(run))
+
+
+def _where(run: Session) -> Answer:
+    engine, stop = run.engine, run.stop
+    data: dict[str, Any] = {
+        "stop": stop_data(run), "program": engine.program or None, "index": None, "line": None, "loops": [],
+        "graphs": list(engine.graphs), "op": None, "cores": None, "input": None, "inputs": None,
+    }  # fmt: skip
+    lines: list[str] = []
+    instruction = engine.instruction_now
+    if instruction is None or not engine.program:
+        text = {"start": "before the first program", "end": "all programs have run"}.get(stop.reason, stop.reason)
+        return answer("where", [text], **data)
+    place = engine.place()
+    text = f"execute {instruction.graph}" if isinstance(instruction, Execute) else instruction_text(instruction)
+    data |= {"index": engine.index, "line": place.line, "text": instruction_text(instruction)}
+    data["loops"] = [{"line": loop.line, "round": loop.round, "rounds": loop.rounds} for loop in place.rounds]
+    lines.append(f"{engine.program} instruction {engine.index}, line {place.line}: {text}")
+    lines += [f"  {loop}" for loop in reversed(place.rounds)]
+    if engine.graphs:
+        now = min(stop.position.input, engine.input_count - 1) if stop.position.in_epoch else 0
+        data |= {"input": now + 1, "inputs": engine.input_count}
+        lines.append(f"  epoch {' + '.join(engine.graphs)}, input {now + 1} of {engine.input_count}{_through(run)}")
+    op = engine.op_now
+    if op is not None:
+        data |= {"op": op.name, "cores": _cores(op), "line": op.at().line}
+        after = "after" if stop.position.step % 2 else "before"
+        node = run.names.nodes.get(op.name, "")
+        made = f", of {node}" if node else ""
+        lines.append(f"  {after} op {op.name} ({op.type}, {_on(op)}, line {op.at().line}{made})")
+    return answer("where", lines, **data)
+
+
+def _through(run: Session) -> str:
+    return ", its results are stored" if run.stop.position.step == STORED and run.stop.reason != "error" else ""
+
+
+def _cores(op: Op) -> dict[str, Any]:
+    return {"chip": op.target_device, "at": list(op.grid_loc), "size": list(op.cores)}
+
+
+def _on(op: Op) -> str:
+    rows, columns = op.cores
+    at = ",".join(map(str, op.grid_loc)) or "ethernet"
+    return f"chip {op.target_device} cores {at} {rows}x{columns}"
+
+
+# ---------------------------------------------------------------------------------------------------------------- info
+def queues(run: Session, pattern: str = "") -> Answer:
+    """All queues and rams, or those whose name has `pattern` in it."""
+    rows = run.engine.call(lambda: list(_queue_rows(run, pattern)))
+    if not rows:
+        raise HostError(f"no queue has {pattern!r} in its name")
+    headers = ("queue", "kind", "fed by", "entries", "written", "held", "rd", "wr", "local", "format")
+    cells = [
+        (run.names.shown(row["name"]), row["kind"], row["input"], *(
+            "-" if row[key] is None else str(row[key]) for key in ("entries", "written", "held", "rd", "wr", "local")
+        ), row["format"])
+        for row in rows
+    ]  # fmt: skip
+    return answer("queues", table(headers, cells, right=(3, 4, 5, 6, 7, 8)), queues=rows)
+
+
+def _queue_rows(run: Session, pattern: str) -> Iterator[dict[str, Any]]:
+    for name, channel in run.engine.channels.items():
+        if pattern not in name:
+            continue
+        queue = run.netlist.queues[name]
+        ram = isinstance(channel, Ram)
+        pointers = pointers_of(channel)
+        yield {
+            "name": name, "kind": queue.type, "input": queue.input, "entries": queue.entries,
+            "written": channel.view.written, "held": None if ram else channel.ring.occupancy,
+            "rd": pointers[0], "wr": pointers[1], "local": None if ram else pointers[2], "format": queue.df,
+        }  # fmt: skip
+
+
+def variables(run: Session) -> Answer:
+    """Of the running program."""
+    engine = run.engine
+    found = engine.call(engine.variables.snapshot) if engine.variables is not None else {}
+    lines = [f"{name} = {value}" for name, value in found.items()] or ["no program runs"]
+    return answer("vars", lines, variables=found)
+
+
+def ops(run: Session) -> Answer:
+    """Of the running epoch, in their order; else of all graphs."""
+    engine = run.engine
+    graphs = engine.graphs[:1] or tuple(temporal.graphs[0] for temporal in run.netlist.temporal_graphs)
+    rows: list[dict[str, Any]] = []
+    for graph in graphs:
+        for number, op in enumerate(engine.topology(graph).ops):
+            rows.append(
+                {
+                    "name": op.name, "type": op.type, "graph": op.graph, "inputs": list(op.inputs),
+                    "cores": _cores(op), "state": _state(run, number) if engine.graphs else "",
+                    "node": run.names.nodes.get(op.name, ""),
+                }
+            )  # fmt: skip
+    named = any(row["node"] for row in rows)
+    headers = ("", "op", "type", "graph", "cores", "reads", *(("node",) if named else ()))
+    cells = [
+        (
+            row["state"], row["name"], row["type"], row["graph"], _on(run.names.ops[row["name"]]),
+            ", ".join(row["inputs"]), *((row["node"],) if named else ()),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return answer("ops", table(headers, cells), ops=rows)
+
+
+def _state(run: Session, number: int) -> str:
+    step = run.stop.position.step
+    if step == STORED or step > 2 * number:
+        return "ran"
+    return "next" if step == 2 * number else ""
+
+
+def epochs(run: Session) -> Answer:
+    """Which graphs run together, and how often they did."""
+    executed = run.engine.executed
+    rows: list[dict[str, Any]] = [
+        {
+            "graphs": list(temporal.graphs), "ops": len(run.engine.topology(temporal.graphs[0]).ops),
+            "inputs": run.netlist.graphs[temporal.graphs[0]].input_count,
+            "ran": executed.get(temporal.graphs[0], 0), "now": temporal.graphs[0] in run.engine.graphs,
+        }
+        for temporal in run.netlist.temporal_graphs
+    ]  # fmt: skip
+    cells = [
+        ("->" if row["now"] else "", " + ".join(row["graphs"]), str(row["ops"]), str(row["inputs"]), str(row["ran"]))
+        for row in rows
+    ]
+    return answer("epochs", table(("", "graphs", "ops", "inputs", "ran"), cells, right=(2, 3, 4)), epochs=rows)
+
+
+def memory(run: Session) -> Answer:
+    """Bytes of the machine, and of what going back keeps."""
+    engine = run.engine
+    use = engine.emulator.memory
+    kept = engine.history
+    data = {
+        "queues": use.queues, "widest_cut": use.widest_cut, "limit": use.limit, "checkpoints": len(kept),
+        "checkpoint_bytes": kept.bytes, "chunks_remembered": len(engine.log),
+    }  # fmt: skip
+    machine = f"queues and rams {size_text(use.queues)}, widest cut {size_text(use.widest_cut)}"
+    back = f"{plural(len(kept), 'checkpoint')} with {size_text(kept.bytes)}"
+    told = f"the log of who wrote what has {plural(len(engine.log), 'chunk')} of inputs"
+    return answer("memory", [f"{machine}, limit {size_text(use.limit)}", f"{back}; {told}"], **data)
+
+
+def breakpoints(run: Session) -> Answer:
+    """All of them."""
+    items = list(run.breakpoints.items.values())
+    lines = [_breakpoint_line(item.as_json()) for item in items] or ["no breakpoints"]
+    return answer("breakpoints", lines, breakpoints=[item.as_json() for item in items])
+
+
+def _breakpoint_line(item: dict[str, Any]) -> str:
+    own = item["condition"] if item["kind"] != "if" else ""
+    parts = [
+        f"{item['number']}: {item['text']}", f"if {own}" if own else "", "temporary" if item["temporary"] else "",
+        "" if item["enabled"] else "disabled", f"ignored {item['ignore']} more times" if item["ignore"] else "",
+        f"hit {item['hits']} times" if item["hits"] else "",
+    ]  # fmt: skip
+    return ", ".join(part for part in parts if part)
+
+
+# ------------------------------------------------------------------------------------------------------- where from
+def provenance(run: Session, text: str) -> Answer:
+    """Who wrote an entry from what, back to what the host gave."""
+    found = run.tensor(text)
+    if isinstance(found.of, Op) or found.slot is None:
+        raise HostError(f"why tells of entries of queues and rams; {found.of.name} is an op: why QUEUE[slot]")
+    queue, slot = found.of.name, found.slot
+    entries = run.engine.call(lambda: why(run.engine, run.names, queue, slot))
+    return answer("why", list(chain_lines(entries)), entries=[entry.as_json() for entry in entries])
+
+
+def why_not(run: Session) -> Answer:
+    """Why a stopped program waits, or failed."""
+    error = run.stop.error
+    if not isinstance(error, ProgramError):
+        told = str(error) if error is not None else "the program has not stopped by itself: there is nothing to explain"
+        return answer("why-not", [told], stopped=None)
+    if error.stopped is None:
+        return answer("why-not", [str(error)], stopped=None)
+    return answer("why-not", list(error.stopped.text_lines()), stopped=error.stopped.as_json())
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+def graph(run: Session) -> Answer:
+    """The ops of the running epoch, one below the other, with what they gave."""
+    engine = run.engine
+    if not engine.graphs:
+        raise HostError("no epoch runs: `epoch` goes to the next one")
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for number, op in enumerate(engine.topology(engine.graphs[0]).ops):
+        state = _state(run, number)
+        told = value_text(run, op.name)
+        mark = {"ran": "*", "next": ">"}.get(state, " ")
+        lines.append(f"{mark} {op.name} ({op.type}) {_on(op)} <- {', '.join(op.inputs)}{f'  {told}' if told else ''}")
+        fed = engine.topology(op.graph).sinks.get(op.name, ())
+        lines += [f"      -> {name}" for name in fed]
+        rows.append({"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed), "value": told})
+    return answer("graph", lines, graphs=list(engine.graphs), ops=rows)
+
+
+def value_text(run: Session, op: str) -> str:
+    """Figures of what an op gave in this input, "" where nothing is held."""
+    values: Tiles | None = run.engine.values.get(op)
+    if values is None:
+        return ""
+    return summary(run.tensor(f"op:'{op}'")).partition("), ")[2]
+
+
+def graph_svg(run: Session) -> str:
+    """The running epoch on the core grid, values in the tooltips, the op that is about to run in red."""
+    from buda_emu.report.pictures.grid_svg import grid_svg
+
+    engine = run.engine
+    if not engine.graphs:
+        raise HostError("no epoch runs: `epoch` goes to the next one")
+    number = next(item.id for item in run.netlist.temporal_graphs if engine.graphs[0] in item.graphs)
+    notes = {op.name: value_text(run, op.name) for op in engine.topology(engine.graphs[0]).ops}
+    heat = {engine.op_now.name: 1.0} if engine.op_now is not None else None
+    return grid_svg(
+        run.netlist, epochs=[number], notes={name: text for name, text in notes.items() if text}, heat=heat,
+        red="the op where the run stands",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------- memory
+def raw_bytes(run: Session, text: str, offset: int, count: int) -> Answer:
+    """Bytes of an entry as they lie in the device's memory, buffer by buffer of the grid."""
+    found = run.tensor(text)
+    if isinstance(found.of, Op) or found.slot is None:
+        raise HostError(f"x shows entries of queues and rams; {found.of.name} is an op")
+    queue, slot = found.of, found.slot
+    images = run.engine.call(lambda: run.engine.emulator.memory_image(queue.name, slot))
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    for buffer, image in zip(queue.buffers, images, strict=False):
+        address = buffer.address + run.netlist.arch.alignment + slot * len(image)
+        part = image[offset : offset + count].tobytes()
+        lines.append(
+            f"{queue.name}[{slot}] in {queue.loc} channel {buffer.channel} of chip {queue.target_device}, "
+            f"{len(image)} bytes at {address:#x}"
+        )
+        lines += [
+            f"  {address + offset + at:#010x}  {' '.join(f'{byte:02x}' for byte in part[at : at + 16])}"
+            for at in range(0, len(part), 16)
+        ]
+        rows.append(
+            {"channel": buffer.channel, "address": address, "bytes": len(image), "offset": offset, "data": part.hex()}
+        )
+    return answer("bytes", lines, queue=queue.name, slot=slot, buffers=rows)

@@ -1,0 +1,396 @@
+"""The language server of netlists: what `buda-emu lsp` speaks (Language Server Protocol 3.17, by pygls)."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlparse
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
+
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.fix import Fix
+from buda_emu.editor.completion import Offer, complete
+from buda_emu.editor.hover import hover
+from buda_emu.editor.names import Name
+from buda_emu.editor.outline import TOKENS, Part, coloured, foldings, hints, parts
+from buda_emu.editor.place import place_at
+from buda_emu.editor.text import OpenText
+from buda_emu.editor.tree import TreeReader
+from buda_emu.netlist.fields import INSTRUCTIONS
+from buda_emu.netlist.yaml_text import word
+from buda_emu.spec.varinst import OPCODES
+from buda_emu.version import __version__
+
+PAUSE: Final = 0.05  # seconds without a change after which a text is checked
+PICTURE: Final = "buda/picture"
+"""Request of the extension: {uri, line} -> {svg, lines, shown}, the grid of the epoch that a line is in."""
+_SEVERITIES: Final = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "note": lsp.DiagnosticSeverity.Information,
+}
+_KINDS: Final = {
+    "section": lsp.SymbolKind.Namespace, "queue": lsp.SymbolKind.Array, "graph": lsp.SymbolKind.Module,
+    "op": lsp.SymbolKind.Function, "program": lsp.SymbolKind.Method, "variable": lsp.SymbolKind.Variable,
+    "fused op": lsp.SymbolKind.Class,
+}  # fmt: skip
+_OFFERS: Final = {
+    "key": lsp.CompletionItemKind.Field, "word": lsp.CompletionItemKind.EnumMember,
+    "queue": lsp.CompletionItemKind.Class, "op": lsp.CompletionItemKind.Function,
+    "graph": lsp.CompletionItemKind.Module, "fused op": lsp.CompletionItemKind.Struct,
+    "variable": lsp.CompletionItemKind.Variable,
+}  # fmt: skip
+
+
+class _At(Protocol):
+    """Parameters of a request about one place."""
+
+    text_document: lsp.TextDocumentIdentifier
+    position: lsp.Position
+
+
+class NetlistServer(LanguageServer):
+    """Holds the open texts. A text is checked when nobody has typed for a moment; requests read the newest version."""
+
+    def __init__(self) -> None:
+        super().__init__("buda-emu", __version__)  # pyright: ignore[reportUnknownMemberType]
+        self._texts: dict[str, tuple[int | None, OpenText]] = {}
+        self._readers: dict[str, TreeReader] = {}
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+
+    def text(self, uri: str) -> OpenText:
+        """The newest version of a text."""
+        document = self.workspace.get_text_document(uri)
+        version, known = self._texts.get(uri, (None, None))
+        if known is None or version != document.version or known.text != document.source:
+            reader = self._readers.setdefault(uri, TreeReader())
+            last = known.netlist if known is not None else None
+            known = OpenText(document.source, unquote(urlparse(uri).path) or uri, reader, last)
+            self._texts[uri] = (document.version, known)
+        return known
+
+    def check_later(self, uri: str) -> None:
+        """Check a text when it has rested; a change meanwhile starts the wait anew."""
+        waiting = self._waiting.pop(uri, None)
+        if waiting is not None:
+            waiting.cancel()
+        self._waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri))
+
+    async def _check(self, uri: str) -> None:
+        await asyncio.sleep(PAUSE)
+        self.publish(uri)
+        self._waiting.pop(uri, None)
+
+    def publish(self, uri: str) -> None:
+        """Tell the client what is found in a text."""
+        text = self.text(uri)
+        document = self.workspace.get_text_document(uri)
+        found = [_diagnostic(document, item) for item in text.findings]
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
+
+    def forget(self, uri: str) -> None:
+        """A text was closed."""
+        waiting = self._waiting.pop(uri, None)
+        if waiting is not None:
+            waiting.cancel()
+        self._texts.pop(uri, None)
+        self._readers.pop(uri, None)
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    # ------------------------------------------------------------------------------------------------------ positions
+    def place(self, uri: str, position: lsp.Position) -> tuple[int, int]:
+        """Line and column, from 1 and in characters, of a position in the client's units."""
+        document = self.workspace.get_text_document(uri)
+        found = document.position_codec.position_from_client_units(document.lines, position)
+        return found.line + 1, found.character + 1
+
+    def range(self, uri: str, line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
+        """A range in the client's units."""
+        document = self.workspace.get_text_document(uri)
+        return lsp.Range(_position(document, line, column), _position(document, end_line, end_column))
+
+    def name_range(self, uri: str, name: Name) -> lsp.Range:
+        """Where a name stands."""
+        return self.range(uri, name.line, name.column, name.line, name.end)
+
+
+def _position(document: TextDocument, line: int, column: int) -> lsp.Position:
+    at = lsp.Position(max(line - 1, 0), max(column - 1, 0))
+    return document.position_codec.position_to_client_units(document.lines, at)
+
+
+def _diagnostic(document: TextDocument, item: Diagnostic) -> lsp.Diagnostic:
+    line, end = max(item.line, 1), max(item.end_column, item.column + 1)
+    said = f"{item.message} ({item.hint})" if item.hint else item.message
+    return lsp.Diagnostic(
+        lsp.Range(_position(document, line, item.column), _position(document, line, end)),
+        said, _SEVERITIES[item.severity], item.rule, source="buda-emu",
+    )  # fmt: skip
+
+
+def make_server() -> NetlistServer:
+    """A server with all its features; `start_io` runs it."""
+    server = NetlistServer()
+    for features in (_documents, _looking, _names, _writing, _outline):
+        features(server)
+    return server
+
+
+def _documents(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.check_later(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    async def closed(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.forget(params.text_document.uri)
+
+
+def _looking(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        said = hover(server.text(uri), *server.place(uri, params.position))
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["[", ","]))
+    async def signature(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.SignatureHelpParams,
+    ) -> lsp.SignatureHelp | None:
+        uri = params.text_document.uri
+        place = place_at(server.text(uri).lines, *server.place(uri, params.position))
+        keys = place.keys
+        if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
+            return None
+        if keys[2] != "varinst":
+            return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
+        written = place.levels[-1].items if place.levels else []
+        names = [written[1]] if len(written) > 1 and written[1] in OPCODES else list(OPCODES)
+        return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        document = server.workspace.get_text_document(uri)
+        return [
+            lsp.InlayHint(_position(document, hint.line, hint.column), hint.text, tooltip=hint.more)
+            for hint in hints(server.text(uri), params.range.start.line + 1, params.range.end.line + 1)
+        ]
+
+    @server.feature(PICTURE)
+    async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
+        """The grid of the last version that loaded, of the epoch whose op is defined on `line` or last before it; for
+        each op the line that defines it, and which ops are `shown`."""
+        from buda_emu.report.pictures.grid_svg import grid_svg
+
+        text = server.text(params.uri)
+        netlist = text.netlist
+        if netlist is None:
+            return {"svg": "", "lines": {}, "shown": []}
+        lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
+        above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
+        nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
+        epochs = [one for one in netlist.temporal_graphs if nearest is not None and nearest.graph in one.graphs][:1]
+        shown = [op.name for op in netlist.ops.values() if any(op.graph in one.graphs for one in epochs)]
+        return {"svg": grid_svg(netlist, epochs=[one.id for one in epochs]), "lines": lines, "shown": shown}
+
+
+def _line_of(text: OpenText, op: str) -> int:
+    found = text.names.by_key.get(("op", op, ""), [])
+    return next((name.line for name in found if name.defines), 0)
+
+
+def _signature(name: str) -> lsp.SignatureInformation:
+    shape, _, meaning = OPCODES[name].doc.partition(": ")
+    inside = [one.strip() for one in shape.strip("[]").split(",")]
+    return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(one) for one in inside])
+
+
+def _names(server: NetlistServer) -> None:
+    def at(params: _At) -> tuple[str, OpenText, Name | None]:
+        uri = params.text_document.uri
+        text = server.text(uri)
+        return uri, text, text.names.at(*server.place(uri, params.position))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        found = text.names.definition(name) if name is not None else None
+        return lsp.Location(uri, server.name_range(uri, found)) if found is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        found = text.names.same(name) if name is not None else []
+        wanted = [one for one in found if params.context.include_declaration or not one.defines]
+        return [lsp.Location(uri, server.name_range(uri, one)) for one in wanted]
+
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        return server.name_range(uri, name) if name is not None and text.names.definition(name) is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        if name is None:
+            return None
+        problem = rename_problem(text, name, params.new_name)
+        if problem:
+            raise JsonRpcInvalidParams(problem)
+        edits = [lsp.TextEdit(server.name_range(uri, one), params.new_name) for one in text.names.same(name)]
+        return lsp.WorkspaceEdit({uri: edits})
+
+
+def rename_problem(text: OpenText, name: Name, new: str) -> str:
+    """Why a thing cannot get a new name; "" where it can."""
+    variable = name.kind == "variable"
+    if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
+        return f"'{new}' is no name of a {name.kind}" + (": it begins with $" if variable else "")
+    kinds = ("queue", "op") if name.kind in ("queue", "op") else (name.kind,)
+    taken = any(one.text == new for kind in kinds for one in text.names.defined(kind, name.scope))
+    return f"there is a {name.kind} '{new}' already" if taken else ""
+
+
+def _writing(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
+    async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        text, (line, column) = server.text(uri), server.place(uri, params.position)
+        place = place_at(text.lines, line, column)
+        spot = server.range(uri, line, place.column, line, column)
+        offers = complete(text, line, column)
+        return lsp.CompletionList(False, [_item(number, offer, spot) for number, offer in enumerate(offers)])
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
+    )
+    async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        text = server.text(uri)
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        wanted = [item for item in text.fixable if item.fix is not None]
+        only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        found: list[lsp.CodeAction] = []
+        if any(str(kind).startswith("quickfix") for kind in map(_value, only)):
+            found += [
+                _quick_fix(server, uri, item, item.fix)
+                for item in wanted
+                if item.fix is not None and first <= item.line <= last
+            ]
+        if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
+            item.fix is not None and item.fix.safe for item in wanted
+        ):
+            from buda_emu.netlist.fixes import fixed
+            from buda_emu.netlist.load import check_text
+
+            after = fixed(text.text, lambda new: check_text(new, text.path).diagnostics).text
+            edit = _whole(uri, text.text, after)
+            found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
+        return found
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    async def formatting(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.DocumentFormattingParams,
+    ) -> list[lsp.TextEdit] | None:
+        from buda_emu.netlist.formatter.format import formatted
+        from buda_emu.netlist.yaml_reader import UnreadableError
+
+        uri = params.text_document.uri
+        text = server.text(uri).text
+        try:
+            after = formatted(text)
+        except UnreadableError:
+            return None  # the findings say why
+        changes = _whole(uri, text, after).changes or {}
+        return [*changes.get(uri, [])] if after != text else []
+
+
+def _value(kind: "lsp.CodeActionKind | str") -> str:
+    return kind.value if isinstance(kind, lsp.CodeActionKind) else kind
+
+
+def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
+    new = f"{offer.text}: " if offer.kind == "key" and not offer.tried else offer.text
+    return lsp.CompletionItem(
+        offer.text, kind=_OFFERS[offer.kind], documentation=offer.doc or None, sort_text=f"{number:05}",
+        filter_text=offer.text, text_edit=lsp.TextEdit(spot, new),
+    )  # fmt: skip
+
+
+def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
+    edits = [
+        lsp.TextEdit(server.range(uri, edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
+        for edit in fix.edits
+    ]
+    new = fix.edits[0].text.strip(" ,\n")
+    title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
+    found = _diagnostic(server.workspace.get_text_document(uri), item)
+    return lsp.CodeAction(
+        title if fix.safe else f"{title} (look at the result)", lsp.CodeActionKind.QuickFix,
+        [found], is_preferred=fix.safe, edit=lsp.WorkspaceEdit({uri: edits}),
+    )  # fmt: skip
+
+
+def _whole(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
+    """The edits of the lines that differ."""
+    from difflib import SequenceMatcher
+
+    old, new = before.splitlines(True), after.splitlines(True)
+    match = SequenceMatcher(None, old, new, autojunk=False)
+    edits = [
+        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
+        for kind, i1, i2, j1, j2 in match.get_opcodes()
+        if kind != "equal"
+    ]
+    return lsp.WorkspaceEdit({uri: edits})
+
+
+def _outline(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def symbols(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.DocumentSymbolParams,
+    ) -> list[lsp.DocumentSymbol]:
+        uri = params.text_document.uri
+        return _symbols(lambda *at: server.range(uri, *at), parts(server.text(uri)))
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    async def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:  # pyright: ignore[reportUnusedFunction]
+        text = server.text(params.text_document.uri)
+        return [lsp.FoldingRange(first - 1, last - 1) for first, last in foldings(text)]
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
+        lsp.SemanticTokensLegend([*TOKENS], ["definition"]),
+    )
+    async def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        data: list[int] = []
+        before = lsp.Position(0, 0)
+        for line, column, length, kind, defines in coloured(server.text(uri)):
+            spot = server.range(uri, line, column, line, column + length)
+            start, down = spot.start, spot.start.line - before.line
+            across = start.character - (0 if down else before.character)
+            data += [down, across, spot.end.character - start.character, TOKENS.index(kind), int(defines)]
+            before = start
+        return lsp.SemanticTokens(data)
+
+
+def _symbols(range_of: Callable[..., lsp.Range], found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+    return [
+        lsp.DocumentSymbol(
+            part.name or "(no name)", _KINDS[part.kind],
+            range_of(part.line, part.column, part.last, part.last_column),
+            range_of(part.line, part.column, part.line, part.column + len(part.name)),
+            part.kind, children=_symbols(range_of, part.parts),
+        )
+        for part in found
+    ]  # fmt: skip

@@ -1,0 +1,213 @@
+"""A clean run as a graph of values, and what becomes of it when one value changes.
+
+Each entry of a queue that was there before, each result of an op for one input, and each entry that it was stored in is
+a node. Nodes are numbered in the order in which the machine made them, so what depends on a node has a higher number.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from heapq import heappop, heappush
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.errors import UnsupportedError
+from buda_emu.injection.values import Arithmetic, Value
+from buda_emu.records import dataclass
+from buda_emu.runtime.emulator import Emulator
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
+from buda_emu.runtime.graph.schedule import Chunk
+
+Spoil = Callable[[Value], Value]
+"""What a fault makes of a value: another one, or the same."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One value. `step`: what made it, None for an entry that was there. `inputs`: nodes that it is made of, operands
+    in order; a gradient op has its sum so far as the last. `queue`: of an entry; `df`: the format that it is in."""
+
+    number: int
+    step: Run | Convert | Push | None
+    inputs: tuple[int, ...]
+    value: Value
+    df: str
+    epoch: int
+    """Executes of graphs before it."""
+    queue: str = ""
+    slot: int = -1
+    sums: bool = False
+    """The last of `inputs` is what a gradient op adds its result to."""
+    readers: list[int] = field(default_factory=list[int])
+    last_epoch: int = -1
+    """When it was last read."""
+
+
+class Trace:
+    """Records what a machine does (`Emulator.record`), one input at a time, and recomputes parts of it."""
+
+    def __init__(self, emulator: Emulator, arithmetic: Arithmetic, most_bytes: int) -> None:
+        self.nodes: list[Node] = []
+        self.epochs: list[tuple[str, ...]] = []
+        """Graphs of each execute."""
+        self.arithmetic = arithmetic
+        self._emulator = emulator
+        self._left = most_bytes
+        self._at: dict[tuple[str, int], int] = {}
+        """By queue and slot, the node that is there."""
+        self._sums: dict[str, int] = {}
+        """By gradient op that no ram keeps the sum of, the last one."""
+
+        self.netlist = emulator.netlist
+        shared = [channel.view.store for channel in emulator.channels.values()]
+        if len({id(store) for store in shared}) < len(shared):
+            raise UnsupportedError(
+                "rams with several views (NETLIST 1.10) are not recorded: who wrote what is not kept"
+            )
+
+    # ------------------------------------------------------------------------------------------------- recording
+    def __call__(self, plan: Plan, chunk: Chunk) -> None:
+        """A chunk is about to run. Raises UnsupportedError for more inputs than one, and where memory ends."""
+        if chunk.inputs != 1:
+            raise UnsupportedError("a run is recorded one input at a time (Emulator(inputs_at_once=1))")
+        channels = self._emulator.channels
+        here: dict[int, int] = {}
+        for step in plan.steps:
+            match step:
+                case Read():
+                    here[step.value] = self._entry(step, channels[step.queue], chunk.reads[step.queue][0])
+                case Convert():
+                    here[step.value] = self._add(step, (here[step.source],), step.format)
+                case Run():
+                    here[step.value] = self._op(step, plan, chunk, here)
+                case Same():
+                    pass
+        for push in plan.pushes:
+            slot = chunk.writes[push.queue][0]
+            number = self._add(push, (here[push.value],), self.netlist.queues[push.queue].df)
+            node = self.nodes[number]
+            node.queue, node.slot = push.queue, slot
+            self._at[push.queue, slot] = number
+
+    def epoch(self, graphs: tuple[str, ...]) -> None:
+        """An execute begins: all nodes from now on are of it."""
+        self.epochs.append(graphs)
+
+    def _entry(self, step: Read, channel: Fifo | Ram, slot: int) -> int:
+        """The node of an entry: the one that was stored there, or a new one if something else is there now."""
+        value = self.arithmetic.read(channel, slot, flat=step.flat)
+        number = self._at.get((step.queue, slot))
+        if number is None or not self._is(number, value):
+            number = self._new(Node(0, None, (), value, self.netlist.queues[step.queue].df, self._now))
+            node = self.nodes[number]
+            node.queue, node.slot = step.queue, slot
+            self._at[step.queue, slot] = number
+        self.nodes[number].last_epoch = self._now
+        return number
+
+    def _is(self, number: int, value: Value) -> bool:
+        known = self.nodes[number].value
+        return known.shape == value.shape and self.arithmetic.equal(known, value)
+
+    def _op(self, step: Run, plan: Plan, chunk: Chunk, here: Mapping[int, int]) -> int:
+        inputs = tuple(here[value] for value in step.inputs)
+        sums = step.op.gradient_op
+        if sums:
+            before = self._sum_before(step, chunk)
+            inputs, sums = (inputs, False) if before is None else ((*inputs, before), True)
+        df = plan.labels[step.value] if step.device is not None else step.op.out_df
+        number = self._add(step, inputs, df, plan.tiles[step.value], sums=sums)
+        if step.op.gradient_op:
+            self._sums[step.op.name] = number
+        return number
+
+    def _sum_before(self, step: Run, chunk: Chunk) -> int | None:
+        """What a gradient op adds to: the entry of its ram, else its own last result; None where a sum begins."""
+        channels = self._emulator.channels
+        fed = [(queue, channels[queue]) for queue in step.fed]
+        if any(channel.zero for _, channel in fed):
+            return None
+        for queue, channel in fed:
+            if isinstance(channel, Ram):
+                slot = chunk.writes[queue][0]
+                return self._entry(Read(queue, -1), channel, slot) if channel.view.label(slot) else None
+        return self._sums.get(step.op.name)
+
+    def _add(
+        self, step: Run | Convert | Push, inputs: tuple[int, ...], df: str, tiles: int = 0, *, sums: bool = False
+    ) -> int:
+        node = Node(0, step, inputs, None, df, self._now, sums=sums)
+        node.value = self._made(node, [self.nodes[number].value for number in inputs], tiles)
+        number = self._new(node)
+        for source in dict.fromkeys(inputs):
+            self.nodes[source].readers.append(number)
+            self.nodes[source].last_epoch = self._now
+        return number
+
+    def _new(self, node: Node) -> int:
+        node.number = len(self.nodes)
+        self._left -= node.value.nbytes
+        if self._left < 0:
+            raise UnsupportedError(
+                "the values of the whole run do not fit the memory limit: give fewer inputs, or a higher --memory-limit"
+            )
+        self.nodes.append(node)
+        return node.number
+
+    @property
+    def _now(self) -> int:
+        return len(self.epochs) - 1
+
+    def _made(self, node: Node, inputs: list[Value], tiles: int = 0) -> Value:
+        match node.step:
+            case Run():
+                previous = inputs.pop() if node.sums else None
+                return self.arithmetic.run(node.step, inputs, previous, tiles or node.value.shape[1], node.df)
+            case Convert():
+                return self.arithmetic.convert(node.step, inputs[0])
+            case Push():
+                return self.arithmetic.arranged(node.step, inputs[0])
+            case None:
+                raise AssertionError("an entry that was there is not made")
+
+    # --------------------------------------------------------------------------------------------------- changing
+    def outputs(self) -> dict[tuple[str, int], int]:
+        """By queue and slot, the nodes that the host reads at the end: queues and rams that ops fill, without queues
+        that ops read."""
+        netlist = self.netlist
+        read = {name for op in netlist.ops.values() for name in op.inputs}
+        made = {place: number for place, number in self._at.items() if not netlist.queues[place[0]].host_fed}
+        found = {
+            (name, slot): number for (name, slot), number in made.items()
+            if netlist.queues[name].is_ram or name not in read
+        }  # fmt: skip
+        return found or made
+
+    def changed(
+        self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1
+    ) -> tuple[dict[int, Value], int]:
+        """What becomes of the run where the values of some nodes are spoilt: all nodes that differ, and how many were
+        computed. `seen_by`: only this reader sees it, as its operand number `operand`. Raises what an op raises."""
+        nodes, arithmetic = self.nodes, self.arithmetic
+        differ: dict[int, Value] = {}
+        queue = sorted(spoils) if seen_by is None else [seen_by]
+        queued = set(queue)
+        computed = 0
+        while queue:
+            node = nodes[heappop(queue)]
+            inputs = [differ[source] if source in differ else nodes[source].value for source in node.inputs]
+            value = node.value
+            if node.number == seen_by:
+                (spoil,) = spoils.values()
+                inputs[operand] = spoil(inputs[operand])
+            if node.number == seen_by or not differ.keys().isdisjoint(node.inputs):
+                value = self._made(node, inputs)
+                computed += 1
+            if seen_by is None and node.number in spoils:
+                value = spoils[node.number](value)
+            if value is node.value or arithmetic.equal(value, node.value):
+                continue
+            differ[node.number] = value
+            for reader in node.readers:
+                if reader not in queued:
+                    queued.add(reader)
+                    heappush(queue, reader)
+        return differ, computed

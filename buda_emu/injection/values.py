@@ -1,0 +1,155 @@
+"""How values are computed, stored and compared in each precision: float32 tiles, or the bits of their formats."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.bit_store import BitView
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.errors import UnsupportedError
+from buda_emu.formats.stored import Bits
+from buda_emu.ops.base import serial
+from buda_emu.ops.operands import convert
+from buda_emu.runtime.graph import execute
+from buda_emu.runtime.graph.plan import Convert, Push, Run
+from buda_emu.tensix.words import Core
+
+Tiles = NDArray[np.float32]
+Value = Any
+"""One entry: float32[1, tiles, 1024], or `Bits` [1, tiles]."""
+
+
+class Arithmetic(Protocol):
+    """What a trace needs of a precision. All values are of one input."""
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Value:
+        """A copy of an entry; `flat`: the host's data row by row, where the machine keeps that."""
+        ...
+
+    def run(self, step: Run, inputs: list[Value], previous: Value | None, tiles: int, df: str) -> Value:
+        """The result of an op. Raises ProgramError and UnsupportedError as the machine does."""
+        ...
+
+    def convert(self, step: Convert, source: Value) -> Value:
+        """A copy truncated to a format."""
+        ...
+
+    def arranged(self, step: Push, value: Value) -> Value:
+        """What is stored of a result."""
+        ...
+
+    def bits(self, value: Value, df: str) -> Bits:
+        """A copy as the bits of a format [1, tiles]."""
+        ...
+
+    def value(self, bits: Bits) -> Value:
+        """What those bits stand for."""
+        ...
+
+    def equal(self, a: Value, b: Value) -> bool:
+        """Bit by bit."""
+        ...
+
+    def floats(self, value: Value) -> Tiles:
+        """What the host reads: float32[1, tiles, 1024]."""
+        ...
+
+
+class Floats:
+    """Precisions "format" and "ideal"."""
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Tiles:
+        """See `Arithmetic`."""
+        if flat and channel.flat is not None:
+            return np.array(channel.flat[slot])[np.newaxis]
+        return channel.view.block(slot, 1).copy()
+
+    def run(self, step: Run, inputs: list[Tiles], previous: Tiles | None, tiles: int, df: str) -> Tiles:  # noqa: ARG002
+        """See `Arithmetic`."""
+        out = np.empty((1, tiles, 1024), np.float32)
+        execute.run_step(step, inputs, previous, out, serial)
+        return out
+
+    def convert(self, step: Convert, source: Tiles) -> Tiles:
+        """See `Arithmetic`."""
+        out = source.copy()
+        convert(out, step.format, serial, truncate=True)
+        return out
+
+    def arranged(self, step: Push, value: Tiles) -> Tiles:
+        """See `Arithmetic`."""
+        if step.map is None:
+            return value
+        out = np.empty((1, step.map.index.size, 1024), np.float32)
+        execute.arrange(step.map, value, out, serial)
+        return out
+
+    def bits(self, value: Tiles, df: str) -> Bits:
+        """See `Arithmetic`."""
+        return Bits.encoded(df, value)
+
+    def value(self, bits: Bits) -> Tiles:
+        """See `Arithmetic`."""
+        return np.ascontiguousarray(bits.values(), np.float32)
+
+    def equal(self, a: Tiles, b: Tiles) -> bool:
+        """See `Arithmetic`."""
+        return bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
+
+    def floats(self, value: Tiles) -> Tiles:
+        """See `Arithmetic`."""
+        return value
+
+
+class OnDevice:
+    """Precision "device"."""
+
+    def __init__(self, core: Core) -> None:
+        self._core: Core = core
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
+        """See `Arithmetic`."""
+        view = channel.view
+        if not isinstance(view, BitView):
+            raise UnsupportedError(f"{view.name} does not hold bits")
+        return view.bits(slot, 1).copy()
+
+    def run(self, step: Run, inputs: list[Bits], previous: Bits | None, tiles: int, df: str) -> Bits:
+        """See `Arithmetic`."""
+        from buda_emu.ops.on_device.base import run
+        from buda_emu.ops.on_device.kernel_units import KernelUnits
+
+        if step.device is None:
+            raise UnsupportedError(f"op {step.op.name} is not planned for precision device")
+        out = Bits.empty(df, 1, tiles)
+        units = KernelUnits(self._core, lend=lambda count: np.empty(count, np.float32))
+        run(step.device, inputs, out, previous, units, serial)
+        return out
+
+    def convert(self, step: Convert, source: Bits) -> Bits:
+        """See `Arithmetic`."""
+        raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
+
+    def arranged(self, step: Push, value: Bits) -> Bits:
+        """See `Arithmetic`."""
+        from buda_emu.runtime.graph.device_run import arrange
+
+        return value if step.map is None else arrange(step.map, value)
+
+    def bits(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
+        """See `Arithmetic`."""
+        return value.copy()
+
+    def value(self, bits: Bits) -> Bits:
+        """See `Arithmetic`."""
+        return bits
+
+    def equal(self, a: Bits, b: Bits) -> bool:
+        """See `Arithmetic`."""
+        same = np.array_equal(a.datums, b.datums)
+        return same and (a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents))
+
+    def floats(self, value: Bits) -> Tiles:
+        """See `Arithmetic`."""
+        return value.values()

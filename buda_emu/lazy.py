@@ -1,0 +1,37 @@
+"""What is imported when it is first asked for: modules, and the public names of a package."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+class _Lazy(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)  # the next time it is found without coming here
+        return value
+
+
+def lazy(name: str) -> Any:
+    """A module that is imported with the first use of one of its names. A type checker is shown the import itself:
+
+    if TYPE_CHECKING:
+        import numpy as np
+    else:
+        np = lazy("numpy")
+    """
+    return _Lazy(name)
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package: its public names, each with the module that is imported for it."""
+    names = import_module(package).__dict__
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = names[name] = getattr(import_module(modules[name]), name)
+        return value
+
+    return get, lambda: sorted({*names, *modules})

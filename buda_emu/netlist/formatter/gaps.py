@@ -1,0 +1,41 @@
+"""What stands between the values of a YAML text: punctuation, comments and line breaks, blanks left out."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from buda_emu.records import dataclass
+
+_PIECE: Final = re.compile(
+    r"(?P<blank>[ \t\ufeff]+)|(?P<comment>#[^\r\n\x85\u2028\u2029]*)|(?P<break>\r\n|[\r\n\x85\u2028\u2029])"
+    r"|(?P<word>[&!][^\s,\[\]{}]*|---|\.\.\.|%[^\r\n]*)|(?P<mark>.)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A comment, a line break, a word (anchor, tag, document marker, directive) or a mark such as `{`; `column` counts
+    from 0."""
+
+    kind: Literal["comment", "break", "word", "mark"]
+    text: str
+    column: int
+
+
+def pieces(text: str, start: int, end: int) -> Iterator[Piece]:
+    """Those of text[start:end], which holds no value."""
+    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    for match in _PIECE.finditer(text, start, end):
+        column = match.start() - line_start
+        match match.lastgroup:
+            case "blank":
+                continue
+            case "break":
+                line_start = match.end()
+                yield Piece("break", "\n", column)
+            case "comment":
+                yield Piece("comment", match[0].rstrip(), column)
+            case "word":
+                yield Piece("word", match[0], column)
+            case _:
+                yield Piece("mark", match[0], column)

@@ -1,0 +1,255 @@
+"""The count that net2pipe keeps of every core while it lays pipes over links: set up from the pipes as they were made,
+then changed with each pipe and relay that comes or goes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from buda_emu.netlist.model import Queue
+from buda_emu.routing.pipes.between_chips.ethernet import L1_BYTES, arrived_bytes, gathered_bytes, sends_from
+from buda_emu.routing.pipes.between_chips.hop import Core
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
+from buda_emu.routing.pipes.epoch import Epoch
+from buda_emu.routing.pipes.making.make_pipes import Draft
+from buda_emu.routing.pipes.model import Buffer
+from buda_emu.routing.pipes.ops.op_class import is_ethernet, shares_output
+from buda_emu.routing.pipes.over_links.room import GATHER_STREAMS, TILE_HEADERS, Asked, Room
+from buda_emu.routing.pipes.rules.core_use import CoreUse, Counter
+from buda_emu.spec.devices import device
+from buda_emu.spec.formats import tile_bytes
+
+WORKER_BYTES: Final = 1499136 - (204 << 10)
+"""Of L1 for data buffers, of a worker core of wormhole_b0."""
+HELD_TILES: Final = 4
+"""Of each input of a gather, and of a multicast."""
+READ_BYTES: Final = 64 << 10
+"""What is held of a queue that a relay reads in pieces; twice that where it is no more than `MOST_DOUBLED`."""
+MOST_DOUBLED: Final = 100 << 10
+
+
+class Account:
+    """`rooms` by core; `readers`: the pipes that read each buffer; `filled`: the one that fills it."""
+
+    def __init__(
+        self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Cut], counter: Counter, drafts: Iterable[Draft]
+    ) -> None:
+        self.epoch, self.buffers, self.cuts, self.counter = epoch, buffers, cuts, counter
+        self.grid = device(epoch.netlist.arch_name).grid
+        self.rooms: dict[Core, Room] = {}
+        self.cores: dict[int, Core] = {}
+        """The core of each buffer in L1 that is on a known one."""
+        self.chips: dict[int, int] = {}
+        self.readers: dict[int, set[int]] = {}
+        self.tiles: dict[int, int] = {}
+        """Bytes of a tile of each relay."""
+        self._queues: dict[int, Queue] = {one.id: one.queue for one in buffers.queues.made if one.core is None}
+        self._buffers()
+        for draft in drafts:
+            self.connect(draft)
+            if draft.channel < 0 and not draft.link:
+                for core in self.cores_of(draft):
+                    self.room(core).bytes += self.held(draft)
+
+    def room(self, core: Core) -> Room:
+        """What a core has."""
+        found = self.rooms.get(core)
+        if found is None:
+            worker = core.channel < 0
+            use = self.counter.at((core.chip, *core.place)) if worker else CoreUse()
+            found = self.rooms[core] = Room(WORKER_BYTES if worker else L1_BYTES, use)
+            if worker:
+                found.sizes = set(self._tile_sizes)
+                found.bytes = max(0, len(self._tile_sizes) - 1) * TILE_HEADERS
+        return found
+
+    def workers(self, chip: int) -> Iterator[tuple[Core, Room]]:
+        """All worker cores of a chip, row by row."""
+        for row in range(self.grid[0]):
+            for column in range(self.grid[1]):
+                core = Core(chip, row, column)
+                yield core, self.room(core)
+
+    # Buffers
+
+    def _buffers(self) -> None:
+        """Those of ops and of prologues."""
+        ops, made = self.buffers.ops, self.buffers.ops.made
+        own = self.epoch.ops.values()
+        sizes = {
+            size
+            for op in own
+            for size in (
+                *(tile_bytes(df, 32, 32, self.epoch.netlist.arch.alignment, True) for df in op.in_df),
+                tile_bytes(op.intermed_df, 32, 32, self.epoch.netlist.arch.alignment, True),
+                tile_bytes(op.out_df, 32, 32, self.epoch.netlist.arch.alignment, not op.untilize_output),
+            )
+        }
+        self._tile_sizes = sizes if len(sizes) > 1 else set[int]()
+        results, arrived = dict[Core, list[int]](), dict[Core, list[int]]()
+        for id, buffer in made.items():
+            core = self._placed(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
+            room = self.room(core)
+            room.buffers += 1
+            room.has_op |= buffer.buffer_type == "unpacker"
+            size = buffer.size_tiles * max(1, buffer.replicate) * buffer.tile_size
+            if core.channel >= 0:
+                arrived.setdefault(core, []).extend([size] if buffer.buffer_type == "unpacker" else ())
+            elif buffer.buffer_type == "unpacker":
+                room.bytes += size
+            else:
+                results.setdefault(core, []).append(size)
+        for core, sizes in arrived.items():
+            self.room(core).bytes += arrived_bytes(sizes)
+        for op in own:
+            if is_ethernet(op):
+                self._relays_of(op.name)
+                continue
+            for id in ops.outputs[op.name]:
+                core = self._placed(id, Core(op.target_device, *self.buffers.core[id]))
+                held = results.get(core, [0])
+                self.room(core).bytes += max(held) if shares_output(op, True) else sum(held)
+        for (name, reader), ids in self.buffers.queues.forks.items():
+            if reader in self.epoch.ops and not self.buffers.edges[reader].as_read.get(name, False):
+                tiles, size = self.buffers.queues.slot(self.epoch.netlist.queues[name])
+                for id in ids:
+                    core = self._placed(id, Core(self.epoch.ops[reader].target_device, *self.buffers.core[id]))
+                    self.room(core).bytes += tiles * size
+        for one in self.buffers.queues.made:
+            self.chips.setdefault(one.id, one.queue.target_device)
+
+    def _relays_of(self, name: str) -> None:
+        op = self.epoch.ops[name]
+        for cell, id in enumerate(self.buffers.ops.relays[name]):
+            end = sends_from(self.epoch, op, cell)
+            room = self.room(self._placed(id, Core(end.chip, end.row, end.column, end.channel)))
+            self.tiles[id] = self.buffers.ops.operands[name][0].tile_size
+            room.bytes += self.tiles[id]
+            room.relays += 1
+            room.buffers += 1
+
+    def _placed(self, id: int, core: Core) -> Core:
+        self.cores[id], self.chips[id] = core, core.chip
+        return core
+
+    def add_relay(self, id: int, chip: int, tile_bytes: int) -> None:
+        """A relay of a chip, on no core yet."""
+        self.chips[id], self.tiles[id] = chip, tile_bytes
+
+    def place_relay(self, id: int, core: Core) -> int:
+        """Put a relay of one tile on a core; its number there."""
+        self._placed(id, core)
+        number = self.room(core).put(self.tiles[id])
+        if core.channel < 0:
+            self.room(core).use.extra += len(self.readers.get(id, ()))
+        return number
+
+    def queue_of(self, id: int) -> Queue | None:
+        """The queue of a buffer in DRAM that is read or written while the epoch runs."""
+        return self._queues.get(base_of(id))
+
+    # Pipes
+
+    def connect(self, draft: Draft) -> None:
+        """A pipe that comes: who reads what."""
+        for id in draft.inputs:
+            self.readers.setdefault(base_of(id), set()).add(draft.id)
+        self._transfers(draft, 1)
+
+    def disconnect(self, draft: Draft) -> None:
+        """A pipe that goes."""
+        for turn in range(len(draft.cores)):
+            self.carry(draft, turn, -1)
+        self._transfers(draft, -1)
+        for id in {base_of(one) for one in draft.inputs}:
+            self.readers[id].discard(draft.id)
+
+    def carry(self, draft: Draft, turn: int = 0, sign: int = 1) -> None:
+        """Count a turn of a pipe on its core; `sign` -1: no longer."""
+        core, asked = self.cores_of(draft)[turn], self.asked(draft)
+        self._count(core, (draft.id, draft.outputs[turn]), asked, len(draft.inputs), sign)
+
+    def _count(self, core: Core, segment: tuple[int, tuple[int, ...]], asked: Asked, inputs: int, sign: int) -> None:
+        room = self.room(core)
+        use = room.use
+        use.dram_inputs += sign * asked.from_dram
+        use.dram_outputs += sign * asked.to_dram
+        room.bytes += sign * asked.held
+        if asked.gathers or asked.multicasts:
+            if sign > 0:
+                use.add(segment, inputs, gathers=asked.gathers, multicasts=asked.multicasts, wide=self.counter.wide)
+            else:
+                use.remove(segment, wide=self.counter.wide)
+        if asked.from_dram and (not asked.held if sign > 0 else not asked.gathers):
+            use.extra += sign
+
+    def _transfers(self, draft: Draft, sign: int) -> None:
+        """The ends of a pipe that crosses, where they are on Ethernet cores."""
+        if not self.crosses(draft):
+            return
+        ends = {base_of(one) for one in (*draft.inputs, *(one for outputs in draft.outputs for one in outputs))}
+        for core in {self.cores[id] for id in ends if id in self.cores and self.cores[id].channel >= 0}:
+            self.room(core).transfers += sign
+
+    def crosses(self, draft: Draft) -> bool:
+        """Whether a pipe brings tiles to a chip that it takes none from."""
+        here = {self.chip_of(id) for id in draft.inputs}
+        return any(self.chip_of(id) not in here for outputs in draft.outputs for id in outputs)
+
+    def chip_of(self, id: int) -> int:
+        """The chip on which a buffer is."""
+        base = base_of(id)
+        found = self.chips.get(base)
+        return self.buffers.padding.made[base].chip if found is None else found
+
+    def cores_of(self, draft: Draft) -> list[Core]:
+        """Where each turn of a pipe is carried out."""
+        if draft.link:
+            return [self.cores[draft.outputs[0][0]]]
+        return [Core(*place, draft.channel) for place in draft.cores]
+
+    def asked(self, draft: Draft) -> Asked:
+        """What a pipe asks of each of its cores."""
+        if draft.link:
+            return Asked()
+        to_dram, many = self.queue_of(draft.outputs[0][0]) is not None, len(draft.outputs[0]) > 1
+        if draft.from_relay:
+            held = HELD_TILES * self.tile_of(draft.inputs[0]) if many else 0
+            return Asked(to_dram=to_dram, multicasts=many, held=held)
+        from_dram = self.queue_of(draft.inputs[0]) is not None
+        gathers = self.counter.takes_streams(draft)
+        spread = draft.scattered and not self.counter.from_one_core(draft)
+        return Asked(
+            from_dram=from_dram,
+            to_dram=to_dram,
+            gathers=gathers,
+            multicasts=many or spread,
+            spread=min(len({base_of(one) for one in draft.inputs}), GATHER_STREAMS) if gathers else 0,
+            held=self.held(draft),
+        )
+
+    def held(self, draft: Draft) -> int:
+        """Bytes of its inputs that a pipe holds, beside the buffers that it fills."""
+        kept = draft.source in self.epoch.prologue
+        if len(draft.outputs) > 1 or kept or draft.link:
+            return 0
+        tile, from_dram = self.tile_of(draft.inputs[0]), self.queue_of(draft.inputs[0]) is not None
+        if from_dram and draft.to_relay:
+            piece = self.cuts[draft.source].tiles * tile
+            held = piece * max(1, READ_BYTES // piece)
+        else:
+            places = {self.cores[base_of(one)] for one in draft.inputs if base_of(one) in self.cores}
+            alone = len(draft.inputs) == 1 or len(places) == 1
+            held = 0 if alone else gathered_bytes(len(draft.inputs), 2, 1, tile, from_dram=False)
+        if len(draft.outputs[0]) > 1:
+            held += HELD_TILES * tile
+        return held * 2 if from_dram and held * 2 <= MOST_DOUBLED else held
+
+    def tile_of(self, id: int) -> int:
+        """Bytes of a tile of a buffer."""
+        base = base_of(id)
+        made: Buffer | None = self.buffers.ops.made.get(base)
+        if made is not None:
+            return made.tile_size
+        queue = self.queue_of(base)
+        return self.buffers.queues.slot(queue)[1] if queue is not None else self.tiles[base]

@@ -1,0 +1,90 @@
+"""Ops that work tile by tile: functions of one operand, arithmetic of two, copies."""
+
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.blocking import Shape
+from buda_emu.spec.ops import OP_TYPES, OpType
+from buda_emu.testing.generator.formats import chosen, in_ublock, operands
+from buda_emu.testing.generator.operands import operand
+from buda_emu.testing.generator.shapes import any_shape
+from buda_emu.testing.generator.sheet import Formats, Operand, Sheet
+
+_KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
+                  "sigmoid", "dropout", "power")  # fmt: skip
+"""Results of operands that are not negative are not negative."""
+_ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
+
+
+def unary(sheet: Sheet, op_type: str) -> None:
+    """A function of one operand, or a copy."""
+    declared = OP_TYPES[op_type]
+    formats = chosen(sheet)
+    shape = any_shape(sheet)
+    source = operand(
+        sheet, shape, operands(sheet), transposed=declared.transposed == 0,
+        positive=declared.has("takes positive numbers"),
+    )  # fmt: skip
+    attributes = _function(sheet, declared) | extras(sheet)
+    _add(sheet, declared, (source,), shape, formats, attributes)
+
+
+def binary(sheet: Sheet, op_type: str) -> None:
+    """Arithmetic of two operands."""
+    declared = OP_TYPES[op_type]
+    gradient = not declared.has("no gradient") and sheet.arch.name != "grayskull" and sheet.draw.chance(8)
+    formats = chosen(sheet, gradient=gradient)
+    shape = any_shape(sheet)
+    turned = declared.transposed == 0 and sheet.arch.name != "grayskull" and not gradient
+    sources = (
+        operand(sheet, shape, operands(sheet), transposed=turned),
+        operand(sheet, shape, operands(sheet)),
+    )
+    _add(sheet, declared, sources, shape, formats, extras(sheet), gradient=gradient)
+
+
+def _add(
+    sheet: Sheet,
+    declared: OpType,
+    sources: tuple[Operand, ...],
+    shape: Shape,
+    formats: Formats,
+    attributes: dict[str, object],
+    *,
+    gradient: bool = False,
+) -> None:
+    blocking = sheet.blocking(shape, in_ublock(sheet, formats))
+    kept = declared.name in _KEEP_POSITIVE and all(source.value.positive for source in sources)
+    capped = attributes.get("relu_mode") == "max"
+    positive = declared.name in _ALWAYS_POSITIVE or (kept and not capped)
+    fields: dict[str, object] = {"gradient_op": True} if gradient else {}
+    sheet.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
+
+
+def _function(sheet: Sheet, declared: OpType) -> dict[str, object]:
+    """Attributes of vector functions, and those that only this one has."""
+    draw = sheet.draw
+    found: dict[str, object] = {}
+    if declared.has("vector unit") and draw.chance(25):
+        found["approximate_mode"] = draw.chance(50)
+    if declared.has("vector unit") and draw.chance(15):
+        found["vector"] = draw.pick(ATTRIBUTES["vector"].words)
+    own = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
+    for name in declared.attributes:
+        if name in own and (draw.chance(60) or name == "exp"):
+            found[name] = draw.pick(own[name])
+    if "sfpu_execution_thread" in declared.attributes and draw.chance(10):
+        words = ("math",) if sheet.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
+        found["sfpu_execution_thread"] = draw.pick(words)
+    return found
+
+
+def extras(sheet: Sheet) -> dict[str, object]:
+    """Attributes that any op may have: relu, stochastic rounding in its words, broadcasts that stay in L1."""
+    draw = sheet.draw
+    found: dict[str, object] = {}
+    if draw.chance(12):
+        found["relu_en"] = True
+        found["relu_threshold"] = draw.pick((0.0, 0.5, 1.5))
+        found["relu_mode"] = draw.pick(("min", "max"))
+    if draw.chance(3):
+        found["stoch_rnd_mode"] = "none"
+    return found

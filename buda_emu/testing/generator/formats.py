@@ -1,0 +1,48 @@
+"""Formats that go together in one op (FORMATS 2, NETLIST V090 to V103)."""
+
+from typing import Final
+
+from buda_emu.spec.archs import Arch
+from buda_emu.testing.generator.sheet import Formats, Sheet
+
+OPERANDS: Final = {
+    "b": ("Float16_b", "Float32", "Bfp8_b", "Bfp4_b", "Bfp2_b"),
+    "a": ("Float16", "Bfp8", "Bfp4", "Bfp2"),
+}
+"""By family, the usual first."""
+_SUMS: Final = {"b": ("Float16_b", "Float32", "Bfp8_b"), "a": ("Float16", "Bfp8")}
+
+
+def operands(sheet: Sheet) -> tuple[str, ...]:
+    """Formats that operands of the open graph may have."""
+    return OPERANDS[sheet.graph.family]
+
+
+def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False) -> Formats:
+    """Formats of an op of the open graph: results in one of `out`; `sums`: it keeps partial sums between blocks;
+    `gradient`: it adds to its result of before."""
+    draw, family, arch = sheet.draw, sheet.graph.family, sheet.arch
+    acc = draw.pick(_accumulators(family, arch))
+    result = draw.pick(out or OPERANDS[family])
+    if gradient:
+        result = draw.pick(_SUMS[family])
+        return Formats(result, result, acc if acc != "Float32" or result == "Float32" else _SUMS[family][0])
+    between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
+    if sums and arch.name == "grayskull":
+        between = result if result in _SUMS[family] else _SUMS[family][0]
+    if sums and acc == "Float32":
+        between = "Float32" if family == "b" else between
+        acc = acc if family == "b" else _SUMS[family][0]
+    return Formats(result, between, acc)
+
+
+def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
+    usual = _SUMS[family][0]
+    if arch.name == "grayskull" or family == "a":
+        return (usual, usual, "")
+    return (usual, usual, "", "Float32")
+
+
+def in_ublock(sheet: Sheet, formats: Formats) -> int:
+    """Tiles of a ublock that fit dest (V040)."""
+    return sheet.arch.dest_tiles // (2 if formats.acc in ("Float32", "Int32") else 1)

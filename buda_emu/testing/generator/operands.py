@@ -1,0 +1,120 @@
+"""Operands: a shape that an op asks for, out of what is there or of a new queue, through TMs and padding (NETLIST 1.6,
+OPS 7)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from buda_emu.netlist.model import Pad, Queue, Tm
+from buda_emu.spec.blocking import Blocking, Shape
+from buda_emu.spec.formats import is_integer
+from buda_emu.testing.generator.sheet import NoRoomError, Operand, Sheet, Value
+
+_MOST_STEPS = 2
+
+
+Source = Literal["any", "own", "own stream", "flat"]
+"""Where an operand comes from: anything that fits; a queue for this op alone, whose content only it understands (row
+numbers, encodings), as a constant or a stream; a stream that is stored row by row."""
+
+
+def operand(
+    sheet: Sheet,
+    shape: Shape,
+    formats: Sequence[str],
+    *,
+    shaped: bool = True,
+    transposed: bool = False,
+    positive: bool = False,
+    source: Source = "any",
+) -> Operand:
+    """Something of `shape` (t, tile rows, tile columns) in one of `formats`. `shaped`: TMs and padding may make it of
+    another one; `transposed`: a transpose, too; `positive`: no element is below zero."""
+    draw = sheet.draw
+    tms: list[Tm] = []
+    pad, unpad = Pad(), Pad()
+    if shaped and draw.chance(10) and max(shape[1:]) > 1:
+        rows, cols = (draw.integer(0, size - 1) for size in shape[1:])
+        if rows + cols:
+            pad = Pad(rt=rows, ct=cols, value=draw.pick((0.0, 1.0, 0.25)))
+            shape = (shape[0], shape[1] - rows, shape[2] - cols)
+    steps = draw.integer(0, _MOST_STEPS) if shaped else 0
+    for _ in range(steps):
+        choices = list(_sources(sheet, shape, transposed and not any(tm.name == "transpose" for tm in tms)))
+        if choices:
+            tm, shape = draw.pick(choices)
+            tms.insert(0, tm)
+    if shaped and draw.chance(5):
+        unpad = Pad(rt=draw.integer(0, 1), ct=draw.integer(0, 1))
+        shape = (shape[0], shape[1] + unpad.rt, shape[2] + unpad.ct)
+    if shape[0] * shape[1] * shape[2] > 2 * sheet.most_tiles:
+        raise NoRoomError
+    found = _there(sheet, shape, formats, positive, source)
+    if found and draw.chance(75):
+        value = draw.pick(found)
+    else:
+        value = _queue_value(sheet, shape, draw.pick(formats), source)
+        if not source.startswith("own"):
+            sheet.graph.values.append(value)
+    return Operand(value, tuple(tms), unpad, pad)
+
+
+def _there(sheet: Sheet, shape: Shape, formats: Sequence[str], positive: bool, source: Source) -> list[Value]:
+    """Values of the open graph that would do."""
+    if source.startswith("own"):
+        return []
+    flat = source == "flat"
+    return [
+        value
+        for value in sheet.graph.values
+        if value.shape == shape and value.df in formats and value.flat == flat and (value.positive or not positive)
+    ]
+
+
+def _sources(sheet: Sheet, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
+    """TMs that make the shape, each with the shape that it makes it of."""
+    t, rows, cols = shape
+    divisor = sheet.draw.divisor
+    if t > 1:
+        yield Tm("broadcast", ("z", t)), (1, rows, cols)
+        part = divisor(t)
+        if part > 1:
+            yield Tm("hslice", (part,)), (t // part, rows, cols * part)
+            yield Tm("vslice", (part,)), (t // part, rows * part, cols)
+    if rows > 1:
+        yield Tm("broadcast", ("r", rows)), (t, 1, cols)
+        part = divisor(rows)
+        if part > 1:
+            yield Tm("vstack", (part,)), (t * part, rows // part, cols)
+    if cols > 1:
+        yield Tm("broadcast", ("c", cols)), (t, rows, 1)
+        part = divisor(cols)
+        if part > 1:
+            yield Tm("hstack", (part,)), (t * part, rows, cols // part)
+    if transposed:
+        yield Tm("transpose"), (t, cols, rows)
+
+
+def _queue_value(sheet: Sheet, shape: Shape, df: str, source: Source) -> Value:
+    """A new queue that the host fills, as something to read: a stream of inputs, or a constant (prologue)."""
+    draw = sheet.draw
+    t, rows, cols = shape
+    layout = "flat" if source == "flat" else "tilized"
+    down, across = (1, 1) if source == "flat" else (draw.divisor(rows, 2), draw.divisor(cols, 2))
+    high, wide = draw.divisor(rows // down), draw.divisor(cols // across)
+    blocking = Blocking(
+        (down, across), t, (rows // down // high, cols // across // wide), (high, wide), draw.pick("rc")
+    )
+    if source in ("any", "own") and draw.chance(50):
+        made = sheet.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
+        sheet.constants.add(made.name)
+    else:
+        made = sheet.queue("x", blocking, df, entries=sheet.graph.input_count, layout=layout)
+    return value_of(made)
+
+
+def value_of(queue: Queue) -> Value:
+    """A queue of the netlist as something to read."""
+    return Value(
+        queue.name, queue.blocking.shape, queue.df, is_queue=True, flat=queue.layout == "flat",
+        positive=queue.host_fed and not is_integer(queue.df),
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""Programs for graphs: loops, variables and parameters, pointers that follow the queues (NETLIST 3, 4)."""
+
+from collections.abc import Iterator
+
+from buda_emu.netlist.model import (
+    Allocate,
+    Deallocate,
+    Declare,
+    EndLoop,
+    Execute,
+    Instruction,
+    Loop,
+    Param,
+    Program,
+    Queue,
+    QueueSettings,
+    VarInst,
+    evolve,
+)
+from buda_emu.records import dataclass
+from buda_emu.testing.generator.sheet import OpenGraph, Sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How often the graphs run: in a loop, in two nested ones, or one time after the other without a loop."""
+
+    outer: int
+    inner: int
+    parameter: bool
+    """The inner count is `$p_loop_count`."""
+    looped: bool
+
+    @property
+    def count(self) -> int:
+        """Executes of each graph."""
+        return self.outer * self.inner
+
+
+def draw_rounds(sheet: Sheet) -> Rounds:
+    """From one round to six."""
+    draw = sheet.draw
+    looped = draw.chance(75)
+    outer = draw.pick((1, 1, 1, 2)) if looped else 1
+    inner = draw.pick((1, 2, 3)) if looped else draw.pick((1, 1, 2))
+    return Rounds(outer, inner, looped and draw.chance(40), looped)
+
+
+def add_program(sheet: Sheet, rounds: Rounds) -> None:
+    """Gives queues their entries and writes the one program that runs all graphs."""
+    name = "run_fwd"
+    sizes = {queue.name: _entries(sheet, queue, rounds) for queue in sheet.document.queues.values()}
+    for queue, entries in sizes.items():
+        sheet.document.queues[queue] = evolve(sheet.document.queues[queue], entries=entries)
+    sheet.document.programs[name] = Program(name=name, instructions=tuple(_instructions(sheet, rounds)))
+    sheet.document.program_order.append(name)
+
+
+def _entries(sheet: Sheet, queue: Queue, rounds: Rounds) -> int:
+    """A constant keeps its one; the host fills a stream before the program runs and empties results after it."""
+    if queue.name in sheet.constants or queue.type == "ram":
+        return queue.entries
+    between = not queue.host_fed and any(queue.name in graph.read for graph in sheet.graphs)
+    return queue.entries if between else queue.entries * rounds.count
+
+
+def _pointer(inputs: int, entries: int) -> tuple[str, str]:
+    return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
+
+
+def _instructions(sheet: Sheet, rounds: Rounds) -> Iterator[Instruction]:
+    draw = sheet.draw
+    pointers: dict[tuple[str, str], tuple[int, int]] = {}
+    executes = [_execute(sheet, graph, pointers) for graph in sheet.graphs]
+    if rounds.parameter:
+        yield Param(names=("$p_loop_count",))
+    kind = draw.pick(("var", "var", "staticvar"))
+    names = [name for pair in pointers for name in pair]
+    if names:
+        yield Declare(kind=kind, variables=tuple((name, "0") for name in names))
+    if kind == "staticvar":  # a second run of the program starts where this one ends
+        yield from (VarInst(out=name, opcode="set", args=("0",)) for name in names)
+    dynamic = _dynamic(sheet) if draw.chance(25) else ()
+    if dynamic:
+        yield Allocate(queues=dynamic)
+    body = [*executes, *_moved(pointers)]
+    if rounds.looped:
+        if rounds.outer > 1:
+            yield Loop(count=str(rounds.outer))
+        yield Loop(count="$p_loop_count" if rounds.parameter else str(rounds.inner))
+        yield from body
+        yield EndLoop()
+        if rounds.outer > 1:
+            yield EndLoop()
+    else:
+        for _ in range(rounds.count):
+            yield from body
+    if dynamic:
+        yield Deallocate(queues=dynamic)
+
+
+def _moved(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator[Instruction]:
+    """Each pair of pointers on by the inputs of an execute, modulo twice the entries (NETLIST 4.1)."""
+    for (local, over), (inputs, entries) in pointers.items():
+        for name in (local, over):
+            yield VarInst(out=name, opcode="incwrap", args=(str(inputs), str(2 * entries)))
+
+
+def _dynamic(sheet: Sheet) -> tuple[str, ...]:
+    """Queues between graphs, which may come and go (NETLIST 3.6)."""
+    queues = sheet.document.queues.values()
+    return tuple(
+        queue.name
+        for queue in queues
+        if not queue.host_fed and queue.type == "queue" and any(queue.name in graph.read for graph in sheet.graphs)
+    )
+
+
+def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
+    gradients = {op.name for op in graph.ops if op.gradient_op}
+    settings: list[QueueSettings] = []
+    for queue in sheet.document.queues.values():
+        if queue.name in graph.read:
+            settings.append(_reading(sheet, graph, queue, pointers))
+        elif queue.input in gradients:
+            settings.append(
+                QueueSettings(
+                    queue=queue.name, prologue="true", epilogue="true", zero=sheet.draw.pick(("true", "false")),
+                    rd_ptr_global="0", wr_ptr_global="0",
+                )
+            )  # fmt: skip
+    return Execute(graph=graph.name, queue_settings=tuple(settings))
+
+
+def _reading(
+    sheet: Sheet, graph: OpenGraph, queue: Queue, pointers: dict[tuple[str, str], tuple[int, int]]
+) -> QueueSettings:
+    if queue.name in sheet.constants:
+        local, written = ("", "0") if queue.type == "ram" else ("0", "")
+        return QueueSettings(
+            queue=queue.name, prologue="true", rd_ptr_global="0", rd_ptr_local=local, wr_ptr_global=written
+        )
+    pair = _pointer(graph.input_count, queue.entries)
+    pointers[pair] = (graph.input_count, queue.entries)
+    return QueueSettings(queue=queue.name, rd_ptr_local=pair[0], rd_ptr_global=pair[1])

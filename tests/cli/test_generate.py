@@ -1,0 +1,19 @@
+"""`buda-emu generate`: what it writes, and that a series can be cut into parts."""
+
+from buda_emu.cli.main import main
+
+
+def test_a_series_of_netlists(tmp_path, capsys):
+    assert main(["generate", "-o", str(tmp_path / "all"), "--count", "6", "--seed", "3"]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'all'}: 6 netlists with ")
+    assert main(["generate", "-o", str(tmp_path / "part"), "--count", "3", "--seed", "3", "--first", "3", "-q"]) == 0
+    whole = {path.name: path.read_text() for path in (tmp_path / "all").iterdir()}
+    part = {path.name: path.read_text() for path in (tmp_path / "part").iterdir()}
+    assert sorted(whole) == [f"generated_3_{number}.yaml" for number in range(6)]
+    assert part == {f"generated_3_{number}.yaml": whole[f"generated_3_{number}.yaml"] for number in range(3, 6)}
+    assert main(["check", str(tmp_path / "all")]) == 0
+
+
+def test_an_op_type_that_does_not_exist_is_refused(tmp_path, capsys):
+    assert main(["generate", "-o", str(tmp_path), "--types", "matmull"]) == 2
+    assert "op types matmull: known are matmul, depthwise" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""Ops of an epoch are moved until links carry less: what is kept from move to move is what all paths say anew."""
+
+import random
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.placer import first_spots
+from buda_emu.compiler.search.wiring import Wires, rewired
+from buda_emu.compiler.target import ONE_BY_ONE, Target
+from buda_emu.spec.devices import device
+
+SHAPE = (1, 2, 3)
+
+
+@pytest.fixture
+def spots_and_wires():
+    """Twelve ops of a few cores each, which read each other criss-cross."""
+    ops = {"op0": TileOp("op0", "nop", [Use("a")], SHAPE)}
+    for n in range(1, 12):
+        ops[f"op{n}"] = TileOp(f"op{n}", "add", [Use(f"op{n - 1}"), Use(f"op{n * 5 % n}")], SHAPE)
+    tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", SHAPE, (1, 64, 96))})
+    target = Target.named("grayskull", "Float16_b", "HiFi3", "")
+    spots = first_spots(tiles, target, 1)
+    assert {spot.epoch for spot in spots.values()} == {0}
+    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+    report = found.run.epochs[0]
+    return spots, Wires.of(found.netlist, report.edges, report.paths, device("grayskull"))
+
+
+def weight(wires):
+    """Anew, from the paths."""
+    total = {}
+    for way in wires.found:
+        for link, size in way.links.items():
+            total[link] = total.get(link, 0.0) + size
+    for link, number in wires.numbers.items():
+        assert wires.loads[number] == pytest.approx(total.get(link, 0.0), abs=1e-6)
+    assert wires.fullest == pytest.approx(max(total.values()))
+    return sum(size**4 for size in total.values())
+
+
+def test_loads_follow_every_move_and_only_gains_are_kept(spots_and_wires):
+    spots, wires = spots_and_wires
+    draw, kept = random.Random(1), 0
+    for _ in range(300):
+        name = draw.choice(sorted(spots))
+        before, places = weight(wires), {item: op.grid_loc for item, op in wires.ops.items()}
+        at = (draw.randrange(8), draw.randrange(9))
+        if wires.moved({name: at}):
+            kept += 1
+            assert weight(wires) < before
+            assert tuple(wires.ops[name].grid_loc) == at
+        else:
+            assert weight(wires) == before
+            assert {item: op.grid_loc for item, op in wires.ops.items()} == places
+    assert 0 < kept < 300
+
+
+def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
+    spots, wires = spots_and_wires
+    before = wires.fullest
+    found = rewired(spots, wires, (10, 12), 0.0, 400)
+    assert wires.fullest < before
+    cores = np.zeros((10, 12), int)
+    for name, spot in found.items():
+        assert tuple(wires.ops[name].grid_loc) == spot.at
+        cores[spot.at[0] : spot.at[0] + spot.size[0], spot.at[1] : spot.at[1] + spot.size[1]] += 1
+    assert cores.max() == 1
+
+
+def test_a_room_takes_back_what_it_gave():
+    room = CoreGrid(3, 4)
+    first = room.places((2, 2))
+    room.block((1, 1), (2, 2))
+    assert room.places((2, 2)) == []
+    assert room.free == 8
+    room.release((1, 1), (2, 2))
+    assert room.places((2, 2)) == first

@@ -1,0 +1,89 @@
+"""Coverage: lists that come from the tables, features that are found, counts that merge."""
+
+import json
+
+import pytest
+
+import buda_emu as be
+from buda_emu.cli.main import main
+from buda_emu.coverage.features import features
+from buda_emu.coverage.lists import lists
+from buda_emu.coverage.report import Coverage, of_netlists, read
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing import generate
+from example_netlists import DIRECTORY
+
+EXAMPLES = sorted(DIRECTORY.glob("**/*.yaml"))
+
+
+def test_lists_are_those_of_the_tables():
+    assert set(lists()["op types"]) == {op.name for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)}
+    assert "matmul m_k" in lists()["attributes"]
+    assert "reduce dim=z" in lists()["attributes"]
+    assert "add m_k" not in lists()["attributes"]
+    assert all(len(names) == len(set(names)) for names in lists().values())
+
+
+def test_what_an_example_has():
+    found = features(be.load(DIRECTORY / "attention.yaml"))
+    assert found["op types"] == {"matmul", "multiply", "add", "exp", "reciprocal"}
+    assert {"loop", "varinst incwrap", "param", "staticvar", "execute"} <= found["instructions"]
+    assert {"hslice", "transpose", "broadcast z", "hstack"} <= found["TMs"]
+    assert {"between graphs", "ram of the host", "several buffers", "wraps"} <= found["queues"]
+    assert {"prologue", "variable pointer", "literal pointer"} <= found["queue settings"]
+    assert found["structure"] == {"several graphs", "several inputs of an epoch"}
+    assert "matmul bias" in found["attributes"]
+
+
+def test_every_feature_is_of_a_list():
+    for made in [*(be.load(path) for path in EXAMPLES), *(generate(seed).netlist for seed in range(30))]:
+        for subject, names in features(made).items():
+            assert names <= set(lists()[subject])
+
+
+def test_counts_merge_and_are_read_again(tmp_path):
+    netlists = [be.load(path) for path in EXAMPLES]
+    whole, first, second = of_netlists(netlists), of_netlists(netlists[:4]), of_netlists(netlists[4:])
+    path = tmp_path / "coverage.json"
+    path.write_text(json.dumps(second.as_json()))
+    first.merge(read(path))
+    assert first.as_json() == whole.as_json()
+    assert 10 < whole.percent < 30
+
+
+def test_what_a_netlist_adds():
+    found = Coverage()
+    netlist = be.load(DIRECTORY / "matmul.yaml")
+    assert "op types: matmul" in found.add(netlist)
+    assert found.add(netlist) == []
+    assert found.netlists == 2
+    assert "matmul" not in found.missing("op types")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema_version": 99, "netlists": 1, "counts": {}}'])
+def test_another_file_is_refused(tmp_path, text):
+    path = tmp_path / "coverage.json"
+    path.write_text(text)
+    with pytest.raises(be.HostError, match=r"coverage\.json: "):
+        read(path)
+
+
+def test_the_verb(tmp_path, capsys):
+    path = tmp_path / "coverage.json"
+    command = ["test", str(DIRECTORY / "matmul.yaml"), "-n", "1", "--precision", "format", "--coverage", str(path)]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "op types" in out
+    assert "1 netlist" in out
+    assert read(path).netlists == 1
+    assert main([*command, "--coverage-min", "90", "-q"]) == 1
+    assert "is below --coverage-min 90" in capsys.readouterr().err
+    assert read(path).netlists == 2
+
+
+def test_generated_netlists_exercise_what_they_say():
+    """Lists that generated netlists fill; docs/coverage.md says what they leave out."""
+    found = of_netlists(generate(seed).netlist for seed in range(200))
+    assert found.missing("op types") == ["ethernet_datacopy"]
+    assert found.missing("grids") == []
+    assert found.missing("fidelities") == []

@@ -1,0 +1,203 @@
+"""Commands as text: what each does, help, near words, completion."""
+
+import numpy as np
+import pytest
+
+from buda_emu.debugger.console.command import COMMANDS, GROUPS, find
+from buda_emu.debugger.console.completion import OFFERS, complete
+from buda_emu.debugger.console.console import Console
+from buda_emu.debugger.console.execute import execute, repeated
+from buda_emu.errors import BudaError, HostError
+from debug_sessions import ATTENTION, TRAINING, session
+
+
+@pytest.fixture
+def console():
+    with session(TRAINING, parameters={"$p_loop_count": "2"}) as run:
+        yield Console(run)
+
+
+def told(console, *lines):
+    for line in lines:
+        found = execute(console, line)
+    return "\n".join(found.lines)
+
+
+def test_every_command_has_help_that_begins_with_an_example(console):
+    for name, command in COMMANDS.items():
+        lines = execute(console, f"help {name}").lines
+        assert lines[0] == f"example: {command.example}"
+        assert find(command.example.split()[0]) is command
+        assert lines[1].startswith(f"usage: {command.usage}")
+        assert lines[2].endswith(".")
+        assert command.group in GROUPS
+        assert set(command.takes) <= set(OFFERS)
+    everything = told(console, "help")
+    assert all(f"  {command.usage}" in everything for command in COMMANDS.values())
+    assert "absmax(T)" in told(console, "help expressions")
+
+
+def test_the_examples_are_taken(tmp_path, monkeypatch):
+    """Each on a run that has what it names."""
+    monkeypatch.chdir(tmp_path)
+    from small_netlists import execute as run_it
+    from small_netlists import fifo_settings, graph, op, program, queue, text
+
+    (tmp_path / "n.yaml").write_text(
+        text(
+            queue("q", entries=2) + queue("out", "exp", entries=2),
+            graph("fwd", op("exp", "exp", ["q"])),
+            program(
+                "run_fwd", "staticvar: {$c_zero: 0}", "var: {$i: 0}", "loop: 2",
+                run_it("fwd", fifo_settings("q", "$i", "$i")), "varinst: [$i, incwrap, 1, 4]", "endloop",
+            ),
+        )
+    )  # fmt: skip
+    for name, command in COMMANDS.items():
+        precision = "device" if name == "into" else "format"
+        with session("n.yaml", precision=precision) as run:
+            console = Console(run)
+            told(console, "break input 1", "continue", "tbreak if nan(op:exp) >= 0")
+            if name == "write":
+                told(console, "continue")
+            execute(console, command.example)
+    assert (tmp_path / "epoch.svg").read_text().startswith("<svg")
+
+
+def test_names_are_told_by_their_beginnings(console):
+    assert find("c").name == find("cont").name == "continue"
+    assert find("n").name == "next"
+    assert find("cond").name == "condition"
+    assert find("l").name == "list"
+    with pytest.raises(HostError, match="beginning of reverse-continue, reverse-step"):
+        find("reverse")
+    with pytest.raises(HostError, match="did you mean 'break'"):
+        find("braek")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("prnt x", "did you mean 'print'"), ("step x", "a number of 1 or more"),
+        ("info quueues", "did you mean 'queues'"), ("print", "print TENSOR"),
+        ("print x tile", "after `tile` row,column"), ("print x tile 0,0 more", "too much"),
+        ("print x --bit", "did you mean '--bits'"), ("print absmax(y", "is missing"),
+        ("print nothing", "no queue or op"), ("print x[7]", "slots 0..1"), ("x", "x QUEUE[slot]"),
+        ("x op:h", "has not run"), ("x x[0] -1", "0 or more"), ("diff", "two tensors"),
+        ("diff x y.npy", "No such file"), ("diff x w1", "8192 elements"), ("why", "why QUEUE"),
+        ("why y[0]", "never written"), ("watch", "watch QUEUE"), ("watch yy", "no queue"),
+        ("graph a.png", "ends in .svg"), ("graph", "no epoch runs"), ("list 9999", "lines 1.."),
+        ("list nothing", "no queue"), ("into", "does not stand at an op"), ("set x", "set $NAME"),
+        ("set $a = b", "whole number"), ("write x", "write TENSOR"), ("write x y", "neither a number"),
+        ("write x a.npy", "No such file"), ("skip", "no op is about to run"), ("back sideways", "back goes by"),
+        ("reverse-until", "reverse-until WHERE"), ("until op h", "goes to instructions"),
+        ("condition x", "a breakpoint is a number"), ("ignore 9 1", "no breakpoint 9"),
+        ("break", "run has not begun"), ("delete 3", "no breakpoint 3"), ("help nothing", "no command"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_what_was_meant(console, line, said):
+    with pytest.raises(BudaError) as error:
+        execute(console, line)
+    assert said in str(error.value)
+
+
+def test_a_walk(console):
+    assert told(console, "break op a if $p_loop_count == 2", "continue").splitlines() == [
+        "breakpoint 1: op a (gelu, line 40)", "run_fwd instruction 5, line 108: execute forward",
+        "  round 1 of 2 of the loop of line 107", "  epoch forward, input 1 of 1",
+        "  before op a (gelu, chip 0 cores 0,1 2x1, line 40)",
+        "     40  a: {type: gelu, grid_loc: [0, 1], grid_size: [2, 1], inputs: [h],",
+    ]  # fmt: skip
+    assert told(console, "where").splitlines()[0] == "run_fwd instruction 5, line 108: execute forward"
+    assert "-> " in told(console, "info epochs")
+    assert "->" in told(console, "list")
+    assert "B " in told(console, "list new_w1", "break op new_w1", "list new_w1")
+    assert "before op product" in told(console, "n")
+    assert "before op a" in told(console, "back")
+    assert "before op a" in told(console, "break", "delete 3", "where")
+    assert "round 2 of 2" in told(console, "c")
+    assert "round 1 of 2" in told(console, "rc")
+    assert "run_fwd instruction 6" in told(console, "finish")
+    assert "run_fwd instruction 3" in told(console, "reverse-until run_fwd:3")
+    assert "all programs have run" in told(console, "delete", "c")
+    assert "w1[0] was written by op new_w1" in told(console, "why w1[0]")
+    assert "2 checkpoints" in told(console, "info memory") or "checkpoint" in told(console, "info memory")
+
+
+def test_later_answers_say_what_was_changed(console):
+    told(console, "tbreak a", "c")
+    assert told(console, "skip") == "op a skipped in input 1"
+    assert told(console, "n").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert told(console, "info vars").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert "changed" not in told(console, "back epoch")
+
+
+def test_tensors_against_files_and_bits(console, tmp_path):
+    with session(TRAINING) as run:
+        values = run.tensor("x[0]").values()
+    np.save(tmp_path / "x.npy", values)
+    np.savez(tmp_path / "x.npz", x=values + 1, other=values)
+    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'x.npy'}")
+    assert "8192 of 8192 elements differ, largest difference 1" in told(console, f"diff x[0] {tmp_path / 'x.npz'}")
+    with pytest.raises(HostError, match="no array 'y'"):
+        told(console, "tbreak if wr(y) > 0", "c", f"diff y {tmp_path / 'x.npz'}")
+    found = execute(console, "print x[0] tile 1,2 --bits").data
+    assert found["values"] == values[0, 32:64, 64:96].tolist()
+    assert found["words"][0][0] == np.float32(values[0, 32, 64]).view(np.uint32) >> 16
+    assert len(execute(console, "print x[0] tile 1,2 --all").lines) == 33
+    whole = execute(console, "x x[0] 0 1024").data["buffers"]
+    assert len(whole) == 1
+    assert bytes.fromhex(whole[0]["data"])[16:18] == (values[0, 0, 0].view(np.uint32) >> 16).astype("<u2").tobytes()
+
+
+def test_inside_of_an_op_step_and_back_go_by_units():
+    with session(TRAINING, precision="device") as run:
+        console = Console(run)
+        told(console, "break h", "c")
+        assert told(console, "into tile 0,0").splitlines()[0].startswith("op h tile 0,0,0: ")
+        assert told(console, "s").startswith("2 of ")
+        assert told(console, "n 2").startswith("4 of ")
+        assert told(console, "back").startswith("3 of ")
+        assert execute(console, "s").data["step"]["unit"] == "matrix unit"
+        assert told(console, "finish").startswith("breakpoint 1")
+        told(console, "into 0,0")
+        assert "before op a" in told(console, "s 999", "n")
+
+
+def test_completion(console):
+    def offers(text):
+        begin, words = complete(console, text)
+        return [text[:begin] + word for word in words]
+
+    assert offers("conti") == ["continue"]
+    assert offers("info q") == ["info queues"]
+    assert offers("break prod") == ["break product"]
+    assert "break if absmax(" in offers("break if abs")
+    assert offers("break if absmax(op:prod") == ["break if absmax(op:product"]
+    assert offers("print grad_w1") == ["print grad_w1"]
+    assert offers("help brea") == ["help break"]
+    assert offers("back ep") == ["back epoch"]
+    assert offers("nonsense x") == []
+    told(console, "break h", "c")
+    assert offers("set $p") == ["set $p_loop_count"]
+    assert offers("delete ") == ["delete 1"]
+
+
+def test_what_an_empty_line_repeats():
+    assert repeated("next 3") == "next 3"
+    assert repeated("list 40") == "list"
+    assert repeated("print x") == ""
+    assert repeated("") == ""
+
+
+def test_comments_and_empty_lines_do_nothing(console):
+    assert execute(console, "# a note").lines == ()
+    assert execute(console, "  ").lines == ()
+    assert not console.quit
+    execute(console, "q")
+    assert console.quit
+
+
+def test_a_failed_program_is_explained(tmp_path):
+    with session(ATTENTION) as run:
+        assert told(Console(run), "why-not") == ("the program has not stopped by itself: there is nothing to explain")

@@ -1,0 +1,349 @@
+"""The Debug Adapter Protocol through whole sessions, and what clients do that should not."""
+
+import base64
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dap_client import COMMAND, Connection, Process
+from debug_sessions import TRAINING, TWO_CHIPS, session
+from shared_files import ROOT
+from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
+
+LINES = (ROOT / "netlists" / "training.yaml").read_text().splitlines()
+
+
+def line_of(words):
+    return next(number for number, line in enumerate(LINES, 1) if line.strip().startswith(words))
+
+
+@pytest.fixture
+def client(child_environment):
+    with Process(child_environment) as found:
+        yield found
+
+
+def test_a_whole_session(client):
+    capabilities = client.ask("initialize", adapterID="buda")
+    assert capabilities["supportsStepBack"]
+    assert {item["filter"] for item in capabilities["exceptionBreakpointFilters"]} == {"error", "nan", "inf"}
+    client.ask("launch", program=TRAINING, precision="device", parameters={"p_loop_count": 2}, threads=1)
+    client.event("initialized")
+    answers = client.ask(
+        "setBreakpoints", source={"path": TRAINING},
+        breakpoints=[
+            {"line": line_of("a: {type: gelu")}, {"line": line_of("product:"), "condition": "nan(op:h)"},
+            {"line": 9999}, {"line": line_of("grad_h:"), "hitCondition": "2"}, {"line": 1, "condition": "nan("},
+        ],
+    )["breakpoints"]  # fmt: skip
+    assert [item["verified"] for item in answers] == [True, True, False, True, False]
+    assert answers[0]["line"] == line_of("a: {type: gelu")
+    assert "9999" in answers[2]["message"]
+    client.ask("configurationDone")
+    stopped = client.event("stopped")
+    assert (stopped["reason"], stopped["threadId"], stopped["hitBreakpointIds"]) == (
+        "breakpoint",
+        1,
+        [answers[0]["id"]],
+    )
+    assert client.ask("threads")["threads"] == [{"id": 1, "name": "chip 0"}]
+    frames = client.frames()
+    assert [frame["name"] for frame in frames] == [
+        "a (gelu)", "epoch forward, input 1 of 1", "run_fwd [5], round 1 of 2"
+    ]  # fmt: skip
+    assert [frame["line"] for frame in frames] == [line_of("a: {type: gelu"), line_of("forward:"), 108]
+    assert client.ask("stackTrace", threadId=1, startFrame=1, levels=1)["stackFrames"] == frames[1:2]
+    own = client.scope("op a")
+    assert set(own) == {"input 0: h"}
+    assert "2 x 4 tiles" in own["input 0: h"]["value"]
+    tiles = client.children(own["input 0: h"], start=1, count=2)
+    assert [tile["name"] for tile in tiles] == ["tile 0,0,1", "tile 0,0,2"]
+    assert len(client.children(tiles[0])) == 32
+    client.ask("continue")
+    assert client.event("stopped")["hitBreakpointIds"] == [answers[0]["id"]]  # round 2: the condition did not hold
+    client.ask("continue")
+    assert client.event("stopped")["hitBreakpointIds"] == [answers[3]["id"]]  # the second hit
+    client.ask("continue")
+    assert client.event("exited")["exitCode"] == 0
+    client.event("terminated")
+    client.ask("disconnect")
+    assert client.process.wait(30) == 0
+
+
+def test_stepping_forward_and_back_by_granularity(client):
+    client.launch(TRAINING, stopOnEntry=True)
+    assert client.event("stopped")["reason"] == "entry"
+    assert client.frames()[0]["name"] == "before the first program"
+
+    def after(command, **more):
+        client.ask(command, threadId=1, **more)
+        return client.event("stopped") and client.frames()[0]["name"]
+
+    assert after("next") == "run_fwd [0]"
+    for _ in range(5):
+        there = after("next")
+    assert there == "run_fwd [5], round 1 of 2"
+    assert after("stepIn") == "h (matmul)"
+    assert after("next") == "a (gelu)"
+    assert after("stepBack") == "h (matmul)"
+    assert after("stepBack") == "run_fwd [5], round 1 of 2"
+    assert after("next") == "run_fwd [6], round 1 of 2"  # over the epoch
+    assert after("stepBack") == "run_fwd [5], round 1 of 2"
+    assert after("stepIn") == "h (matmul)"
+    assert after("stepOut") == "run_fwd [6], round 1 of 2"
+    assert after("stepBack", granularity="line") == "run_fwd [5], round 1 of 2"
+    assert after("reverseContinue") == "before the first program"
+
+
+def test_variables_queues_memory_and_expressions(client):
+    client.launch(TRAINING, functions=[{"name": "op product"}])
+    assert client.event("stopped")["reason"] == "breakpoint"
+    variables = client.scope("variables")
+    assert variables["$p_loop_count"]["value"] == "2"
+    level = client.frames()[2]["id"]
+    reference = {item["name"]: item for item in client.ask("scopes", frameId=level)["scopes"]}["variables"]
+    assert client.ask(
+        "setVariable", variablesReference=reference["variablesReference"], name="$x_local", value="1"
+    ) == {"value": "1"}
+    assert client.ask("evaluate", expression="$x_local")["result"] == "1"
+    assert "whole number" in client.refused("setVariable", variablesReference=1, name="$x_local", value="x")
+    assert "console" in client.refused("setVariable", variablesReference=1, name="h", value="1")
+    queues = client.scope("queues")
+    assert queues["x"]["value"].startswith("queue of 2 x Float16_b, rd 0, wr 2, local ")
+    below = {item["name"]: item for item in client.children(queues["x"])}
+    assert set(below) == {"rd", "wr", "local", "[0]", "[1]"}
+    entry = below["[1]"]
+    found = client.ask("readMemory", memoryReference=entry["memoryReference"], offset=16, count=64)
+    with session(TRAINING) as run:
+        values = run.tensor("x[1]").values()
+    data = base64.b64decode(found["data"])
+    assert len(data) == 64
+    assert data[:2] == (values[0, 0, 0].view(np.uint32) >> 16).astype("<u2").tobytes()
+    beyond = client.ask("readMemory", memoryReference=entry["memoryReference"], offset=16_600, count=100)
+    assert (len(base64.b64decode(beyond["data"])), beyond["unreadableBytes"]) == (40, 60)
+    result = client.ask("evaluate", expression="op:h", context="watch")
+    assert "2 x 4 tiles" in result["result"]
+    assert client.children(result)[0]["name"] == "tile 0 row 0"
+    assert float(client.ask("evaluate", expression="absmax(op:h)")["result"]) > 1
+    assert client.ask("evaluate", expression="x", context="hover")["result"].startswith("queue of 2")
+    assert "did you mean" in client.refused("evaluate", expression="absmx(h)")
+    assert "no queue or op" in client.refused("evaluate", expression="nothing", context="hover")
+    assert "before op product" in client.ask("evaluate", expression="where", context="repl")["result"]
+    assert "did you mean" in client.refused("evaluate", expression="whre", context="repl")
+    client.ask("evaluate", expression="back", context="repl")
+    assert client.event("stopped")["reason"] == "step"
+    targets = client.ask("completions", text="print op:pro", column=13)["targets"]
+    assert targets == [{"label": "op:product", "start": 7, "length": 6}]
+    assert client.ask("loadedSources")["sources"] == [client.frames()[0]["source"]]
+
+
+def test_data_breakpoints_and_breakpoint_locations(client):
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    info = client.ask("dataBreakpointInfo", name="e2e_a")
+    assert (info["dataId"], info["accessTypes"]) == ("e2e_a", ["write"])
+    assert client.ask("dataBreakpointInfo", name="nothing")["dataId"] is None
+    answers = client.ask("setDataBreakpoints", breakpoints=[{"dataId": "e2e_a", "accessType": "write"}])
+    assert answers["breakpoints"][0]["verified"]
+    client.ask("continue")
+    stopped = client.event("stopped")
+    assert (stopped["reason"], "e2e_a[0] was written by op a" in stopped["text"]) == ("data breakpoint", True)
+    client.ask("setDataBreakpoints", breakpoints=[])
+    found = client.ask("breakpointLocations", source={"path": TRAINING}, line=34, endLine=45)["breakpoints"]
+    assert [item["line"] for item in found] == sorted({line_of("h: {"), line_of("a: {"), line_of("product:")})
+    client.ask("restart")
+    assert client.event("stopped")["reason"] == "entry"
+    client.ask("continue")
+    client.event("exited")
+
+
+def test_a_thread_for_each_chip(client):
+    client.launch(TWO_CHIPS, functions=[{"name": "contract"}])
+    stopped = client.event("stopped")
+    threads = client.ask("threads")["threads"]
+    assert [item["name"] for item in threads] == ["chip 0", "chip 1"]
+    assert stopped["threadId"] == 2
+    assert client.frames(2)[0]["name"] == "contract (matmul)"
+    assert not client.frames(1)[0]["name"].startswith("contract")
+    assert client.frames(1)[-1]["name"] == client.frames(2)[-1]["name"]
+    assert "there is no thread 7" in client.refused("stackTrace", threadId=7)
+
+
+def failing(path):
+    path.write_text(
+        text(
+            queue("q_in", entries=4) + queue("q_out", "n", entries=2),
+            graph("g", op("n", "nop", ["q_in"])),
+            program("p", "staticvar: {$c_zero: 0}", "loop: 4", execute("g", fifo_settings("q_in")), "endloop"),
+        )
+    )
+    return str(path)
+
+
+def test_exception_filters(client, tmp_path):
+    client.launch(failing(tmp_path / "n.yaml"))
+    stopped = client.event("stopped")
+    assert stopped["reason"] == "exception"
+    info = client.ask("exceptionInfo", threadId=1)
+    assert info["exceptionId"] == "program error: full"
+    assert "likely cause" in info["details"]["message"]
+    assert "all programs have run" in client.refused("next", threadId=1)
+    client.ask("stepBack", threadId=1)
+    client.event("stopped")
+    assert client.frames()[-1]["name"].startswith("p [2], round 3 of 4")
+    client.ask("setExceptionBreakpoints", filters=[])
+    client.ask("continue")
+    assert client.event("exited")["exitCode"] == 4
+
+
+def test_nan_filter(client, tmp_path):
+    path = tmp_path / "n.yaml"
+    path.write_text(
+        text(
+            queue("a", entries=1) + queue("b", entries=1) + queue("q_out", "n", entries=1),
+            graph("g", op("n", "subtract", ["a", "b"])),
+            program("p", "staticvar: {$c_zero: 0}", execute("g", fifo_settings("a"), fifo_settings("b"))),
+        )
+    )
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.full((1, 1, 32, 32), np.inf, np.float32))
+    client.launch(str(path), filters=("nan",), inputs=str(tmp_path))
+    stopped = client.event("stopped")
+    assert (stopped["reason"], stopped["text"]) == ("exception", "op n gave 1024 NaN")
+    assert client.ask("exceptionInfo", threadId=1)["exceptionId"] == "NaN"
+    assert client.scope("op n")["result of n"]["value"].endswith("1024 NaN")
+
+
+def test_pause_and_requests_while_it_runs(client, tmp_path):
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "20000"))
+    client.launch(str(path))
+    assert client.ask("threads")["threads"]
+    assert "the program runs already" in client.refused("next", threadId=1)
+    answers = client.ask("setFunctionBreakpoints", breakpoints=[{"name": "op nothing"}])["breakpoints"]
+    assert not answers[0]["verified"]
+    assert "pause first" in client.refused("evaluate", expression="continue", context="repl")
+    assert not any(event["event"] == "stopped" for event in client.events)
+    client.ask("pause", threadId=1)
+    assert client.event("stopped")["reason"] == "pause"
+    assert client.frames()[-1]["name"].startswith("p [")
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": "op n"}])
+    client.ask("continue")
+    assert client.event("stopped")["reason"] == "breakpoint"
+    client.ask("continue")
+    client.ask("disconnect")
+    assert client.process.wait(30) == 0
+
+
+def test_cancelled_requests(client):
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    first, second = client._sequence + 1, client._sequence + 2
+    messages = [
+        {"seq": first, "type": "request", "command": "evaluate", "arguments": {"expression": "pcc(x, ideal)"}},
+        {"seq": second, "type": "request", "command": "threads"},
+        {"seq": second + 1, "type": "request", "command": "cancel", "arguments": {"requestId": second}},
+    ]
+    client._sequence += 3
+    client.raw(
+        b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(b), b) for b in (json.dumps(m).encode() for m in messages))
+    )
+    assert client.answer(second + 1)["success"]
+    assert client.answer(second)["message"] == "cancelled"
+    assert client.answer(first)["success"]
+    client.ask("cancel", requestId=999)  # of one that is over: nothing to do
+    assert client.ask("threads")["threads"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Content-Length: 5\r\n\r\n{bad}", b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 2\r\n\r\n{}",
+        b"Nonsense: 1\r\n\r\n", b'Content-Length: 34\r\n\r\n{"type": "request", "command": 3 } ',
+    ],
+)  # fmt: skip
+def test_malformed_messages_are_told_and_passed_over(client, data):
+    client.ask("initialize", adapterID="buda")
+    client.raw(data)
+    assert client.event("output")["category"] == "stderr"
+    assert "launch comes first" in client.refused("threads")
+
+
+@pytest.mark.parametrize(
+    "data", [b"Content-Length: -4\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 100_000]
+)
+def test_after_a_header_that_cannot_be_read_it_ends(client, data):
+    client.ask("initialize", adapterID="buda")
+    client.raw(data)
+    client.ended()
+    assert client.process.wait(30) == 0
+
+
+def test_requests_that_do_not_fit(client):
+    assert "did you mean 'setBreakpoints'" in client.refused("setBreakpoint")
+    assert "launch comes first" in client.refused("stackTrace", threadId=1)
+    assert "`program` names" in client.refused("launch")
+    assert "precision is one of" in client.refused("launch", program=TRAINING, precision="x")
+    assert "no such" in client.refused("launch", program="/nowhere/x.yaml").lower()
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    assert "debugged already" in client.refused("launch", program=TRAINING)
+    assert "do not fit" in client.refused("setBreakpoints")
+    assert "do not fit" in client.refused("setFunctionBreakpoints", breakpoints=[{}])
+    assert "has to be an integer" in client.refused("stackTrace", threadId="one")
+    assert "earlier stop" in client.refused("variables", variablesReference=99)
+    other = client.ask("setBreakpoints", source={"path": "/tmp/other.yaml"}, breakpoints=[{"line": 1}])
+    assert not other["breakpoints"][0]["verified"]
+
+
+@pytest.fixture
+def port(child_environment):
+    process = subprocess.Popen([*COMMAND, "--port", "0"], stderr=subprocess.PIPE, env=child_environment, text=True)
+    line = process.stderr.readline()
+    assert "127.0.0.1:" in line
+    yield int(line.rpartition(":")[2])
+    process.kill()
+    process.wait()
+    process.stderr.close()
+
+
+def test_two_clients_and_a_killed_one(port, tmp_path):
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "20000"))
+    one, two = Connection(port), Connection(port)
+    one.launch(str(path))
+    two.launch(TRAINING, functions=[{"name": "op a"}])
+    assert two.event("stopped")["reason"] == "breakpoint"
+    one.kill()  # while its program runs
+    assert two.frames()[0]["name"] == "a (gelu)"
+    three = Connection(port)
+    three.launch(TRAINING, functions=[{"name": "op h"}])
+    assert three.event("stopped")["reason"] == "breakpoint"
+    assert three.frames()[0]["name"] == "h (matmul)"
+    two.ask("continue")
+    assert two.event("stopped")["reason"] == "breakpoint"
+    two.ask("continue")
+    two.event("terminated")
+    for client in (two, three):
+        client.ask("disconnect")
+        client.ended()
+        client.close()
+
+
+def test_a_killed_client_on_stdio_ends_the_process(child_environment, tmp_path):
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "20000"))
+    with Process(child_environment) as client:
+        client.launch(str(path))
+        client.process.stdin.close()
+        assert client.process.wait(30) == 0
+
+
+def test_standard_output_is_for_messages_alone():
+    done = subprocess.run(
+        [sys.executable, "-m", "buda_emu", "debug", "--dap"], input=b"", capture_output=True, check=True
+    )
+    assert done.stdout == b""

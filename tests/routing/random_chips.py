@@ -1,0 +1,139 @@
+"""Random netlists on two to four chips of wormhole_b0 whose ops read each other over Ethernet links, with the clusters:
+unicasts, gathers, multicasts and pieces in turn, queues on other chips, copies that name no channels."""
+
+from collections.abc import Sequence
+from random import Random
+
+from routing.texts import Size, netlist, op, queue
+
+Cut = tuple[Size, Size, Size]  # grid, mblock, ublock
+Link = tuple[int, int, int, int]  # chip and channel of each end
+
+
+def cluster(chips: int, links: Sequence[Link]) -> str:
+    """The cluster's file (NETLIST 7.3)."""
+    lines = [f"arch: {{{', '.join(f'{n}: Wormhole_b0' for n in range(chips))}}}"]
+    lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
+    lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {d}}}]" for a, c, b, d in links]
+    lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
+    lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
+    return "\n".join(lines) + "\n"
+
+
+def _links(random: Random, chips: int) -> list[Link]:
+    """A row, or a ring of four, with one to four links between neighbours."""
+    pairs = [(chip, chip + 1) for chip in range(chips - 1)]
+    if chips == 4 and random.random() < 0.6:
+        pairs = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    free = {chip: random.sample(range(16), 16) for chip in range(chips)}
+    found = [(a, free[a].pop(), b, free[b].pop()) for a, b in pairs for _ in range(random.choice((1, 2, 4, 4)))]
+    random.shuffle(found)
+    return [link if random.random() < 0.7 else (link[2], link[3], link[0], link[1]) for link in found]
+
+
+def chips(seed: int) -> tuple[str, str]:
+    """One netlist, and its cluster."""
+    random = Random(f"chips {seed}")
+    count = random.choice((2, 2, 2, 3, 4))
+    return _Draft(random, count).text(), cluster(count, _links(random, count))
+
+
+class _Draft:
+    """Ops side by side, row by row, on each chip."""
+
+    def __init__(self, random: Random, count: int) -> None:
+        self.random, self.count = random, count
+        self.t = random.choice((1, 1, 2))
+        self.rows, self.columns = (random.choice((1, 2, 4, 4, 8)) for _ in range(2))
+        self.queues: list[str] = []
+        self.ops: dict[int, list[str]] = {chip: [] for chip in range(count)}
+        self._shelf = {chip: [0, 0, 0] for chip in range(count)}
+        self._made: list[tuple[str, int]] = []
+        self._cuts: dict[str, Cut] = {}
+
+    def text(self) -> str:
+        random = self.random
+        self.queues.append(self._queue("a", "HOST", self._cut(6), 0))
+        self._op(0, "nop", ["a"], self._cut(4), chip=random.random() < 0.15)
+        for number in range(1, random.choice((2, 3, 3, 4, 6, 9))):
+            self._more(number)
+        read = {name for group in self.ops.values() for line in group for name in _inputs(line)}
+        for name, chip in self._made:
+            if name not in read:
+                own = chip if random.random() < 0.85 else random.randrange(self.count)
+                self.queues.append(self._queue(f"o{name}", name, self._cuts[name], own))
+        others = {chip: self.ops[chip] for chip in range(1, self.count)}
+        made = netlist(self.queues, self.ops[0], count=random.choice((1, 2, 4)), others=others)
+        return self._settings_where_read(made)
+
+    def _more(self, number: int) -> None:
+        """One more op, which reads one or two of the others, or a copy to the next chip."""
+        random = self.random
+        source, home = random.choice(self._made[-3:])
+        chip = random.randrange(self.count)
+        if random.random() < 0.15 and abs(home - chip) == 1:
+            self._copy(number, source, home, chip)
+        elif self.rows == self.columns and random.random() < 0.4:
+            step = random.choice([one for one in (1, 2, 4) if self.rows % one == 0])
+            words = f"m_k: {self.rows // step}, u_kt: {step}"
+            self._op(number, "matmul", [source, random.choice(self._made)[0]], self._cut(6), chip, words)
+        elif random.random() < 0.3:
+            self._op(number, "add", [source, random.choice(self._made)[0]], self._cut(4), chip)
+        else:
+            self._op(number, "nop", [source], self._cut(4), chip)
+
+    def _settings_where_read(self, text: str) -> str:
+        """The queue of the host is read on the chip of the first op."""
+        if not any("inputs: [a]" in line for line in self.ops[1]):
+            return text
+        words = "queue_settings: {"
+        begin = text.index(words) + len(words)
+        end = text.index("}}}", begin) + 1
+        return (text[:begin] + text[end:]).replace(f"chip1, {words}}}", f"chip1, {words}{text[begin:end]}}}")
+
+    def _cut(self, most: int) -> Cut:
+        random = self.random
+        down = _divisor(random, self.rows, most)
+        across = _divisor(random, self.columns, max(1, min(8, most // down)))
+        high, wide = _divisor(random, self.rows // down, 4), _divisor(random, self.columns // across, 2)
+        return (down, across), (self.rows // down // high, self.columns // across // wide), (high, wide)
+
+    def _queue(self, name: str, source: str, cut: Cut, chip: int) -> str:
+        return queue(name, source, cut[0], self.t, *cut[1:], chip=chip)
+
+    def _op(self, number: int, kind: str, inputs: Sequence[str], cut: Cut, chip: int, words: str = "") -> None:
+        grid, mblock, ublock = cut
+        name, random = f"op{number:02}", self.random
+        more = ", input_1_tms: [transpose]" if kind == "matmul" and random.random() < 0.2 else ""
+        self._cuts[name] = cut
+        self.ops[chip].append(
+            op(
+                name, kind, inputs, grid, self.t, mblock, ublock, at=self._next(chip, grid),
+                buffers=random.choice((1, 2)), attributes=words, more=more,
+            )
+        )  # fmt: skip
+        self._made.append((name, chip))
+
+    def _copy(self, number: int, source: str, home: int, chip: int) -> None:
+        grid, mblock, ublock = cut = self._cut(self.random.choice((1, 2, 4)))
+        name = f"op{number:02}"
+        self._cuts[name] = cut
+        words = f"dest_device: {chip}"
+        made = op(name, "ethernet_datacopy", [source], grid, self.t, mblock, ublock, attributes=words)
+        self.ops[home].append(made.replace("grid_loc: [0, 0], ", ""))
+        self._made.append((name, chip))
+
+    def _next(self, chip: int, grid: Size) -> Size:
+        row, column, height = self._shelf[chip]
+        if column + grid[1] > 8:
+            row, column, height = row + height, 0, 0
+        self._shelf[chip] = [row, column + grid[1], max(height, grid[0])]
+        return row, column
+
+
+def _inputs(line: str) -> list[str]:
+    return line.partition("inputs: [")[2].partition("]")[0].split(", ")
+
+
+def _divisor(random: Random, number: int, most: int) -> int:
+    return random.choice([one for one in range(1, number + 1) if number % one == 0 and one <= most])

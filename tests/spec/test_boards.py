@@ -1,0 +1,86 @@
+"""The table of boards holds to PERF 5.3, to the tables of chips, and says where each figure comes from."""
+
+from dataclasses import replace
+
+import pytest
+
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS, agreed_arch, board
+from buda_emu.spec.devices import device
+from buda_emu.timing.transfers.rates import speed
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_figures_say_where_they_come_from(name):
+    found = board(name)
+    assert {"grid", "clock", "dram", "dram_channels", "dram_gbps", "host", "links"} <= set(found.sources)
+    assert not found.between or "between" in found.sources
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_has_no_more_than_its_chips(name):
+    found, whole = board(name), device(board(name).arch)
+    assert found.grid[0] <= whole.grid[0]
+    assert found.grid[1] <= whole.grid[1]
+    assert found.dram_channels <= ARCHS[found.arch].dram_channels
+    assert set(found.on_host) <= set(range(found.chips))
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "cores", "clock"),
+    [("e75", 1, 96, 1000), ("e150", 1, 120, 1200), ("n150", 1, 72, 1000), ("n300", 2, 64, 1000)],
+)
+def test_cores_and_clocks_are_those_of_the_facts(name, chips, cores, clock):  # PERF 5.3
+    found = board(name)
+    assert (found.chips, found.cores, found.clock) == (chips, cores, clock)
+    assert (found.chip.grid, found.chip.clock) == (found.grid, clock)
+
+
+def test_wormhole_boards_lack_the_last_rows():  # PERF 1, Harvesting
+    assert board("n150").chip.worker_rows == device("wormhole_b0").worker_rows[:9]
+    assert board("n300").chip.worker_rows == device("wormhole_b0").worker_rows[:8]
+
+
+def test_a_chip_is_called_by_its_board():
+    assert board("n150").chip.title == "n150 (wormhole_b0)"
+    assert device("wormhole_b0").title == "wormhole_b0"
+
+
+def test_several_boards_in_a_row():
+    row = board("n300x4")
+    assert (row.name, row.chips, row.on_host, row.cores) == ("n300x4", 8, (0, 2, 4, 6), 64)
+    assert board("N150x4").on_host == (0, 1, 2, 3)
+    assert board("n150x1") is board("n150")
+
+
+def test_links_between_chips_bound_the_way_between_them():
+    chip = board("n300").chip
+    assert chip.neighbour_links == 4
+    assert speed(replace(chip, neighbour_links=2), {}).ethernet == speed(chip, {}).ethernet / 2 > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("n15", "did you mean 'n150'"),
+        ("n150x", "no board 'n150x'"),
+        ("n150xfour", "no board"),
+        ("", "no board ''; boards: e75, e150"),
+        ("n150x0", "1 to 16 are possible"),
+        ("n150x99", "1 to 16 are possible"),
+        ("e150x2", r"no links between e150 boards are known \(PERF 1: no Ethernet cores\)"),
+        ("p150x2", "no links between p150 boards are known"),
+    ],
+)
+def test_what_is_no_board_is_refused_by_name(name, words):
+    with pytest.raises(HostError, match=words):
+        board(name)
+
+
+def test_board_and_architecture_have_to_agree():
+    assert agreed_arch("e75", None) == "grayskull"
+    assert agreed_arch(None, "blackhole") == "blackhole"
+    assert agreed_arch(None, None) is None
+    with pytest.raises(HostError, match="e75 has chips of grayskull, not of wormhole_b0: leave out one"):
+        agreed_arch("e75", "wormhole_b0")

@@ -1,0 +1,131 @@
+"""Generated netlists: the checker accepts them, they run, and kernels give the bits of the plain reference."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import buda_emu as be
+from buda_emu.api.run_netlist import run_netlist
+from buda_emu.netlist.load import check_text
+from buda_emu.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.ops.operands import convert, relu_in_place
+from buda_emu.runtime.graph import device_run, execute
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing import Budget, generate, netlists
+from buda_emu.testing.generator.netlist import GENERATED
+
+ARCHS = ("wormhole_b0", "grayskull", "blackhole")
+NOT_DRAWN = {"ethernet_datacopy", "buffer", "drainer"}
+"""Ethernet needs several chips; the reference runs neither of the others."""
+NOT_ON_GRAYSKULL = {"quantization", "requantization", "dequantization"}
+
+
+def by_reference(step, inputs, previous, out, parallel):
+    """`execute.run_step` by the definitions of the ops: plain numpy on whole tensors."""
+    count = len(out)
+    tensors = []
+    for operand, source in zip(step.call.operands, inputs, strict=True):
+        whole = np.broadcast_to(source, (count, *source.shape[1:]))
+        t, rows, cols = operand.map.source_shape
+        tensors.append(operand.map.apply(whole.reshape(count, t, rows, cols, 32, 32)))
+    out[...] = step.implementation.reference(step.call, tensors).reshape(out.shape)
+    if previous is not None:
+        out += previous
+    relu_in_place(out, step.relu, parallel)
+    if step.output_format:
+        convert(out, step.output_format, parallel, truncate=True)
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Runs by the definitions, in all precisions."""
+
+    def use():
+        monkeypatch.setattr(execute, "run_step", by_reference)
+        monkeypatch.setattr(device_run, "KernelUnits", lambda core, **_: ReferenceUnits(core))
+
+    return use, monkeypatch.undo
+
+
+def bits(netlist, precision, threads=2):
+    """Every output, as words."""
+    report = run_netlist(netlist, precision=precision, readout="raw", threads=threads)
+    return {name: array.view(np.uint32) for name, array in report.arrays.items()}
+
+
+def assert_kernels_are_the_reference(made, precision, plain):
+    by_kernels = bits(made.netlist, precision)  # plans are kept for a netlist object: the other run has its own
+    use, undo = plain
+    use()
+    expected = bits(check_text(made.text).netlist, precision)
+    undo()
+    assert by_kernels.keys() == expected.keys()
+    for name, words in by_kernels.items():
+        assert np.array_equal(words, expected[name]), f"{name}\n{made.text}"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("precision", ["format", "ideal", "device"])
+def test_kernels_give_the_bits_of_the_reference(arch, precision, plain):
+    for seed in range(25):
+        assert_kernels_are_the_reference(generate(seed, arch=arch), precision, plain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_kernels_give_the_bits_of_the_reference_on_many(arch, precision, plain):
+    for seed in range(1000, 1000 + 834):
+        assert_kernels_are_the_reference(generate(seed, arch=arch), precision, plain)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_netlist_hangs_on_its_seed_alone(arch):
+    texts = [generate(seed, arch=arch).text for seed in range(40)]
+    assert texts == [generate(seed, arch=arch).text for seed in range(40)]
+    assert len(set(texts)) == 40
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nearly_every_draw_is_valid(arch):
+    """By construction: the check at the end is a net, not the method."""
+    tries = [generate(seed, arch=arch).tries for seed in range(300)]
+    assert sum(count == 1 for count in tries) >= 295
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_op_type_is_drawn(arch):
+    drawn = {op.type for seed in range(250) for op in generate(seed, arch=arch).netlist.ops.values()}
+    known = {name for name in OP_TYPES if OP_TYPES.is_own(name)} - NOT_DRAWN
+    assert drawn == known - (NOT_ON_GRAYSKULL if arch == "grayskull" else set())
+
+
+def test_op_types_can_be_chosen():
+    types = {op.type for seed in range(20) for op in generate(seed, op_types=("matmul", "exp")).netlist.ops.values()}
+    assert types == {"matmul", "exp"}
+    with pytest.raises(be.HostError, match="op types matmull: known are"):
+        generate(0, op_types=("matmull",))
+
+
+def test_a_budget_bounds_everything():
+    budget = Budget(ops=3, graphs=1, tiles=4, inputs=1)
+    for seed in range(60):
+        netlist = generate(seed, budget=budget).netlist
+        assert len(netlist.ops) <= 3
+        assert len(netlist.graphs) == 1
+        assert all(np.prod(op.blocking.shape) <= 4 for op in netlist.ops.values())
+        assert all(graph.input_count == 1 for graph in netlist.graphs.values())
+
+
+@given(netlists())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_a_strategy_of_hypothesis(made):
+    assert check_text(made.text).ok
+    assert made.netlist.ops.keys() == check_text(made.text).netlist.ops.keys()
+
+
+def test_a_source_of_choices_can_be_given():
+    assert generate(Random(7)).text == generate(7).text
+    assert set(GENERATED) <= set(OP_TYPES)
