@@ -140,6 +140,13 @@ def test_the_page_shows_figures_ratios_and_what_is_missing():
     assert "* Later (torch): nobody has done it." in text
 
 
+def test_the_vendors_netlist_stands_beside_ours():
+    theirs = {"model": "tiny", "board": "wormhole_b0/tiny", "form": "vendor", "netlist": "wormhole_b0/tiny",
+              "problem": "", "rate": 700.0, "epochs": 4}  # fmt: skip
+    text = table.page({"tiny n150 torch": cell(), "tiny wormhole_b0/tiny vendor": theirs}, BOTH)
+    assert "| Tiny | `wormhole_b0/tiny` | 700.0 | 4 | 1000, n150 | 1500 |" in text
+
+
 def test_the_host_is_named_where_it_is_the_pace():
     text = table.page({"tiny n150 torch": cell(bounds={"op": 1.0, "host link": 2.0}, longest="")}, {"tiny": TINY})
     assert "host bound, 2.0 times the chip's time; op 100 % |" in text

@@ -138,7 +138,7 @@ def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"
     for name, model in models.items():
         for cell in (cell for cell in cells.values() if cell["model"] == name and not cell["problem"]):
-            if cell["pcc"] or cell["form"] == "onnx":
+            if cell["form"] != "vendor" and (cell["pcc"] or cell["form"] == "onnx"):
                 shown = [_pcc(cell["pcc"].get(word), LEAST[word]) for word in LEAST]
                 yield (
                     f"| {model.title} | {model.library}, {cell['form']} | {cell['board']} | {' | '.join(shown)} "
