@@ -82,16 +82,21 @@ def judged(case: Any) -> tuple[str, str]:
             return "wrong", f"in parts: {type(error).__name__}: {error}"
     try:
         for inputs, outputs in case.data_sets:
-            got = compiled(*(np.asarray(item) for item in inputs))
+            got = compiled(*map(array, inputs))
             for mine, theirs in zip(got, outputs, strict=True):
-                np.testing.assert_allclose(
-                    mine, np.asarray(theirs), rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-5)
-                )
+                np.testing.assert_allclose(mine, array(theirs), rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-5))
     except Exception as error:  # noqa: BLE001 - as above
         return "wrong", str(error).strip().splitlines()[0]
     finally:
         compiled.close()
     return verdict, why
+
+
+def array(item: Any) -> Any:
+    """Some tests hold tensors as protobufs."""
+    from onnx import TensorProto, numpy_helper
+
+    return numpy_helper.to_array(item) if isinstance(item, TensorProto) else np.asarray(item)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
 from buda_emu.compiler.compilation import Compilation, within_memory
@@ -14,6 +16,7 @@ from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostStep, cut, marked
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.errors import HostError
+from buda_emu.spec.infinity import STAND_IN
 from buda_emu.spec.precision import Precision
 
 
@@ -59,7 +62,10 @@ class PartedModel:
             if isinstance(step, HostStep):
                 values |= step.run(values)
                 continue
-            own = {step.graph[name].attrs["label"]: values[name] for name in step.graph.inputs}
+            own = {
+                step.graph[name].attrs["label"]: values[name] if name in graph.inputs else _finite(values[name])
+                for name in step.graph.inputs
+            }
             shown = (output.value for output in step.graph.outputs)
             values |= dict(zip(shown, step.run(own, precision), strict=True))
         return tuple(values[output.value].astype(output.dtype) for output in graph.outputs)
@@ -72,6 +78,13 @@ class PartedModel:
         """Free the machines that calls made."""
         for part in self.parts:
             part.close()
+
+
+def _finite(value: Array) -> Array:
+    """What goes on to another part, with infinities as the device has them (compiler/frontend_ops/compare.py)."""
+    if value.dtype.kind != "f" or not np.isinf(value).any():
+        return value
+    return np.where(np.isinf(value), np.copysign(np.float32(STAND_IN), value), value)
 
 
 @within_memory()

@@ -9,6 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.cli.main import main
+from buda_emu.compiler.compiled import CompiledModel
 
 onnx = pytest.importorskip("onnx")
 
@@ -102,6 +103,27 @@ def test_loops_and_branches_run_on_the_host_with_what_they_see_around_them():
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
     assert " = Loop(" in compiled.text
     assert " = If(" in compiled.text
+    compiled.close()
+
+
+def test_infinities_that_the_host_hands_on_are_what_the_device_has_for_them(monkeypatch):
+    from onnx.reference import ReferenceEvaluator
+
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[2, 3] x, bool[2, 3] c) => (float[2, 3] y) <float below = {-inf}, float zero = {0}> {
+        m = Where (c, x, below)
+        n = Neg (m)
+        y = Where (c, n, zero)
+    }"""
+    made = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
+    x, c = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[1, 1, 0], [0, 1, 1]], bool)
+    compiled = be.compile_in_parts(made, on_host=["Neg"])
+    given, run = [], CompiledModel.run
+    monkeypatch.setattr(CompiledModel, "run", lambda *args: given.append(args[1]) or run(*args))
+    want = ReferenceEvaluator(made).run(None, {"x": x, "c": c})[0]
+    np.testing.assert_allclose(compiled(x, c)[0], want, rtol=1e-3, atol=1e-5)
+    (handed_on,) = (value for value in given[1].values() if value.dtype == np.float32)
+    assert handed_on.max() == 2.0**100
     compiled.close()
 
 

@@ -254,7 +254,10 @@ class _Reader:
 
         def run(*arrays: Array) -> list[Array]:
             cast = (array.astype(item.dtype) for array, item in zip(arrays, given.values(), strict=True))
-            return computed(dict(zip(given, cast, strict=True)))
+            try:
+                return computed(dict(zip(given, cast, strict=True)))
+            except Exception as error:  # the evaluator raises many kinds
+                raise NotSupportedError(f"on the host: onnx's evaluator: {error}") from error
 
         made: dict[str, Node | None] = {}
         for place, (name, shape) in enumerate(known.items()):
