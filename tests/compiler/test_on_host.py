@@ -106,6 +106,24 @@ def test_loops_and_branches_run_on_the_host_with_what_they_see_around_them():
     compiled.close()
 
 
+def test_a_loop_that_never_ends_is_stopped(monkeypatch):
+    """A stranger's model must not hang the machine that runs it."""
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.MOST_ROUNDS", 50)
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[3, 3] x) => (float[3, 3] y) {
+        n = Constant <value = int64 {9223372036854775807}> ()
+        go = Constant <value = bool {1}> ()
+        y = Loop (n, go, x) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
+            more = Identity (c)
+            next = Identity (v)
+        }>
+    }"""
+    compiled = be.compile_in_parts(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    with pytest.raises(be.ProgramError, match="more than 50 rounds of one loop"):
+        compiled(np.ones((3, 3), np.float32))
+    compiled.close()
+
+
 def test_infinities_that_the_host_hands_on_are_what_the_device_has_for_them(monkeypatch):
     from onnx.reference import ReferenceEvaluator
 

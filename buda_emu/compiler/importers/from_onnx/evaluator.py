@@ -1,13 +1,17 @@
 """One operator by itself, by onnx's own evaluator."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 from onnx import helper
 
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.importers.refusal import NotSupportedError
+
+MOST_ROUNDS: Final = 100_000
+"""Of an ONNX `Loop` that the host runs; a model that needs more, or never ends it, is stopped."""
 
 
 def evaluated(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
@@ -30,7 +34,7 @@ def evaluator(
     graph = helper.make_graph([node], "constant", types, results)
     alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     try:
-        made = ReferenceEvaluator(alone)
+        made = ReferenceEvaluator(alone, new_ops=[_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
 
@@ -39,3 +43,31 @@ def evaluator(
             return [np.asarray(array) for array in made.run(None, dict(values))]
 
     return run
+
+
+@cache
+def _bounded_loop() -> type[Any]:
+    """The evaluator's `Loop`, which ends in an error where a model never ends it."""
+    from onnx.reference.ops import op_loop
+
+    class Loop(op_loop.Loop):
+        op_domain = ""
+
+        def __init__(self, onnx_node: Any, run_params: Any) -> None:
+            super().__init__(onnx_node, run_params)
+            body: Callable[..., Any] = self._run_body
+            self._rounds = 0
+
+            def counted(*values: Any, **named: Any) -> Any:
+                self._rounds += 1
+                if self._rounds > MOST_ROUNDS:
+                    raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
+                return body(*values, **named)
+
+            self._run_body = counted
+
+        def _run(self, *values: Any, **named: Any) -> Any:
+            self._rounds = 0
+            return super()._run(*values, **named)
+
+    return Loop
