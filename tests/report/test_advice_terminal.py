@@ -6,6 +6,7 @@ from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
 from buda_emu.report.terminal.text import relative
+from buda_emu.spec.devices import device
 from report.columns import stands_right, table_with
 
 GRAPHS = ("encoder",)
@@ -28,7 +29,7 @@ def told(**more):
     steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0)]
     front = [Point("as it is", 2_000_000.0, 20_000.0, 0.0), Point("grid", 99.0, 1.0, 0.5)]
     advice = SimpleNamespace(
-        netlist="n.yaml", arch="wormhole_b0", before=variant(2_000_000.0, 20_000.0), after=steps[-1], ranked=tried,
+        netlist="n.yaml", chip=device("wormhole_b0"), before=variant(2_000_000.0, 20_000.0), after=steps[-1], ranked=tried,
         found=SimpleNamespace(taken=taken, steps=steps, refused=[]), front=lambda: front, lost=0.5,
     )  # fmt: skip
     return "\n".join(advice_lines(advice, **more))
