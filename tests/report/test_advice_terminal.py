@@ -29,8 +29,8 @@ def told(**more):
     steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0)]
     front = [Point("as it is", 2_000_000.0, 20_000.0, 0.0), Point("grid", 99.0, 1.0, 0.5)]
     advice = SimpleNamespace(
-        netlist="n.yaml", chip=device("wormhole_b0"), before=variant(2_000_000.0, 20_000.0), after=steps[-1], ranked=tried,
-        found=SimpleNamespace(taken=taken, steps=steps, refused=[]), front=lambda: front, lost=0.5,
+        netlist="n.yaml", chip=device("wormhole_b0"), before=variant(2_000_000.0, 20_000.0), after=steps[-1],
+        ranked=tried, found=SimpleNamespace(taken=taken, steps=steps, refused=[]), front=lambda: front, lost=0.5,
     )  # fmt: skip
     return "\n".join(advice_lines(advice, **more))
 
