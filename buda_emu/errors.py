@@ -129,7 +129,7 @@ STOP_KINDS: Mapping[str, str] = {
     "value": "a variable, parameter or operand without a usable value",
     "loop": "a loop that does not run, or an endloop without one",
     "allocation": "allocate_queue or deallocate_queue of memory that is taken or not held",
-    "deadlock": "tasks of a schedule that wait for each other for ever, or for what nobody gives",
+    "deadlock": "tasks of a schedule that wait for each other for ever, or for something that no task provides",
     "op": "an op cannot compute with what it was given",
     "limit": "more work or memory than the limits allow",
 }
