@@ -7,10 +7,11 @@ Nothing heavy is imported before the first netlist is tested.
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -81,7 +82,9 @@ class NetlistFailureError(Exception):
 
 
 class NetlistItem(pytest.Item):
-    """The test of one netlist, in this process."""
+    """The test of one netlist, in this process. It has no arguments, which pytest-lsp asks of every item."""
+
+    funcargs: Final[Mapping[str, Any]] = MappingProxyType({})
 
     def runtest(self) -> None:
         """Test it with the settings of the project and the options that were given."""
