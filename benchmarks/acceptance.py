@@ -226,7 +226,7 @@ def judge(row: Row, build: Callable[..., Built], folder: Path) -> Row:
             row.pcc = timed(row, "run", check)
             if not row.pcc >= PCC:
                 return against(row, "values", f"PCC {row.pcc:.6f}")
-    except be.UnsupportedError as error:
+    except (be.UnsupportedError, be.HostError) as error:
         return against(row, "refused", str(error))
     except Exception as error:  # noqa: BLE001 - what is wrong with one case must not hide the others
         return against(row, "error", f"{type(error).__name__}: {error}")

@@ -68,7 +68,7 @@ OWN = {
     "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{
         path.relative_to(PACKAGE).as_posix(): {package}  # imported when such a model is read
-        for package in ("onnx", "torch")
+        for package in ("onnx", "torch", "jax")
         for path in (PACKAGE / "compiler" / "importers" / f"from_{package}").glob("*.py")
     },
 }

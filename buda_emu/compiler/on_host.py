@@ -5,12 +5,15 @@ What one part gives and a later one needs goes by way of the host, as its inputs
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.evaluate import evaluate_node
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
-from buda_emu.errors import HostError
+from buda_emu.compiler.importers.refusal import REFUSED
+from buda_emu.errors import HostError, ProgramError
 
 Run = Callable[..., Sequence[Array]]
 
@@ -21,16 +24,32 @@ class HostStep:
 
     nodes: tuple[Node, ...]
 
+    operands: tuple[Node, ...] = ()
+
     def __str__(self) -> str:
         names = ", ".join(node.name for node in self.nodes)
         first = self.nodes[0]
-        return f"on the host: {names} = {first.attrs['kind']}({', '.join(first.inputs)})"
+        call = f"{first.attrs['kind']}({', '.join(first.inputs)})"
+        return f"on the host: {names} = {call}; {plural(self.bytes, 'byte')} in and out; {first.attrs['why']}"
+
+    @property
+    def bytes(self) -> int:
+        """Of operands and results for one set of inputs, as the host holds them."""
+        return sum(prod(node.shape) * np.dtype(node.dtype).itemsize for node in (*self.operands, *self.nodes))
 
     def run(self, values: Mapping[str, Array]) -> dict[str, Array]:
-        """By name."""
+        """By name. Raises ProgramError where what computes the operator refuses the values."""
         first = self.nodes[0]
-        found = first.attrs["run"](*(np.asarray(values[name]) for name in first.inputs))
-        return {node.name: np.asarray(found[node.attrs["place"]]).astype(node.dtype) for node in self.nodes}
+        try:
+            found = first.attrs["run"](*(np.asarray(values[name]) for name in first.inputs))
+            results = [np.asarray(found[node.attrs["place"]]).astype(node.dtype) for node in self.nodes]
+        except Exception as error:  # onnx's evaluator raises many kinds
+            raise ProgramError(f"on the host: {first.name}: {first.attrs['kind']}: {error}") from error
+        for node, result in zip(self.nodes, results, strict=True):
+            if result.shape != node.shape:
+                shapes = f"{list(result.shape)}, not the {list(node.shape)} that the model says"
+                raise ProgramError(f"on the host: {node.name}: {first.attrs['kind']} gives {shapes}")
+        return {node.name: result for node, result in zip(self.nodes, results, strict=True)}
 
 
 def marked(graph: Graph, names: Sequence[str]) -> Graph:
@@ -38,7 +57,7 @@ def marked(graph: Graph, names: Sequence[str]) -> Graph:
     nodes = {name: _hosted(node) if node.op in names else node for name, node in graph.nodes.items()}
     found = {node.attrs["kind"] for node in nodes.values() if node.op == "host"}
     for name in names:
-        if name not in found:
+        if name != REFUSED and name not in found:
             raise HostError(f"compile: on_host {name!r}: the model has no such operator")
     return Graph(graph.name, nodes, graph.inputs, graph.outputs)
 
@@ -47,7 +66,7 @@ def _hosted(node: Node) -> Node:
     def run(*arrays: Array) -> list[Array]:
         return [evaluate_node(node, arrays)]
 
-    attrs = {"kind": node.op, "run": run, "place": 0, "shape": node.shape}
+    attrs = {"kind": node.op, "run": run, "place": 0, "shape": node.shape, "why": "asked for"}
     return replace(node, op="host", attrs=attrs)
 
 
@@ -73,7 +92,7 @@ def _steps(graph: Graph, level: Mapping[str, int], number: int) -> list[HostStep
     for node in graph:
         if node.op == "host" and level[node.name] == number:
             calls.setdefault((id(node.attrs["run"]), node.inputs), []).append(node)
-    return [HostStep(tuple(nodes)) for nodes in calls.values()]
+    return [HostStep(tuple(nodes), tuple(graph[name] for name in nodes[0].inputs)) for nodes in calls.values()]
 
 
 def _part(graph: Graph, level: Mapping[str, int], number: int) -> Graph | None:

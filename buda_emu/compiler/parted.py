@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
+from buda_emu.compiler.importers.refusal import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostStep, cut, marked
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.errors import HostError
+from buda_emu.spec.infinity import STAND_IN
 from buda_emu.spec.precision import Precision
 
 
@@ -58,7 +62,10 @@ class PartedModel:
             if isinstance(step, HostStep):
                 values |= step.run(values)
                 continue
-            own = {step.graph[name].attrs["label"]: values[name] for name in step.graph.inputs}
+            own = {
+                step.graph[name].attrs["label"]: values[name] if name in graph.inputs else _finite(values[name])
+                for name in step.graph.inputs
+            }
             shown = (output.value for output in step.graph.outputs)
             values |= dict(zip(shown, step.run(own, precision), strict=True))
         return tuple(values[output.value].astype(output.dtype) for output in graph.outputs)
@@ -73,17 +80,26 @@ class PartedModel:
             part.close()
 
 
+def _finite(value: Array) -> Array:
+    """What goes on to another part, with infinities as the device has them (compiler/frontend_ops/compare.py)."""
+    if value.dtype.kind != "f" or not np.isinf(value).any():
+        return value
+    return np.where(np.isinf(value), np.copysign(np.float32(STAND_IN), value), value)
+
+
 @within_memory()
 def compile_in_parts(
     source: Any,
     inputs: Sequence[Any] | None = None,
     *,
-    on_host: Sequence[str],
+    on_host: Sequence[str] = (REFUSED,),
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> PartedModel:
     """Compile a model of which some operators run on the host, by name: those of the ONNX model, and front-end ops of
-    any (`buda-emu compile --ops`). `source`, `inputs` and options as `compile` takes them.
+    any (`buda-emu compile --ops`). "*", which is the default, stands for all operators of an ONNX model that cannot
+    become ops of the device; what each costs and why it is there, `steps` and `text` say. `source`, `inputs` and
+    options as `compile` takes them.
 
     Raises HostError for a name that the model does not have, and what `compile` raises.
     """

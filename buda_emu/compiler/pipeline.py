@@ -23,6 +23,7 @@ from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
+from buda_emu.compiler.passes.factors import factors
 from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
 from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
 from buda_emu.compiler.passes.gelu import gelu
@@ -33,6 +34,7 @@ from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, InternalError
+from buda_emu.spec.formats import FORMATS
 
 IMPORT: Final = "import"
 """What stands before the first pass."""
@@ -116,6 +118,11 @@ def _has_int8(context: Context) -> bool:
     return context.target.has_int8
 
 
+def _is_wide(context: Context) -> bool:
+    """Whether what products sum up may grow: no exponent of 5 bits."""
+    return FORMATS[context.target.activation_df].family != "a"
+
+
 def _fuses(context: Context) -> bool:
     return context.fuse
 
@@ -130,6 +137,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(fold_scale_bias, CORE)),
     Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",
          _graphs(slice_products, CORE)),
+    Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
+         _graphs(factors, CORE), _is_wide),
     Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
          _graphs(attend_in_parts, CORE)),
     Pass("windows", CORE, CORE, "the host lays out what the first convolution reads; the search chooses a way",

@@ -65,6 +65,10 @@ def _at_once(text: str) -> Tree:
         return Tree(Mapping([], 1, 1, 2), error)
 
 
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip(" "))
+
+
 class _Piece:
     """The node of a few lines, and the number of the line before them."""
 
@@ -100,15 +104,22 @@ class _Reading:
         self._kept = kept
         self.used: dict[str, list[_Piece]] = {}
         self.failed = False
-        self._wrong: list[int] = []  # where pieces begin that cannot be read
+        self._wrong = -1  # where the first piece begins that cannot be read
 
     def problem(self) -> UnreadableError | None:
-        """Why the first of the pieces cannot be read, said as of the whole text; None where the whole can be."""
-        for start in self._wrong[:1]:
-            try:
-                read_any("\n" * start + "\n".join(self._lines[start:]))
-            except UnreadableError as error:
-                return error
+        """Why the text cannot be read, said as of the whole; None where only the whole text can tell.
+
+        No bracket is open before the first piece that cannot be read, so what follows it says why; unless it goes on
+        until a line that stands further out, with which a part of a text ends and a whole one does not.
+        """
+        if self._wrong < 0:
+            return None
+        try:
+            read_any("\n" * self._wrong + "\n".join(self._lines[self._wrong :]))
+        except UnreadableError as error:
+            row, first = self._lines[error.line - 1], self._lines[self._wrong]
+            further_out = row.strip() and _indent(row) < _indent(first)
+            return None if further_out else error
         return None
 
     def block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
@@ -202,7 +213,7 @@ class _Reading:
                 node = read_any(text)
             except UnreadableError:
                 self.failed = True
-                self._wrong.append(start)
+                self._wrong = start if self._wrong < 0 else self._wrong
                 return None
             piece = _Piece(node, 0)
             piece.move(start)

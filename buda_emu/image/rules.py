@@ -77,7 +77,7 @@ BOOK.declare(
 BOOK.declare(
     "image-pickle",
     "error",
-    "tensors are no pickles",
+    "tensors are not pickles",
     fix=(
         "have the image made with tti_dump_format BACKEND or BACKEND_TILIZED; or, if you know who made it and "
         "trust them, give --allow-pickle (load_image: allow_pickle=True)"

@@ -77,6 +77,20 @@ def test_a_decoder_layer_that_fits_is_one_epoch_and_a_step_is_quicker_than_with_
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 
+def test_no_op_moves_a_cache_whose_slots_and_heads_are_whole_tiles():
+    m = decoder(1, 64)
+    ops, stores = m.placement.ops, m.placement.tiles.stores.values()
+    assert not any(one.op.attrs.get("identity") for one in ops.values())
+    caches = {state.queue for state in m.placement.tiles.states.values()}
+    ways = [use.tms for one in ops.values() for use in one.op.uses if use.source in caches]
+    assert len(ways) == len(caches) == 2
+    assert all(tms[:2] == (("vstack", 4), ("hslice", 2)) for tms in ways)
+    assert all(ops[store.op].op.type == "nop" for store in stores), "what has no padding is not masked"
+    order = list(ops)
+    assert all(order.index(store.op) < order.index("blocks.0.out") for store in stores)
+    assert m.placement.queues["output"].loc == "dram"
+
+
 def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():
     m = be.compile_programs(be.Program(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"}))
     tiles = m.placement.given

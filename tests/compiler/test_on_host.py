@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.cli.main import main
+from buda_emu.compiler.compiled import CompiledModel
 
 onnx = pytest.importorskip("onnx")
 
@@ -66,12 +68,133 @@ def test_a_size_that_only_values_tell_cannot_leave_the_device():
         be.compile_in_parts(helper.make_model(graph), on_host=["NonZero"])
 
 
-def test_the_command_writes_a_netlist_for_each_part(tmp_path):
+def loop():
+    """y = relu(x W), times itself plus x for each of n rounds; z = y + 1 where x's sum is above 0, else y - 1."""
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[3, 3] x) => (float[3, 3] y, float[3, 3] z) <float[3, 3] w = {0.5, -1, 0, 1, 0, 1, -0.5, 2, 1}> {
+        h = MatMul (x, w)
+        r = Relu (h)
+        n = Constant <value = int64 {3}> ()
+        go = Constant <value = bool {1}> ()
+        y = Loop (n, go, r) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
+            more = Identity (c)
+            p = Mul (v, v)
+            next = Add (p, x)
+        }>
+        zero = Constant <value = float {0}> ()
+        one = Constant <value = float {1}> ()
+        sum = ReduceSum <keepdims = 0> (x)
+        above = Greater (sum, zero)
+        z = If (above) <
+            then_branch = a () => (float[3, 3] up) { up = Add (y, one) },
+            else_branch = b () => (float[3, 3] down) { down = Sub (y, one) }
+        >
+    }"""
+    return onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
+
+
+def test_loops_and_branches_run_on_the_host_with_what_they_see_around_them():
+    from onnx.reference import ReferenceEvaluator
+
+    compiled = be.compile_in_parts(loop())
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((3, 3)).astype(np.float32) / 3
+        for got, want in zip(compiled(x), ReferenceEvaluator(loop()).run(None, {"x": x}), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    assert " = Loop(" in compiled.text
+    assert " = If(" in compiled.text
+    compiled.close()
+
+
+def test_a_loop_that_never_ends_is_stopped(monkeypatch):
+    """A stranger's model must not hang the machine that runs it."""
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.MOST_ROUNDS", 50)
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[3, 3] x) => (float[3, 3] y) {
+        n = Constant <value = int64 {9223372036854775807}> ()
+        go = Constant <value = bool {1}> ()
+        y = Loop (n, go, x) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
+            more = Identity (c)
+            next = Identity (v)
+        }>
+    }"""
+    compiled = be.compile_in_parts(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    with pytest.raises(be.ProgramError, match="more than 50 rounds of one loop"):
+        compiled(np.ones((3, 3), np.float32))
+    compiled.close()
+
+
+def test_infinities_that_the_host_hands_on_are_what_the_device_has_for_them(monkeypatch):
+    from onnx.reference import ReferenceEvaluator
+
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[2, 3] x, bool[2, 3] c) => (float[2, 3] y) <float below = {-inf}, float zero = {0}> {
+        m = Where (c, x, below)
+        n = Neg (m)
+        y = Where (c, n, zero)
+    }"""
+    made = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
+    x, c = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[1, 1, 0], [0, 1, 1]], bool)
+    compiled = be.compile_in_parts(made, on_host=["Neg"])
+    given, run = [], CompiledModel.run
+    monkeypatch.setattr(CompiledModel, "run", lambda *args: given.append(args[1]) or run(*args))
+    want = ReferenceEvaluator(made).run(None, {"x": x, "c": c})[0]
+    np.testing.assert_allclose(compiled(x, c)[0], want, rtol=1e-3, atol=1e-5)
+    (handed_on,) = (value for value in given[1].values() if value.dtype == np.float32)
+    assert handed_on.max() == 2.0**100
+    compiled.close()
+
+
+def test_what_is_refused_runs_on_the_host_and_says_why_and_what_crosses():
+    compiled = be.compile_in_parts(model())
+    (step,) = (step for step in compiled.steps if not hasattr(step, "netlist"))
+    assert str(step) == "on the host: d.host = Det(first); 40 bytes in and out; no operator of the device".replace(
+        "first", step.operands[0].name
+    )
+    assert step.bytes == (9 + 1) * 4
+    x = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
+    np.testing.assert_allclose(compiled(x)[0], expected(x)[0], rtol=1e-3, atol=1e-4)
+    compiled.close()
+
+
+def test_an_operator_that_nobody_knows_is_refused():
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    graph = helper.make_graph([helper.make_node("NoSuch", ["x"], ["y"])], "g", [x], [y])
+    with pytest.raises(be.UnsupportedError, match="NoSuch"):
+        be.compile_in_parts(helper.make_model(graph))
+
+
+def test_values_that_the_evaluator_refuses_are_said():
+    from onnx import TensorProto, helper
+
+    table = helper.make_tensor_value_info("t", TensorProto.INT32, [3])
+    shift = helper.make_tensor_value_info("s", TensorProto.INT64, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.INT32, [2])
+    nodes = [helper.make_node("Gather", ["t", "s"], ["y"])]
+    compiled = be.compile_in_parts(
+        helper.make_model(helper.make_graph(nodes, "g", [table, shift], [y])), on_host=["Gather"]
+    )
+    assert compiled(np.arange(3, dtype=np.int32), np.array([2, 0]))[0].tolist() == [2, 0]
+    with pytest.raises(be.ProgramError, match=r"on the host: y\.host: Gather: "):
+        compiled(np.arange(3, dtype=np.int32), np.array([7, 0]))
+
+
+@pytest.mark.parametrize("options", [[], ["--on-host", "Det"]])
+def test_the_command_writes_a_netlist_for_each_part(options, tmp_path):
     onnx.save(model(), tmp_path / "g.onnx")
     exe = Path(sys.executable).parent / "buda-emu"
-    line = [exe, "compile", tmp_path / "g.onnx", "--on-host", "Det", "-o", tmp_path / "out"]
+    line = [exe, "compile", tmp_path / "g.onnx", *options, "-o", tmp_path / "out"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
     assert "= Det(" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "model.0.tti", "model.0.yaml", "model.1.tti", "model.1.yaml",
     ]  # fmt: skip
+
+
+def test_the_command_refuses_without_a_host(tmp_path, capsys):
+    onnx.save(model(), tmp_path / "g.onnx")
+    assert main(["compile", str(tmp_path / "g.onnx"), "--no-host"]) == 3
+    assert "g: not supported: Det: 1 time" in capsys.readouterr().err

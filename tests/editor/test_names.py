@@ -141,6 +141,14 @@ def _plain(node):
     return (*place, type(node).__name__, [_plain(one) for one in inside])
 
 
+@pytest.mark.parametrize("out", [0, 2, 3, 4])
+def test_lines_of_a_bracket_may_stand_anywhere(out):
+    text = (ROOT / "netlists/attention.yaml").read_text().replace("\n         ", f"\n{' ' * out}")
+    tree = TreeReader().read(text)
+    assert tree.problem is None
+    assert _plain(tree.root) == _plain(read_tree(text))
+
+
 def test_a_broken_entry_hides_nothing_but_itself():
     text = (ROOT / "netlists/attention.yaml").read_text().replace("inputs: [q, k],", "inputs: [q, k,", 1)
     tree = TreeReader().read(text)

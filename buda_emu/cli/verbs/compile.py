@@ -8,7 +8,7 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch, add_board
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.compiler.graph.names import shown_name
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import BOARDS
@@ -62,10 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
-    parser.add_argument(
+    host = parser.add_mutually_exclusive_group()
+    host.add_argument(
         "--on-host", action="append", default=[], metavar="OP",
-        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes a netlist for each part",
+        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes a netlist for each part. "
+        "Without it the host runs those of an ONNX model that cannot become ops of the device",
     )  # fmt: skip
+    host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
@@ -160,7 +163,22 @@ def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel 
         return compile_from(args.start_from, options=options)
     from buda_emu.compiler.compile import compile as compile_model
 
-    return compile_model(args.file, options=options)
+    try:
+        return compile_model(args.file, options=options)
+    except UnsupportedError as error:
+        if args.no_host or Path(args.file).suffix != ".onnx":
+            raise
+        return _rest_on_host(args, options, error)
+
+
+def _rest_on_host(args: argparse.Namespace, options: "CompileOptions", refused: UnsupportedError) -> "PartedModel":
+    """The parts of a model that was refused. Raises what it was refused with where the host is no help."""
+    from buda_emu.compiler.parted import compile_in_parts
+
+    try:
+        return compile_in_parts(args.file, options=options)
+    except UnsupportedError:
+        raise refused from None
 
 
 def _stopped(args: argparse.Namespace, observer: "Observer") -> int:

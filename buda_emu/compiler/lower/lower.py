@@ -52,7 +52,25 @@ def lower(graph: Graph, target: Target) -> TileGraph:
         for name, value in low.values.items()
         if value.rows is None and not value.tms and value.source in low.out.ops
     }
-    return pruned(low.out)
+    return stored_early(pruned(low.out))
+
+
+def stored_early(tiles: TileGraph) -> TileGraph:
+    """What is kept in a cache is written as soon as nothing reads the cache any more, and not after all else: so it
+    need not lie in DRAM until then. The order of all other ops, and of a training, stays."""
+    if tiles.trains:
+        return tiles
+    place = {name: number for number, name in enumerate(tiles.ops)}
+    at = dict[str, float](place)
+    for store in tiles.stores.values():
+        op = tiles.ops[store.op]
+        readers = (other for other in tiles.ops.values() if any(use.source == store.queue for use in other.uses))
+        before = [place[use.source] for use in op.uses if use.source in place]
+        before += [place[other.name] for other in readers if other.program == op.program]
+        if before and not any(use.source == op.name for other in tiles.ops.values() for use in other.uses):
+            at[op.name] = max(before) + 0.5
+    tiles.ops = {name: tiles.ops[name] for name in sorted(tiles.ops, key=at.__getitem__)}
+    return tiles
 
 
 def _keep_old(low: Lowering, of: Mapping[str, str], program: str, stored: Collection[str]) -> None:

@@ -213,7 +213,9 @@ class Lowering:
 
     def masked(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
         """With zeros in the padding of rows or columns."""
-        rows, columns = rows and not value.clean_rows, columns and not value.clean_columns
+        layout = value.layout
+        rows = rows and not (value.clean_rows or layout.rows_full)
+        columns = columns and not (value.clean_columns or layout.columns_full)
         if not (rows or columns):
             return value
         value = self.real(value)

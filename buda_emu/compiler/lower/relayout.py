@@ -77,6 +77,9 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
         apart = _in_slices(low, value, kept, prod(parts[k].size for k in kept))
         return _again(low, apart, parts, extent, loose)
     if expelled:
+        below = _below(low, value, parts)
+        if below is not None:
+            return _again(low, below, parts, extent, loose)
         apart = _expelled(low, value, parts, expelled, kept) if kept else None
         return _again(low, apart or _stood_up(low, value, parts), parts, extent, loose)
     if incoming:
@@ -105,6 +108,28 @@ def _again(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose
 def _parts(value: Value, parts: list[Move]) -> list[Move]:
     """The moves that are left."""
     return [Move(dim[0], part.want) for dim, part in zip(value.layout.dims, parts, strict=True)]
+
+
+def _below(low: Lowering, value: Value, parts: list[Move]) -> Value | None:
+    """Slices of t that are wanted below each other, put there before columns leave for t: all of these slices, the
+    innermost of t, in order, with no padding between their rows. None where that is not so."""
+    _, height, columns = value.layout.extent
+    down = [k for k, part in enumerate(parts) if part.have.axis == "z" and part.want.axis == "r"]
+    down.sort(key=lambda k: -parts[k].have.stride)
+    count = prod(parts[k].size for k in down)
+    stays = all(part.have == part.want for part in parts if part.have.axis == "r" and part.want.axis == "r")
+    if not (down and stays and value.layout.rows_full and value.rows is None and _runs(parts, down, 1)):
+        return None
+    if any(parts[k].want.stride != parts[k].have.stride * height for k in down):
+        return None
+    dims = list(value.layout.dims)
+    for k, part in enumerate(parts):
+        if k in down:
+            dims[k] = (part.want,)
+        elif part.have.axis == "z":
+            dims[k] = (Piece(part.size, "z", part.have.stride // count),)
+    t = value.layout.extent[0]
+    return low.through(value, ("vstack", count), Layout(tuple(dims), (t // count, height * count, columns)))
 
 
 def _arranged(parts: list[Move], z: list[int], r: list[int]) -> list[Move]:

@@ -1,16 +1,20 @@
 """States: rams that programs read and write, and keep their content from run to run (FRONTEND 5, 6)."""
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.names import safe_name
 from buda_emu.compiler.lower.inputs import best_layout, constant_value
-from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, standard
+from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import State, Store
+
+WIDEST = 128 * TILE
+"""Columns that lie side by side in a cache: a core of a row has room for as many tiles."""
 
 
 @lowers("state")
@@ -55,12 +59,24 @@ def _as_columns(shape: tuple[int, ...]) -> Layout:
 
 
 def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
-    """Slot after slot along t, each of them as a value of its own would be."""
-    part = standard(tuple(size // slots if place == dim else size for place, size in enumerate(shape)))
+    """Slot after slot along t, each of them as a value of its own would be; but what lies along t of it, as heads of
+    attention do, stands side by side, where slots and columns are whole tiles. Then slots are put below each other and
+    cut into heads on the way to who reads them (vstack, hslice), and no op moves them."""
+    own = tuple(size // slots if place == dim else size for place, size in enumerate(shape))
+    part = _side_by_side(own, dim) or standard(own)
     t, rows, columns = part.extent
     dims = list(part.dims)
     dims[dim] = (Piece(slots, "z", t), *dims[dim])
     return Layout(tuple(dims), (slots * t, rows, columns))
+
+
+def _side_by_side(shape: tuple[int, ...], dim: int) -> Layout | None:
+    """One dimension along rows, all others along columns; None where that leaves padding or is too wide."""
+    others = [place for place in range(len(shape)) if place != dim]
+    width = prod(shape[place] for place in others)
+    if dim != len(shape) - 2 or shape[dim] % TILE or shape[-1] % TILE or padded(width) != width or width > WIDEST:
+        return None
+    return ordered(shape, [], [dim], others)
 
 
 def _slot(state: State) -> Layout:

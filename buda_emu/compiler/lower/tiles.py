@@ -270,6 +270,11 @@ class TileGraph:
         """Whether gradients are added up."""
         return any(store.accumulate for store in self.stores.values())
 
+    @property
+    def windows(self) -> bool:
+        """Whether programs run a window of inputs again for each one that is added to it: some cache has slots."""
+        return any(state.slots > 1 for state in self.states.values())
+
     def flows(self, program: str) -> bool:
         """Whether inputs go through a program: an optimizer reads states alone, and runs once for all of them."""
         read = {use.source for op in self.ops.values() if op.program == program for use in op.uses}

@@ -6,7 +6,9 @@ from math import prod
 from typing import NamedTuple
 
 from buda_emu.checker.text import plural
-from buda_emu.compiler.place.cost import DRAM_BASE
+from buda_emu.compiler.place.channels import Moved, Shared, channels_in_time
+from buda_emu.compiler.place.cost import DRAM_BASE, speeds
+from buda_emu.compiler.place.due import Due
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.place.traffic import Phase
 from buda_emu.compiler.target import Target
@@ -17,10 +19,6 @@ HOST_WINDOW = 0x20000000
 MIB = 1 << 20
 LARGEST = 6
 """Queues that a refusal names."""
-Shares = Sequence[tuple[Sequence[float], float]]
-"""Of each phase what every channel moves, and what one more buffer does."""
-Weigh = Callable[[Shares], Iterable[tuple[float, ...]]]
-"""By what a channel is chosen, of each channel: the least first."""
 Life = tuple[int, int] | None
 """The first and the last epoch that use a queue; None: it is there all the time."""
 
@@ -126,12 +124,21 @@ class Memory:
                 channel.keep(address, size, queue.life)
         return memory
 
-    def add(self, found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> None:
+    def add(
+        self,
+        found: Placement,
+        moved: Mapping[str, Mapping[Phase, float]],
+        due: Mapping[str, Mapping[Phase, Due]] | None = None,
+    ) -> None:
         """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
-        moves for one input in each phase. Raises MemoryFullError when memory is full."""
+        moves for one input in each phase; `due`: when, where epochs take a single input. Raises MemoryFullError when
+        memory is full."""
         queues = [found.queues[name] for name in moved]
-        weigh = _burden if found.waits_for_one else _fullest
-        chosen = {queue.name: self._chosen(queue, moved[queue.name], queues, weigh) for queue in queues}
+        chosen = (
+            self._in_time(queues, moved, due)
+            if due
+            else {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
+        )
         static = [queue for queue in queues if queue.life is None]
         allocated = [queue for queue in queues if queue.life is not None]
         allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
@@ -150,27 +157,65 @@ class Memory:
         """Bytes that each channel of a chip moves for one input."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
-    def _chosen(
-        self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue], weigh: Weigh
-    ) -> list[int]:  # fmt: skip
-        """The channel of each buffer."""
+    def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
+        """The channel of each buffer: that which moves least in the phase in which it moves most."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
-        size, channels = buffer_bytes(self._target, queue), self._of(queue.chip)
         busy = {phase: self._busy(queue.chip, phase) for phase in moved}
         chosen: list[int] = []
         for _ in range(buffers):
-            room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
-            if not room:
-                raise self._full(queue, queues)
-            shares = [(own, moved[phase] / buffers) for phase, own in busy.items()]
-            weights = list(weigh(shares)) or [()] * len(channels)
-            number = min(room, key=lambda n: (*weights[n], channels[n].used(), n))
+            number = self._reserved(queue, queues, lambda n: max((own[n] for own in busy.values()), default=0.0))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
-            channels[number].reserve(size, queue.life)
             chosen.append(number)
+        return chosen
+
+    def _reserved(self, queue: Queue, queues: Iterable[Queue], weigh: Callable[[int], float]) -> int:
+        """The channel of one buffer, of those that have room the one of the least weight, of equal ones that with the
+        fewest bytes. Raises MemoryFullError."""
+        size, channels = buffer_bytes(self._target, queue), self._of(queue.chip)
+        room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
+        if not room:
+            raise self._full(queue, queues)
+        number = min(room, key=lambda n: (weigh(n), channels[n].used(), n))
+        channels[number].reserve(size, queue.life)
+        return number
+
+    def _in_time(
+        self,
+        queues: Sequence[Queue],
+        moved: Mapping[str, Mapping[Phase, float]],
+        due: Mapping[str, Mapping[Phase, Due]],
+    ) -> dict[str, list[int]]:
+        """The channel of each buffer of each queue, as `channels_in_time` says for the first phase that moves it."""
+        channels = self._target.arch.dram_channels
+        rate = speeds(self._target.chip).dram / channels
+        shared: dict[tuple[int, Phase], list[Shared]] = {}
+        chosen: dict[str, list[int]] = {}
+        groups: dict[tuple[Phase, int], list[Queue]] = {}
+        for queue in queues:
+            if queue.loc == "host" or not moved[queue.name]:
+                chosen[queue.name] = self._chosen(queue, {}, queues)
+            else:
+                first = min(moved[queue.name], key=lambda phase: (phase.epoch, not phase.once))
+                groups.setdefault((first, queue.chip), []).append(queue)
+        for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
+            own = groups[phase, chip]
+            items = [
+                Moved(due[queue.name][phase], moved[queue.name][phase] / rate / prod(queue.blocks.grid),
+                      prod(queue.blocks.grid)) for queue in own
+            ]  # fmt: skip
+            used = shared.setdefault((chip, phase), [Shared()] * channels)
+            for queue, wished in zip(own, channels_in_time(tuple(items), tuple(used)), strict=True):
+                chosen[queue.name] = [
+                    self._reserved(queue, queues, lambda n, one=one: float(n != one)) for one in wished
+                ]
+                for other, size in moved[queue.name].items():
+                    row = shared.setdefault((chip, other), [Shared()] * channels)
+                    for number in chosen[queue.name]:
+                        cycles = size / rate / len(chosen[queue.name])
+                        row[number] = row[number].also(due[queue.name][other], cycles)
         return chosen
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
@@ -199,21 +244,6 @@ class Memory:
         lines += _by_role(self._target, mine)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")
         return MemoryFullError("\n  ".join(lines))
-
-
-def _fullest(shares: Shares) -> Iterable[tuple[float, ...]]:
-    """What a channel moves in the phase in which it moves most."""
-    return ((max(moved),) for moved in zip(*(own for own, _ in shares), strict=True))
-
-
-def _burden(shares: Shares) -> Iterable[tuple[float, ...]]:
-    """What a buffer adds to a channel, of each phase what all channels move and the buffer's share: by how much the
-    phases get longer, all together; how much it meets what is there."""
-    most = [max(own) for own, _ in shares]
-    for moved in zip(*(own for own, _ in shares), strict=True):
-        own = [(now, share) for now, (_, share) in zip(moved, shares, strict=True)]
-        longer = sum(max(0.0, now + share - top) for (now, share), top in zip(own, most, strict=True))
-        yield longer, sum(now * share for now, share in own)
 
 
 _ROLES = {

@@ -8,6 +8,7 @@ from math import gcd, lcm
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.cost import divided_like
+from buda_emu.compiler.place.due import dues
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
@@ -31,11 +32,14 @@ def add_queues(found: Placement, rounds: int) -> None:
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    due = dues(found, readers) if found.waits_for_one else {}
     for name, queue in found.queues.items():
         for phase, size in moved[name].items() if queue.alias else ():  # two rams, the same bytes
             moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
+            if due:
+                due[queue.alias][phase] = min(due[queue.alias].get(phase, due[name][phase]), due[name][phase])
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
-    Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias})
+    Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due)
     for queue in busiest:
         if queue.alias:
             found.queues[queue.name] = replace(queue, addresses=found.queues[queue.alias].addresses)
@@ -77,7 +81,9 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
-        loc = "host" if found.chips == 1 else "dram"  # V157, NETLIST 1.7: only the first chip reaches the host's memory
+        # V157, NETLIST 1.7: only the first chip reaches the host's memory. Of a window that is run again and again the
+        # host wants one row: it reads that out of DRAM, and the program does not send it all of them.
+        loc = "host" if found.chips == 1 and not tiles.windows else "dram"
         df = target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (), chip=chip)

@@ -1,5 +1,6 @@
 """What DRAM moves for a queue."""
 
+from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
@@ -28,13 +29,8 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
     producer = found.ops.get(queue.input)
     if producer is not None:
         moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * size)
-    tensor = queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
-    for placed in readers.get(tensor, ()):
-        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
-        same_epoch = producer is not None and placed.epoch == producer.epoch
-        by_dram = (placed.op.name, tensor) in found.detours
-        if elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch):
-            continue
+    tensor = _tensor(queue)
+    for placed in readers_of(found, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
         inputs = found.count(placed.op.program) if phase.once else 1
         for use in placed.op.uses:
@@ -43,3 +39,19 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
                 tiles = min(prod(behind), prod(found.tiles.shape_of(tensor)))
                 moved[phase] = moved.get(phase, 0.0) + float(tiles * size / inputs)
     return moved
+
+
+def _tensor(queue: Queue) -> str:
+    return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
+
+
+def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
+    """The ops that take what a queue holds out of it: not those that have it from another queue, or from the op
+    itself."""
+    producer, tensor = found.ops.get(queue.input), _tensor(queue)
+    for placed in readers.get(tensor, ()):
+        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
+        same_epoch = producer is not None and placed.epoch == producer.epoch
+        by_dram = (placed.op.name, tensor) in found.detours
+        if not (elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch)):
+            yield placed

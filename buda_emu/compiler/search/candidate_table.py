@@ -57,7 +57,7 @@ class CandidateTable:
                     known[key] = own
             else:
                 own = known[key]
-            found.append(_widest(own) if op.name in cached else own)
+            found.append(_spread(own, target.arch.dram_channels) if op.name in cached else own)
         return CandidateTable(target, tiles, ops, found, list(found), list(found)).corrected({})
 
     def narrowed(self, most: int) -> "CandidateTable":
@@ -257,11 +257,11 @@ def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]
     return found
 
 
-def _widest(own: list[Choice]) -> list[Choice]:
-    """Those of the most buffers: a cache has the blocks of the op that writes it (NETLIST V076), and all of its slots
-    are read each time one is written."""
-    most = max(choice.cores for choice in own)
-    return [choice for choice in own if choice.cores == most]
+def _spread(own: list[Choice], channels: int) -> list[Choice]:
+    """Those with a buffer for half the channels, or with the most: a cache has the blocks of the op that writes it
+    (NETLIST V076), and all of its slots are read each time one is written; keys and values are two."""
+    enough = min(max(choice.cores for choice in own), -(-channels // 2))
+    return [choice for choice in own if choice.cores >= enough]
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:

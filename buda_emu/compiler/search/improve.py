@@ -11,7 +11,8 @@ from buda_emu.compiler.search.connected import connected, ways
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
-from buda_emu.compiler.search.wiring import Wires, rewired
+from buda_emu.compiler.search.wires_of_one import WiresOfOne
+from buda_emu.compiler.search.wiring import PATIENCE, Wires, rewired
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
@@ -147,12 +148,14 @@ class _Epoch:
         report = before.run.epochs[0]
         chip = part.target.chip
         busiest = max(item.cost.cycles for item in report.timing.ops)
-        wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+        alone = part.waits_for_one
+        wires = (WiresOfOne.of if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
+        tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
-            enough = busiest * speed(chip, {}).rates().link * 0.8
-            moved |= rewired(own, wires, part.target.arch.grid, enough, self.budget.moves)
+            enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
+            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries)
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}

@@ -13,6 +13,7 @@ from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -39,6 +40,8 @@ PIPES = (4, 2, 1)
 """For an operand from another chip, at most, where links have no room for more."""
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
+ROWS = 2
+"""Slices of a single input that are put below each other: with more, ops wait longer for each other."""
 WORTH = (2_000.0, 20_000.0)
 """Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
 gained, what is put together again is lost by it."""
@@ -294,6 +297,8 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
         return best
     if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
         best = min(best, _one_by_one(searched, target, aim, entries), key=_cycles)
+        rows = _with_rows(searched, target)
+        best = best if rows is None else min(best, _one_by_one(rows, target, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
@@ -313,6 +318,16 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
 def _one_by_one(line: CandidateTable, target: Target, aim: Objective, entries: int) -> _Found:
     """With epochs for a single input, by the longest way through their ops."""
     return _improved(line, target, aim, spots_of_one(line, FULL), "default", entries)
+
+
+def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
+    """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
+    None where there are none."""
+    cut = stacked(line.tiles, ROWS)
+    try:
+        return None if cut is line.tiles else CandidateTable.of(cut, target, line)
+    except UnsupportedError:
+        return None
 
 
 def _quicker(best: _Found, line: CandidateTable | None, full: float, target: Target, entries: int) -> _Found:

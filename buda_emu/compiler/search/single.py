@@ -20,6 +20,7 @@ from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.place.due import HOP
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
@@ -27,8 +28,6 @@ from buda_emu.timing.epoch.parts import parts_of_blocks
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
 """Cycles that a core is worth."""
-HOP = 1_200.0
-"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC."""
 CROSSING = 3_000.0
 """Cycles in which what one epoch writes is there for the next one, beside the bytes."""
 SHARED = 0.1
@@ -38,9 +37,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Own:
-    """What each choice of an op comes to: cycles of an input with its operands, parts, cores; what it is judged by."""
+    """What each choice of an op comes to: cycles of one part with its operands, and of all parts, where those come
+    while it works; parts, cores; what it is judged by."""
 
     choices: Sequence[Choice]
+    one: Floats
     cycles: Floats
     parts: Floats
     cores: Floats
@@ -87,20 +88,23 @@ def _packed(
 def _costs(line: CandidateTable) -> list[_Own]:
     """Of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them: to be faster than that
     one can be gains no more than the time of a slice."""
-    raw: list[tuple[Floats, Floats, Floats]] = []
+    raw: list[tuple[Floats, Floats, Floats, Floats]] = []
     for op, found in zip(line.ops, line.found, strict=True):
         target = line.target.of(op.precision)
-        cycles = [item.math + transfer_cycles(target, line.tiles, op, item.blocks, item.held) for item in found]
-        parts = [parts_of_blocks(item.blocks.t, item.blocks.mblock) for item in found]
-        raw.append((np.array(cycles), np.array(parts, np.float64), np.array([float(item.cores) for item in found])))
+        math = np.array([item.math for item in found])
+        moved = np.array([transfer_cycles(target, line.tiles, op, item.blocks, item.held) for item in found])
+        parts = np.array([parts_of_blocks(item.blocks.t, item.blocks.mblock) for item in found], np.float64)
+        one = (math + moved) / parts
+        cycles = one + np.maximum(math, moved) * (1 - 1 / parts)
+        raw.append((one, cycles, parts, np.array([float(item.cores) for item in found])))
     chains = _chains(line.ops)
     floor: dict[int, float] = {}
-    for chain, (cycles, _, _) in zip(chains, raw, strict=True):
+    for chain, (_, cycles, _, _) in zip(chains, raw, strict=True):
         floor[chain] = max(floor.get(chain, 0.0), float(cycles.min()))
     made: list[_Own] = []
-    for chain, found, (cycles, parts, cores) in zip(chains, line.found, raw, strict=True):
-        judged = cycles / parts + (1 - 1 / parts) * np.maximum(cycles - floor[chain], 0.0)
-        made.append(_Own(found, cycles, parts, cores, judged))
+    for chain, found, (one, cycles, parts, cores) in zip(chains, line.found, raw, strict=True):
+        judged = one + (1 - 1 / parts) * np.maximum(cycles - floor[chain], 0.0)
+        made.append(_Own(found, one, cycles, parts, cores, judged))
     return made
 
 
@@ -137,8 +141,9 @@ def _ends(line: CandidateTable, own: Sequence[_Own], full: float) -> list[int]:
 @dataclass(frozen=True)
 class _Prices:
     """[op][price]: what the choice of each op at each price takes, in cycles: its work, reading inputs and constants of
-    DRAM; its parts and cores. `written`: of each op, cycles of the host's link."""
+    DRAM; its parts and cores. `written`: of each op, cycles of the host's link or a channel."""
 
+    one: list[Floats]
     cycles: list[Floats]
     parts: list[Floats]
     cores: list[Floats]
@@ -151,8 +156,9 @@ class _Prices:
         speed = speeds(line.target.chip)
         read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
         return _Prices(
-            [item.cycles[item.at] for item in own], [item.parts[item.at] for item in own],
-            [item.cores[item.at] for item in own], read, _written(line, speed.host),
+            [item.one[item.at] for item in own], [item.cycles[item.at] for item in own],
+            [item.parts[item.at] for item in own], [item.cores[item.at] for item in own], read,
+            _written(line, speed.dram / line.target.arch.dram_channels if line.tiles.windows else speed.host),
         )  # fmt: skip
 
 
@@ -174,7 +180,7 @@ def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> 
             behind = np.maximum(1 / parts - 1 / cut, 0.0) / np.maximum(1 - 1 / cut, 0.5)
             begins = np.maximum(begins, first + (last - first) * behind)
             ready = np.maximum(ready, last)
-        one = prices.cycles[j] / parts + HOP
+        one = prices.one[j] + HOP
         first, last = begins + one, np.maximum(begins + prices.cycles[j] + HOP, ready + one)
         done[op.name] = first, last, parts
         end = np.maximum(end, np.maximum(last, first + prices.written[j]))
@@ -184,8 +190,8 @@ def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> 
         yield j + 1, float((begin + each * used + end + waits)[fits].min()) + CROSSING
 
 
-def _written(line: CandidateTable, host: float) -> list[float]:
-    """Cycles in which the host's link takes the output of each op that makes one."""
+def _written(line: CandidateTable, rate: float) -> list[float]:
+    """Cycles in which the host's link, or one channel of DRAM, takes the output of each op that makes one."""
     size = size_of_tile(line.target.output_df, line.target.arch.alignment)
     outputs = {item.op for item in line.tiles.outputs.values()}
-    return [prod(op.shape) * size / host if op.name in outputs else 0.0 for op in line.ops]
+    return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in line.ops]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.search.wires_of_one import WiresOfOne
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
@@ -112,7 +113,12 @@ def _weight(loads: Floats) -> Floats:
 
 
 def rewired(
-    spots: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
+    spots: Mapping[str, PlacementDecision],
+    wires: Wires | WiresOfOne,
+    grid: tuple[int, int],
+    enough: float,
+    tries: int,
+    patience: int = PATIENCE,
 ) -> dict[str, PlacementDecision]:
     """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
     `enough` bytes."""
@@ -127,7 +133,7 @@ def rewired(
         room.block(places[name], sizes[name])
     stale = 0
     for _ in range(tries):
-        if wires.fullest <= enough or stale > PATIENCE:
+        if wires.fullest <= enough or stale > patience:
             break
         stale += 1
         name = draw.choice(names)

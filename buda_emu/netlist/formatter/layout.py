@@ -8,7 +8,7 @@ from buda_emu.netlist.formatter.source import Span
 from buda_emu.netlist.yaml_reader import UnreadableError
 
 STEP: Final = 2  # columns for each level
-_BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n\x85\u2028\u2029])")
+_BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n])")  # others, such as U+2028, are a part of the value
 _LEADING: Final = " \t"
 _MOST_OF_KEY: Final = 1000  # YAML allows 1024 characters of a key that stands before its colon
 _OPENING, _CLOSING = "{[", "}]"
@@ -183,6 +183,7 @@ class _Brackets:
         self._lines: list[str] = []
         self._line = ""
         self._noted = False  # the line ends with a comment
+        self._colon = False  # and with the colon after a key
         self._hanging: list[bool] = []  # for each open bracket whether its line ended with it
 
     def written(self) -> str:
@@ -231,11 +232,12 @@ class _Brackets:
             self._hanging.pop()
             if not self._fresh and self._line.endswith(","):
                 self._line = self._line[:-1]
-            elif not self._fresh and self._line.endswith(":"):
+            elif self._colon:
                 self._line += " "
             self._line += piece.text
         else:
-            self._line += f" {piece.text}" if self._line.endswith(":") else piece.text  # `a: ,`: nothing is a value
+            self._line += f" {piece.text}" if self._colon else piece.text  # `a: ,`: nothing is a value
+        self._colon = piece.text == ":"
 
     @property
     def _fresh(self) -> bool:
@@ -245,10 +247,11 @@ class _Brackets:
     def _word(self, word: str) -> None:
         tight = not self._line or self._fresh or self._line[-1] in _OPENING
         self._line += word if tight else f" {word}"
+        self._colon = False
 
     def _break(self, closes: bool, blank: bool) -> None:
         self._lines.append(self._line.rstrip())
-        self._noted = False
+        self._noted = self._colon = False
         if blank and not closes:
             self._lines.append("")
         hanging = self._hanging[:-1] if closes else self._hanging

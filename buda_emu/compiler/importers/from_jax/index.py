@@ -8,9 +8,8 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
+from buda_emu.compiler.importers.indices import host_picks
 from buda_emu.compiler.importers.refusal import NotSupportedError
-
-_MOVES = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
 
 
 @hlo("stablehlo.gather")
@@ -44,7 +43,7 @@ def _rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
         return b.reshape(b.take(x, dim=dim, index=inside.ravel()), shape=shape)
-    if dim == 0 and x.op == "constant" and _host_picks(b, index):
+    if dim == 0 and x.op == "constant" and host_picks(b, index):
         table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         return b.reshape(b.embedding(table, index), shape=shape)
     return b.gather(x, index, dim=dim)
@@ -79,13 +78,6 @@ def _as_given(b: Builder, index: Node, size: int) -> Node:
 
 def _all(node: Node, number: int) -> bool:
     return node.op == "constant" and bool((node.value == number).all())
-
-
-def _host_picks(b: Builder, node: Node) -> bool:
-    """Whether the host can pick the elements of a value: it is an input, or moved from one."""
-    while node.op in _MOVES:
-        node = b.graph[node.inputs[0]]
-    return node.op == "input"
 
 
 @hlo("stablehlo.dynamic_slice")

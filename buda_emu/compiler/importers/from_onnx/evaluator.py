@@ -1,24 +1,73 @@
 """One operator by itself, by onnx's own evaluator."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 from onnx import helper
 
-from buda_emu.compiler.graph.graph import Array
+from buda_emu.compiler.graph.graph import Array, Shape
+from buda_emu.compiler.importers.refusal import NotSupportedError
+
+MOST_ROUNDS: Final = 100_000
+"""Of an ONNX `Loop` that the host runs; a model that needs more, or never ends it, is stopped."""
 
 
 def evaluated(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
     """The results of one operator of a model. Raises what the evaluator raises."""
+    return evaluator(node, {name: (value.shape, value.dtype.name) for name, value in values.items()}, model)(values)
+
+
+def evaluator(
+    node: Any, given: Mapping[str, tuple[Shape, str]], model: Any
+) -> Callable[[Mapping[str, Array]], list[Array]]:
+    """What computes one operator of a model of operands of those shapes and element types. Raises NotSupportedError for
+    an operator that the evaluator does not know."""
     from onnx.reference import ReferenceEvaluator  # most models have nothing for it
 
     types = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in values.items()
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+        for name, (shape, dtype) in given.items()
     ]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = helper.make_graph([node], "constant", types, results)
     alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-    with np.errstate(all="ignore"):
-        return [np.asarray(array) for array in ReferenceEvaluator(alone).run(None, dict(values))]
+    try:
+        made = ReferenceEvaluator(alone, new_ops=[_bounded_loop()])
+    except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
+        raise NotSupportedError(f"onnx's evaluator: {error}") from None
+
+    def run(values: Mapping[str, Array]) -> list[Array]:
+        with np.errstate(all="ignore"):
+            return [np.asarray(array) for array in made.run(None, dict(values))]
+
+    return run
+
+
+@cache
+def _bounded_loop() -> type[Any]:
+    """The evaluator's `Loop`, which ends in an error where a model never ends it."""
+    from onnx.reference.ops import op_loop
+
+    class Loop(op_loop.Loop):
+        op_domain = ""
+
+        def __init__(self, onnx_node: Any, run_params: Any) -> None:
+            super().__init__(onnx_node, run_params)
+            body: Callable[..., Any] = self._run_body
+            self._rounds = 0
+
+            def counted(*values: Any, **named: Any) -> Any:
+                self._rounds += 1
+                if self._rounds > MOST_ROUNDS:
+                    raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
+                return body(*values, **named)
+
+            self._run_body = counted
+
+        def _run(self, *values: Any, **named: Any) -> Any:
+            self._rounds = 0
+            return super()._run(*values, **named)
+
+    return Loop

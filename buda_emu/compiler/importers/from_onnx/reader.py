@@ -16,7 +16,7 @@ from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
-from buda_emu.compiler.importers.from_onnx.evaluator import evaluated
+from buda_emu.compiler.importers.from_onnx.evaluator import evaluated, evaluator
 from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.compiler.importers.from_onnx.prepared import prepared
@@ -25,11 +25,12 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     dtype_of,
     family,
     has_graph,
+    seen_by,
     shapes_of,
     told_of,
     wrong_in_evaluator,
 )
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
@@ -176,6 +177,7 @@ class _Reader:
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
         b.source, self._line = within or b.scope, _line(node)
         nothing = [None] * len(node.output)
+        told: Mapping[str, Any] = {}
         inputs = [values[name] if name else None for name in node.input]
         try:
             if poisoned:
@@ -195,7 +197,7 @@ class _Reader:
                     if node.op_type not in HANDLERS:
                         raise
             if node.op_type in self._on_host:
-                return self._hosted(node, inputs)
+                return self._hosted(node, values, told)
             if node.op_type in HANDLERS and node.domain in ("", "ai.onnx"):
                 call = Call(
                     b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
@@ -219,6 +221,11 @@ class _Reader:
                 except UnsupportedError:
                     pass
             text = shown_name(str(error), _SENTENCE)
+            if REFUSED in self._on_host and not within and node.op_type not in _RANDOM:
+                try:
+                    return self._hosted(node, values, told, text or "no operator of the device")
+                except NotSupportedError as other:
+                    text = f"{text}; {other}" if text else str(other)
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
         except (BudaError, MemoryError):
             raise
@@ -228,22 +235,33 @@ class _Reader:
             raise HostError(f"compile: {self._graph.name}: {where}: {_named(node)} cannot be: {said}") from error
         return nothing
 
-    def _hosted(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
-        """Left to onnx's own evaluator, when the model runs."""
-        given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
+    def _hosted(
+        self, node: Any, values: Mapping[str, Node | None], told: Mapping[str, Any], why: str = "asked for"
+    ) -> Sequence[Node | None]:
+        """Left to onnx's own evaluator, when the model runs; branches and loops with what they see of the model."""
+        names = dict.fromkeys(name for name in (*node.input, *seen_by(node)) if name)
+        given = {name: item for name in names if (item := values.get(name)) is not None}
         results = [name for name in node.output if name]
-        known = {name: self._shapes.get(name) for name in results}
-        types = {item.name: dtype_of(item.type) for item in (*self._model.graph.value_info, *self._model.graph.output)}
-        if any(shape is None or not types.get(name) for name, shape in known.items()):
+        held = {item.name: item.type for item in (*self._model.graph.value_info, *self._model.graph.output)}
+        types = {name: dtype_of(held[name]) if name in held else dtype_of(told[name]) for name in results
+                 if name in held or name in told}  # fmt: skip
+        known = {name: shapes_of(told).get(name, self._shapes.get(name)) for name in results}
+        if any(shape is None or min(shape, default=0) < 0 or not types.get(name) for name, shape in known.items()):
             raise NotSupportedError("on the host: of a size that only the values tell")
+        if unknown := [types[name] for name in results if types[name] not in _TYPES]:
+            raise NotSupportedError(f"on the host: of type {unknown[0]}")
+        computed = evaluator(node, {name: (item.shape, item.dtype) for name, item in given.items()}, self._model)
 
         def run(*arrays: Array) -> list[Array]:
             cast = (array.astype(item.dtype) for array, item in zip(arrays, given.values(), strict=True))
-            return evaluated(node, dict(zip(given, cast, strict=True)), self._model)
+            try:
+                return computed(dict(zip(given, cast, strict=True)))
+            except Exception as error:  # the evaluator raises many kinds
+                raise NotSupportedError(f"on the host: onnx's evaluator: {error}") from error
 
         made: dict[str, Node | None] = {}
         for place, (name, shape) in enumerate(known.items()):
-            attrs = {"kind": node.op_type, "run": run, "place": place, "shape": shape}
+            attrs = {"kind": node.op_type, "run": run, "place": place, "shape": shape, "why": why}
             made[name] = self._b.emit("host", *given.values(), dtype=types[name], **attrs)
         return [made.get(name) for name in node.output]
 

@@ -11,6 +11,7 @@ from buda_emu.compiler.graph.builder import index_size, made_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+from buda_emu.compiler.importers.indices import host_picks
 
 
 def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
@@ -167,18 +168,11 @@ def gather(call: Call) -> Node:
             raise ValueError(f"index {index.value.min()} or {index.value.max()} of {size} elements")
         found = call.b.take(x, dim=dim, index=flat.reshape(-1))
         return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
-    if x.op == "constant" and dim == 0 and _is_moved_input(call, index):
+    if x.op == "constant" and dim == 0 and host_picks(call.b, index):
         table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
         found = call.b.embedding(table, index)
         return as_shape(call, found, (*index.shape, *x.shape[1:]))
     return call.b.gather(x, index, dim=dim)
-
-
-def _is_moved_input(call: Call, node: Node) -> bool:
-    """Whether the host can pick the indices."""
-    while node.op in ("reshape", "identity", "transpose", "linear", "expand", "take", "slice"):
-        node = call.b.graph[node.inputs[0]]
-    return node.op == "input"
 
 
 @onnx_op("GatherElements")

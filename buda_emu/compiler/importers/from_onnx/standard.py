@@ -39,6 +39,18 @@ def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     return {name: told[name] for name in node.output if name in told}
 
 
+def seen_by(node: Any) -> set[str]:
+    """Names of values around a node that its branches or its loop read."""
+    found: set[str] = set()
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            own = {item.name for item in (*graph.input, *graph.initializer)}
+            own |= {name for inner in graph.node for name in inner.output}
+            read = {name for inner in graph.node for name in (*inner.input, *seen_by(inner))}
+            found |= (read | {item.name for item in graph.output}) - own
+    return found
+
+
 def shapes_of(told: Mapping[str, Any]) -> dict[str, Shape]:
     """Those that are known."""
     shapes = {name: dims_of(kind) for name, kind in told.items()}

@@ -10,6 +10,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.moves import expand, view
+from buda_emu.compiler.importers.indices import host_picks
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -34,13 +35,6 @@ def hot(b: Builder, index: Node, depth: int) -> Node:
     if depth <= _TABLE and host_picks(b, index):
         return b.embedding(b.constant(np.eye(depth, dtype=np.float32)), index)
     return b.one_hot(index, depth=depth)
-
-
-def host_picks(b: Builder, node: Node) -> bool:
-    """Whether the host can pick the elements of a value: it is an input, or moved from one."""
-    while node.op in ("reshape", "identity", "transpose", "linear", "expand", "take", "slice"):
-        node = b.graph[node.inputs[0]]
-    return node.op == "input"
 
 
 @aten("index_select")

@@ -1,0 +1,134 @@
+"""Factors of products go where they are applied to the fewest elements: attention divides its mixed values by the sum
+of the exponentials, not each exponential, and the scale of its scores goes into the weights that make the queries."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Graph, Node
+
+_MOVES: Final = ("reshape", "transpose", "identity")
+
+
+def factors(graph: Graph) -> Graph:
+    """`(x * r) V` becomes `(x V) * r`, with one number r for each row, where V has fewer columns than rows; `(q k) * s`
+    becomes `(q s) k`, with one number s, where q is made by constants. Nobody else may read what is between; it has
+    other values then, and other names."""
+    reads = Counter(name for node in graph for name in node.inputs)
+    reads.update(output.value for output in graph.outputs)
+    found = _Factors(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads)
+    for node in graph:
+        if node.op == "matmul":
+            found.row_later(node)
+        elif node.op == "multiply":
+            found.number_sooner(node)
+    return found.named()
+
+
+@dataclass(slots=True)
+class _Factors:
+    """The graph as it becomes; how often ops and the host `read` each value; names that values of others get."""
+
+    graph: Graph
+    reads: Mapping[str, int]
+    names: dict[str, str] = field(default_factory=dict[str, str])
+
+    def row_later(self, product: Node) -> None:
+        """`(x * r) V`, where only leading dimensions may be reshaped after the factor."""
+        view = scaled = self.graph[product.inputs[0]]
+        if view.op == "reshape":
+            scaled = self.graph[view.inputs[0]]
+        if scaled.op != "multiply" or view.shape[-2:] != scaled.shape[-2:] or product.shape[-1] >= scaled.shape[-1]:
+            return
+        if self.reads[view.name] != 1 or self.reads[scaled.name] != 1:
+            return
+        for place, name in enumerate(scaled.inputs):
+            row, whole = self.graph[name], self.graph[scaled.inputs[1 - place]]
+            if whole.shape == scaled.shape and row.shape == (*scaled.shape[:-1], 1) and row.op != "constant":
+                self._put_later(product, view, scaled, row, whole)
+                return
+
+    def _put_later(self, product: Node, view: Node, scaled: Node, row: Node, whole: Node) -> None:
+        parts = {"whole": whole, "row": row}
+        for part, node in parts.items() if view is not scaled else ():
+            shape = (*view.shape[:-1], node.shape[-1])
+            name = f"{view.name}.{part}"
+            parts[part] = Node(name, "reshape", (node.name,), {"shape": shape}, shape, node.dtype, view.source)
+        inner = replace(product, name=f"{product.name}.whole", inputs=(parts["whole"].name, product.inputs[1]))
+        made = [node for node in parts.values() if node.name not in self.graph.nodes]
+        outer = replace(
+            scaled, name=product.name, inputs=(inner.name, parts["row"].name), shape=product.shape, dtype=product.dtype
+        )
+        for left in (view, scaled):
+            self.graph.nodes.pop(left.name, None)
+        self._replace(product, [*made, inner, outer])
+
+    def number_sooner(self, scaled: Node) -> None:
+        """`(q k) * s`, where the product may be moved before it is scaled."""
+        held = [self.graph[name] for name in scaled.inputs if self.graph[name].op == "constant"]
+        if len(held) != 1 or prod(held[0].shape) != 1:
+            return
+        (value,) = (self.graph[name] for name in scaled.inputs if name != held[0].name)
+        chain = self._moves(value.name)
+        if not chain or chain[-1].op != "matmul" or value.shape != scaled.shape:
+            return
+        product = chain[-1]
+        if any(self.graph[name].op == "constant" for name in product.inputs):
+            return  # `fold_scale_bias` has these
+        made = self._made(product.inputs[0])
+        if not made:
+            return
+        for node in made:
+            if node.op == "constant":
+                numbers = node.value.astype(np.float32) * np.float32(held[0].value.reshape(-1)[0])
+                self.graph.nodes[node.name] = replace(node, attrs={"value": numbers}, dtype="float32")
+        self.names |= {node.name: f"{node.name}.scaled" for node in (*made, *chain)}
+        self.names[value.name] = scaled.name
+        del self.graph.nodes[scaled.name]
+
+    def _moves(self, name: str) -> list[Node]:
+        """A value and what it is moved from, up to what is no move, as long as each is read once."""
+        found: list[Node] = []
+        while self.reads[name] == 1:
+            found.append(self.graph[name])
+            if found[-1].op not in _MOVES:
+                break
+            name = found[-1].inputs[0]
+        return found
+
+    def _made(self, name: str) -> list[Node]:
+        """A value that is a product by a constant, perhaps with a constant added, with all that it is made by; none
+        where it is not, or somebody else reads one of these."""
+        found = self._moves(name)
+        if found and found[-1].op == "add" and len(term := self._constants(found[-1])) == 1:
+            (other,) = (item for item in found[-1].inputs if item != term[0].name)
+            found += [*term, *self._moves(other)]
+        if not found or found[-1].op != "matmul" or len(weights := self._constants(found[-1])) != 1:
+            return []
+        found += weights
+        return found if all(self.reads[node.name] == 1 for node in found) else []
+
+    def _constants(self, node: Node) -> list[Node]:
+        return [self.graph[name] for name in node.inputs if self.graph[name].op == "constant"]
+
+    def _replace(self, old: Node, made: list[Node]) -> None:
+        """Other nodes in the place of one."""
+        found: dict[str, Node] = {}
+        for name, node in self.graph.nodes.items():
+            found |= {item.name: item for item in made} if name == old.name else {name: node}
+        self.graph.nodes = found
+
+    def named(self) -> Graph:
+        """The graph with its new names."""
+        names, graph = self.names, self.graph
+        nodes = (
+            replace(
+                node, name=names.get(node.name, node.name), inputs=tuple(names.get(item, item) for item in node.inputs)
+            )
+            for node in graph
+        )
+        return Graph(graph.name, {node.name: node for node in nodes}, graph.inputs, graph.outputs)

@@ -1,0 +1,68 @@
+"""Row by row ops of many slices of few rows, with some of their slices below each other: cores share out rows, and all
+of them do each slice of t.
+
+A result of t slices with R rows each, a head of attention in each slice, becomes one of t / n slices with n R rows:
+operands are stacked on their way in (`vstack`), what is the same for all slices is repeated along rows instead, and who
+reads the result cuts it again (`vslice`), unless it is stacked, too. No value changes. The opposite is `streamed.py`.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use
+
+
+def stacked(tiles: TileGraph, count: int) -> TileGraph:
+    """The graph with `count` slices of each op below each other where that can be; the same object where none can."""
+    kept = {store.op for store in tiles.stores.values()} | {output.op for output in tiles.outputs.values()}
+    done: set[str] = set()
+    found = replace(tiles, ops={})
+    for op in tiles.ops.values():
+        if op.name not in kept and _may_be_stacked(op, count):
+            t, rows, columns = op.shape
+            uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
+            found.ops[op.name] = replace(op, uses=uses, shape=(t // count, rows * count, columns))
+            done.add(op.name)
+        else:
+            uses = [replace(use, tms=(("vslice", count), *use.tms)) if use.source in done else use for use in op.uses]
+            found.ops[op.name] = replace(op, uses=uses)
+    if not done:
+        return tiles
+    found.places = {name: place for name, place in tiles.places.items() if place[0] not in done}
+    return found
+
+
+def _may_be_stacked(op: TileOp, count: int) -> bool:
+    """Whether it is done row by row, with no operand but a product's second that all rows share."""
+    t = op.shape[0]
+    by_row = op.is_tile_by_tile or (op.type == "reduce" and op.attrs["dim"] == "c")
+    if op.type == "matmul" and len(op.uses) == 2 and "table" not in op.attrs:
+        by_row = op.uses[1].tms[-1:] == (("broadcast", "z", t),)
+    return by_row and op.may_be_cut and t > 1 and t % count == 0
+
+
+def _stacked(use: Use, op: TileOp, place: int, count: int, done: Collection[str]) -> Use:
+    """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
+    or moves rows."""
+    tms, whole = use.tms, ("broadcast", "z", op.shape[0])
+    if op.type == "matmul" and place == 1:
+        return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
+    if use.source in done:
+        return (
+            use
+            if all(tm[:2] == ("broadcast", "c") for tm in tms)
+            else _below(replace(use, tms=(("vslice", count), *tms)), count)
+        )
+    if whole in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(whole) :]):
+        at = tms.index(whole)
+        return replace(use, tms=(*tms[:at], *_over(op.shape[0] // count, count), *tms[at + 1 :]))
+    return _below(use, count)
+
+
+def _over(slices: int, rows: int) -> tuple[Tm, ...]:
+    """So many slices and rows of what is one of each."""
+    return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
+
+
+def _below(use: Use, count: int) -> Use:
+    return replace(use, tms=(*use.tms, ("vstack", count)))
