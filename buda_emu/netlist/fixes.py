@@ -127,23 +127,23 @@ class _Places:
             node = node.above
         if node.above is None:
             return None
-        units = list(_units(node.above.span))
-        number = node.index // 2 if node.above.span.pairs else node.index
-        start, end = units[number]
-        if node.above.span.kind != "flow":
-            return self._removed_lines(node.above.span, units, number)
+        above = node.above.span
+        number = node.index // 2 if above.pairs else node.index
+        start, end = _entry(above, number)
+        if above.kind != "flow":
+            return self._removed_lines(above, number)
         if number:
-            start = units[number - 1][1]
-        elif len(units) > 1:
-            end = units[1][0]
+            start = _entry(above, number - 1)[1]
+        elif _entries(above) > 1:
+            end = _entry(above, 1)[0]
         return None if "#" in self._text[start:end] else (start, end, "")
 
-    def _removed_lines(self, above: Span, units: list[tuple[int, int]], number: int) -> tuple[int, int, str] | None:
-        start, end = units[number]
+    def _removed_lines(self, above: Span, number: int) -> tuple[int, int, str] | None:
+        start, end = _entry(above, number)
         first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end) - 1
         before = self._text[self._starts[first] : start]
         alone = _DASH.match(before) if above.kind == "list" else not before.strip()
-        if len(units) == 1 or not alone or last + 1 >= len(self._starts):
+        if _entries(above) == 1 or not alone or last + 1 >= len(self._starts):
             return None
         return self._starts[first], self._starts[last + 1], ""
 
@@ -154,13 +154,17 @@ def _walk(node: _Node) -> Iterator[_Node]:
         yield from _walk(_Node(part, node, index))
 
 
-def _units(span: Span) -> Iterator[tuple[int, int]]:
-    """Start and end of each entry."""
+def _entries(span: Span) -> int:
+    """How many entries a list or map has."""
+    return len(span.parts) // 2 if span.pairs else len(span.parts)
+
+
+def _entry(span: Span, number: int) -> tuple[int, int]:
+    """Start and end of one of them."""
     if not span.pairs:
-        yield from ((part.start, part.end) for part in span.parts)
-        return
-    for key, value in zip(span.parts[::2], span.parts[1::2], strict=True):
-        yield key.start, max(key.end, value.end)
+        return span.parts[number].start, span.parts[number].end
+    key, value = span.parts[2 * number : 2 * number + 2]
+    return key.start, max(key.end, value.end)
 
 
 # ---------------------------------------------------------------------------------------------------- edits -> text
