@@ -9,7 +9,7 @@ from buda_emu.debugger.expressions.evaluate import evaluate
 from buda_emu.debugger.expressions.functions import OF_POINTERS
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
 from buda_emu.debugger.goal import Moment
-from buda_emu.debugger.names import Names
+from buda_emu.debugger.names import Names, line_of
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
@@ -47,6 +47,20 @@ class Breakpoint:
             "number": self.number, "kind": self.kind, "text": self.text, "enabled": self.enabled,
             "temporary": self.temporary, "ignore": self.ignore, "hits": self.hits, "condition": self.condition_text,
         }  # fmt: skip
+
+    def line(self, names: Names) -> int:
+        """Where it stands in the netlist; 0 where it has no place."""
+        match self.kind:
+            case "instruction":
+                return line_of(names.netlist.programs[self.name].instructions[self.index])
+            case "op":
+                return names.ops[self.name].at().line
+            case "graph":
+                return names.netlist.graphs[self.name].at().line
+            case "watch" | "pointer" | "wrap":
+                return names.netlist.queues[self.name].at().line
+            case _:
+                return 0
 
 
 def pointers_of(channel: Fifo | Ram) -> Pointers:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.debugger import looking
 from buda_emu.debugger.answer import Answer, answer
-from buda_emu.debugger.breakpoints import Breakpoint
 from buda_emu.debugger.console.command import command
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.words import flags_of, number, one_of, split_tile
@@ -195,7 +194,7 @@ def list_lines(console: Console, text: str) -> Answer:
         console.listed = None
         return answer("list", ["(end of the netlist)"], first=first, source=[])
     console.listed = last + 1
-    stops = {_breakpoint_line(console, item) for item in run.breakpoints.enabled}
+    stops = {item.line(console.run.names) for item in run.breakpoints.enabled}
     nodes = {op.at().line: run.names.nodes.get(name, "") for name, op in run.names.ops.items()}
     rows: list[dict[str, Any]] = [
         {"line": at, "text": lines[at - 1], "here": at == here, "node": nodes.get(at, "")}
@@ -216,18 +215,3 @@ def _line_of(console: Console, name: str) -> int:
     if name in names.netlist.programs:
         return line_of(names.netlist.programs[name].instructions[0])
     return names.either(name.removeprefix("op:")).at().line
-
-
-def _breakpoint_line(console: Console, item: Breakpoint) -> int:
-    names = console.run.names
-    match item.kind:
-        case "instruction":
-            return line_of(names.netlist.programs[item.name].instructions[item.index])
-        case "op":
-            return names.ops[item.name].at().line
-        case "graph":
-            return names.netlist.graphs[item.name].at().line
-        case "watch" | "pointer" | "wrap":
-            return names.netlist.queues[item.name].at().line
-        case _:
-            return -1

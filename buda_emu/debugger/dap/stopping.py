@@ -6,7 +6,6 @@ from typing import Any
 from buda_emu.debugger.breakpoints import Breakpoint
 from buda_emu.debugger.dap.adapter import NAN_FILTERS, Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message, same_file
-from buda_emu.debugger.names import line_of
 from buda_emu.errors import HostError
 
 
@@ -24,26 +23,10 @@ def _replace(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any]
             answers.append({"verified": False, "message": str(error)})
             continue
         numbers.append(found.number)
-        line = line_of_breakpoint(adapter, found)
+        line = found.line(adapter.session.names)
         place = {"line": line, "source": adapter.source()} if line else {}
         answers.append({"id": found.number, "verified": True, "message": found.text, **place})
     return {"breakpoints": answers}
-
-
-def line_of_breakpoint(adapter: Adapter, found: Breakpoint) -> int:
-    """Where it stands in the netlist; 0 where it has no place."""
-    names = adapter.session.names
-    match found.kind:
-        case "instruction":
-            return line_of(names.netlist.programs[found.name].instructions[found.index])
-        case "op":
-            return names.ops[found.name].at().line
-        case "graph":
-            return names.netlist.graphs[found.name].at().line
-        case "watch" | "pointer" | "wrap":
-            return names.netlist.queues[found.name].at().line
-        case _:
-            return 0
 
 
 def _ignored(item: Message) -> int:
