@@ -73,29 +73,22 @@ class Maker:
         if self.settings.only and self.settings.only not in names:
             hint = near(self.settings.only, names)
             raise HostError(f"no op or queue {self.settings.only!r}{f' ({hint})' if hint else ''}")
-        return Bench(trace, Sites(trace, self._cycles(), self.settings.only), self.settings)
+        cycles, hours_of_a_cycle = self._times()
+        sites = Sites(trace, cycles, self.settings.only)
+        return Bench(trace, sites, self.settings, sites.bit_cycles * hours_of_a_cycle)
 
-    def _cycles(self) -> dict[tuple[str, ...], tuple[float, float]]:
-        """By graphs, the modelled cycles of one execute, and of one input; nothing where they are not modelled."""
+    def _times(self) -> tuple[dict[tuple[str, ...], tuple[float, float]], float]:
+        """By graphs, the modelled cycles of one execute, and of one input; and the hours of a cycle by the chip's
+        clock. Nothing and 0 where they are not modelled."""
         subject = self.subject
         try:
             found = perf(
                 subject.path, arch=subject.arch, programs=subject.programs, parameters=dict(subject.parameters)
             )
         except UnsupportedError:
-            return {}
-        return {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in found.epochs}
-
-    def hours_of_a_cycle(self) -> float:
-        """By the chip's clock; 0 where nothing is modelled."""
-        subject = self.subject
-        try:
-            found = perf(
-                subject.path, arch=subject.arch, programs=subject.programs, parameters=dict(subject.parameters)
-            )
-        except UnsupportedError:
-            return 0.0
-        return found.run.seconds(1.0) / 3600
+            return {}, 0.0
+        cycles = {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in found.epochs}
+        return cycles, found.run.seconds(1.0) / 3600
 
 
 def faults(
@@ -140,7 +133,7 @@ def faults(
     netlist = bench.trace.netlist
     return Campaign(
         netlist.path, netlist.arch_name, make.subject.precision, settings.seed, settings.as_json(),
-        tuple(found[number] for number in sorted(found)), bench.sites.bit_cycles * make.hours_of_a_cycle(),
+        tuple(found[number] for number in sorted(found)), bench.bit_hours,
         len(found) == count,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.injection.fault import PLACES, Fault, Kind, Place
 from buda_emu.injection.result import Effect, Outcome
-from buda_emu.injection.sites import Sites
+from buda_emu.injection.sites import Sites, seed_of
 from buda_emu.injection.spoil import spoils
 from buda_emu.injection.trace import Trace
 from buda_emu.injection.values import Floats, OnDevice
@@ -89,10 +89,11 @@ def record(
 
 
 class Bench:
-    """Faults on one recorded run."""
+    """Faults on one recorded run. `bit_hours`: bits of DRAM and L1 times the hours that the run holds them; 0 where no
+    time is modelled."""
 
-    def __init__(self, trace: Trace, sites: Sites, settings: Settings) -> None:
-        self.trace, self.sites, self.settings = trace, sites, settings
+    def __init__(self, trace: Trace, sites: Sites, settings: Settings, bit_hours: float) -> None:
+        self.trace, self.sites, self.settings, self.bit_hours = trace, sites, settings, bit_hours
         self._outputs = {number: place for place, number in trace.outputs().items()}
 
     def fault(self, number: int) -> Fault:
@@ -103,7 +104,7 @@ class Bench:
     def effect(self, number: int) -> Effect:
         """What fault `number` does."""
         fault = self.fault(number)
-        made = spoils(fault, self.trace, self.settings.seed * 1_000_003 + number)
+        made = spoils(fault, self.trace, seed_of(self.settings.seed, number))
         try:
             differ, computed = self.trace.changed(made, fault.reader, fault.operand)
         except (ProgramError, UnsupportedError) as error:

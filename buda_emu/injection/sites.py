@@ -38,6 +38,11 @@ class Weighted:
         return self.items[min(bisect_right(self.sums, random.random() * self.total), len(self.items) - 1)]
 
 
+def seed_of(seed: int, number: int) -> int:
+    """The seed of one fault of a campaign: fault N is the same however many are drawn beside it."""
+    return seed * 1_000_003 + number
+
+
 class Sites:
     """Where a recorded run can be hit. `cycles`: by the graphs of an execute its modelled cycles, and those of one
     input: what lies in DRAM is there from the execute that wrote it to the last that reads it, what lies in L1 for one
@@ -93,7 +98,7 @@ class Sites:
     # ------------------------------------------------------------------------------------------------------ draws
     def draw(self, number: int, seed: int, kinds: Sequence[Kind], places: Sequence[Place], burst: int) -> Fault:
         """Fault `number` of a campaign: the same for the same arguments. Raises HostError where nothing can be hit."""
-        random = Random(seed * 1_000_003 + number)
+        random = Random(seed_of(seed, number))
         kind = kinds[random.randrange(len(kinds))]
         make: Mapping[Kind, Callable[[], Fault | None]] = {
             "flip": lambda: self._flip(number, random, places, burst),
