@@ -77,11 +77,11 @@ def chip_of_result(op: Op) -> int:
 
 def not_made(epoch: Epoch, op: Op) -> str:
     """Why no pipes are made of a copy between chips, "" where they are."""
+    if epoch.links is not None and not epoch.links.between(op.target_device, op.attributes.dest_device):
+        return f"no link connects chips {op.target_device} and {op.attributes.dest_device}"
     here, there = channels_of(epoch, op)
     if not (len(here) == len(there) == op.blocking.cells):
         return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
-    if epoch.links is not None and not epoch.links.between(op.target_device, op.attributes.dest_device):
-        return f"no link connects chips {op.target_device} and {op.attributes.dest_device}"
     if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):
         return "relays have tiles of 32 by 32 only"
     if any(pad.rt or pad.ct for pad in op.input_pad):

@@ -20,7 +20,9 @@ _LOCAL: Final = "keep it on the chip of the op"
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
     netlist = epoch.netlist
-    yield from _off_cluster(epoch)
+    if nowhere := list(_off_cluster(epoch)):
+        yield from nowhere
+        return
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
     pcie = over_pcie(netlist)
