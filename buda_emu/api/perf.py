@@ -34,6 +34,8 @@ class Perf:
     netlist: Netlist = field(repr=False)
     run: PerfRun
     checks: tuple[BoundResult, ...]
+    on_host: tuple[str, ...] = ()
+    """What the host computes between programs, of an image with host parts: in none of the figures."""
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:
@@ -145,7 +147,9 @@ def perf(
         version=__version__, progress=progress,
     )  # fmt: skip
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    return Perf(netlist, run, tuple(checks))
+    plan = opened.image.plan if opened.image is not None else None
+    on_host = tuple(step.title for step in plan.on_host) if plan is not None else ()
+    return Perf(netlist, run, tuple(checks), on_host)
 
 
 def chip_of(

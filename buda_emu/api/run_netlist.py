@@ -90,6 +90,16 @@ def run_netlist(
 
         beside += copied_bytes(inputs)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
+    if image is not None and image.plan is not None:
+        if readout != "host" or programs:
+            raise HostError("run: an image with host parts is run whole, by its plan: without --program and --readout")
+        from buda_emu.api.run_parted import run_parted  # with what the host computes by
+
+        report = RunReport(
+            netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, 0.0, (), (), (),
+            {},
+        )  # fmt: skip
+        return run_parted(image, values, report, inputs=inputs, memory_limit=limit, progress=progress)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs and is_archive_of_inputs(inputs):

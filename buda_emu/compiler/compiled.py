@@ -1,7 +1,7 @@
 """A compiled model: netlist, parameters, and what it does."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
@@ -26,6 +26,7 @@ from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
 from buda_emu.errors import HostError, InternalError
 from buda_emu.files import write_file
+from buda_emu.image.host_plan import HostPlan
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
@@ -211,15 +212,23 @@ class CompiledModel:
         and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
         return report(judged(self.placement), first_placement(self.placement))
 
-    def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
-        """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. Raises OSError."""
+    def save(
+        self, folder: str | Path, name: str = "model", *, host: tuple[HostPlan, Mapping[str, bytes]] | None = None
+    ) -> tuple[Path, Path]:  # fmt: skip
+        """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. `host`: what the
+        host does between programs, with its files. Raises OSError."""
         folder = Path(folder)
         text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
-        io = self.io.on_chip(chips[0]) if chips else self.io
-        contents = Contents(netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=io.as_json())
+        io, files = self.io.on_chip(chips[0]) if chips else self.io, dict[str, bytes]()
+        if host is not None:
+            plan, files = host
+            io = replace(io, labels=tuple(item.label for item in plan.given), host=plan)
+        contents = Contents(
+            netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=io.as_json(), host=files
+        )
         folder.mkdir(parents=True, exist_ok=True)
         write_file(image, lambda stream: write_image(stream, contents))
         write_file(text, lambda stream: stream.write(self.text.encode()))

@@ -1,6 +1,8 @@
 """A compiled model of several parts, with the host's work between them."""
 
+import io
 from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -9,82 +11,114 @@ import numpy as np
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
 from buda_emu.compiler.compilation import Compilation, within_memory
-from buda_emu.compiler.compiled import CompiledModel, as_numpy
-from buda_emu.compiler.graph.graph import Array, Graph
+from buda_emu.compiler.compiled import as_numpy
+from buda_emu.compiler.emit.programs import program_name
+from buda_emu.compiler.examples import below
+from buda_emu.compiler.generate.programs import CompiledPrograms
+from buda_emu.compiler.graph.graph import Array, Graph, host_shape
 from buda_emu.compiler.importers.refusal import REFUSED
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.on_host import HostStep, cut, marked
+from buda_emu.compiler.on_host import HostWork, compute, cut, marked
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
-from buda_emu.errors import HostError
-from buda_emu.spec.infinity import STAND_IN
+from buda_emu.errors import HostError, InternalError
+from buda_emu.image.host_plan import DeviceStep, Given, Gives, HostPlan, HostStep, follow
 from buda_emu.spec.precision import Precision
 
 
 class PartedModel:
-    """What `compile_in_parts` returns: some operators run on the host. `steps`: parts and the host's work, in order."""
+    """What `compile_in_parts` returns: some operators run on the host. `steps`: programs of the netlist and the host's
+    work, in order; `compiled`: all programs, None where nothing is left for the device."""
 
-    def __init__(self, graph: Graph, steps: Sequence[CompiledModel | HostStep]) -> None:
+    def __init__(
+        self, graph: Graph, steps: Sequence[DeviceStep | HostWork], compiled: CompiledPrograms | None
+    ) -> None:  # fmt: skip
         self.graph = graph
         self.steps = tuple(steps)
+        self.compiled = compiled
 
     def __repr__(self) -> str:
-        on_host = len(self.steps) - len(self.parts)
-        return f"PartedModel({self.graph.name!r}, {plural(len(self.parts), 'part')}, {on_host} on host)"
+        parts = 0 if self.compiled is None else len(self.compiled.parts)
+        return f"PartedModel({self.graph.name!r}, {plural(parts, 'part')}, {len(self._work)} on host)"
 
     @property
-    def parts(self) -> tuple[CompiledModel, ...]:
-        """The netlists."""
-        return tuple(step for step in self.steps if isinstance(step, CompiledModel))
+    def _work(self) -> tuple[HostWork, ...]:
+        return tuple(step for step in self.steps if isinstance(step, HostWork))
 
     @property
     def text(self) -> str:
-        """All netlists, as documents of one YAML stream, with what the host does in comments."""
-        pieces = [f"# {step}\n" if isinstance(step, HostStep) else f"---\n{step.text}" for step in self.steps]
-        return "".join(pieces)
+        """The netlist, with what the host does before each program in comments."""
+        said = "".join(
+            f"# {step if isinstance(step, HostWork) else f'program {step.program}'}\n" for step in self.steps
+        )
+        return said + ("" if self.compiled is None else self.compiled.text)
+
+    @cached_property
+    def plan(self) -> HostPlan:
+        """The steps as an image has them."""
+        graph = self.graph
+        nodes = [graph[name] for name in graph.inputs]
+        given = (
+            Given(item.attrs["label"], item.name, host_shape(item), item.dtype, below(graph, item)) for item in nodes
+        )
+        gives = tuple(Gives(output.label, output.value, output.dtype) for output in graph.outputs)
+        read = {name for work in self._work for name in work.nodes[0].inputs} | {item.value for item in gives}
+        constants = [node.name for node in graph if node.op == "constant" and node.name in read]
+        steps: list[DeviceStep | HostStep] = []
+        for step in self.steps:
+            steps.append(step.step(len(steps)) if isinstance(step, HostWork) else step)
+        files = {name: f"{number}.npy" for number, name in enumerate(constants)}
+        return HostPlan(tuple(given), gives, files, tuple(steps))
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
-        """Findings of the checker in all parts."""
-        return tuple(found for part in self.parts for found in part.check(strict))
+        """Findings of the checker."""
+        return () if self.compiled is None else self.compiled.check(strict)
 
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
         """The outputs for one set of inputs. Raises HostError for others than the model takes."""
-        labels = [self.graph[name].attrs["label"] for name in self.graph.inputs]
+        labels = [item.label for item in self.plan.given]
         if len(inputs) != len(labels):
             raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
         return self.run({label: as_numpy(item) for label, item in zip(labels, inputs, strict=True)}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """The same with inputs by name."""
-        graph = self.graph
-        values = {node.name: node.value for node in graph if node.op == "constant"}
-        values |= {name: arrays[graph[name].attrs["label"]] for name in graph.inputs}
-        for step in self.steps:
-            if isinstance(step, HostStep):
-                values |= step.run(values)
-                continue
-            own = {
-                step.graph[name].attrs["label"]: values[name] if name in graph.inputs else _finite(values[name])
-                for name in step.graph.inputs
-            }
-            shown = (output.value for output in step.graph.outputs)
-            values |= dict(zip(shown, step.run(own, precision), strict=True))
-        return tuple(values[output.value].astype(output.dtype) for output in graph.outputs)
+        values = {name: self.graph[name].value for name in self.plan.constants}
+        values |= {item.value: arrays[item.label] for item in self.plan.given}
+        runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
+        found = follow(
+            self.plan, values, partial(self._device, precision),
+            lambda step, operands: compute(runs[step.file], step, operands),
+        )  # fmt: skip
+        return tuple(found[item.label] for item in self.plan.gives)
 
-    def save(self, folder: str | Path, name: str = "model") -> list[Path]:
-        """Write `<name>.0.yaml`, `<name>.0.tti` and so on, a pair for each part; returns all paths. Raises OSError."""
-        return [path for number, part in enumerate(self.parts) for path in part.save(folder, f"{name}.{number}")]
+    def _device(self, precision: Precision, step: DeviceStep, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of one program."""
+        if self.compiled is None:
+            raise InternalError("a step of the device, and no netlist")
+        (name,) = (key for key, part in self.compiled.parts.items() if program_name(part.program) == step.program)
+        part = self.compiled.parts[name]
+        (found,) = self.compiled.rounds([[given[label] for label in part.inputs]], precision=precision, program=name)
+        return dict(zip(part.outputs, found, strict=True))
+
+    def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
+        """Write `<name>.yaml` and `<name>.tti`, the netlist and an image of it with the host's parts; returns both.
+        Raises HostError where nothing is left for the device, OSError."""
+        if self.compiled is None:
+            raise HostError(f"compile: {self.graph.name}: the host does all of it: there is no netlist to write")
+        members = {step.file: work.data for step, work in zip(self.plan.on_host, self._work, strict=True)}
+        members |= {file: _npy(self.graph[name].value) for name, file in self.plan.constants.items()}
+        return self.compiled.save(folder, name, host=(self.plan, members))
 
     def close(self) -> None:
         """Free the machines that calls made."""
-        for part in self.parts:
-            part.close()
+        if self.compiled is not None:
+            self.compiled.close()
 
 
-def _finite(value: Array) -> Array:
-    """What goes on to another part, with infinities as the device has them (compiler/frontend_ops/compare.py)."""
-    if value.dtype.kind != "f" or not np.isinf(value).any():
-        return value
-    return np.where(np.isinf(value), np.copysign(np.float32(STAND_IN), value), value)
+def _npy(array: Array) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
 
 
 @within_memory()
@@ -105,8 +139,9 @@ def compile_in_parts(
     """
     compilation = Compilation.of(with_words(options, words, "compile_in_parts"))
     graph = compilation.prepared(marked(read_model(source, inputs, on_host), on_host))
-    steps = [CompiledModel(*compilation.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
-    return PartedModel(graph, steps)
+    found = cut(graph)
+    compiled = CompiledPrograms(*compilation.lowered(found.graph), found.parts) if found.parts else None
+    return PartedModel(graph, found.steps, compiled)
 
 
 __all__: Sequence[str] = ["PartedModel", "compile_in_parts"]

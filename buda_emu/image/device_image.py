@@ -14,6 +14,7 @@ from buda_emu.image.archive import Archive, open_archive
 from buda_emu.image.checking.checks import CONFIG, mismatches, queues_by_name
 from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.fields import mapped, read_value, text
+from buda_emu.image.host_plan import FOLDER
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, read_metadata
 from buda_emu.image.mismatch import DEVICE, Mismatch
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # checking an image needs no numpy
 
     from buda_emu.image import tensors as image_tensors
     from buda_emu.image import transforms as host_transforms
+    from buda_emu.image.host_plan import HostPlan
     from buda_emu.image.model_io import ModelIo
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.spec.precision import Precision
@@ -191,6 +193,15 @@ class DeviceImage:
         transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
         joined = host_transforms.concatenated(folded, transforms, self._microbatch)
         return {name: self._from_queue(name, array) for name, array in joined.items()}
+
+    @property
+    def plan(self) -> "HostPlan | None":
+        """What the host does between programs, of an image whose model does not run on the device alone."""
+        return self.model.host if self.model is not None else None
+
+    def host_file(self, name: str) -> bytes:
+        """A file that the plan names. Raises ImageError."""
+        return self._archive.read(f"{TOP}/{FOLDER}/{name}")
 
     @property
     def model(self) -> "ModelIo | None":

@@ -23,6 +23,7 @@ from buda_emu.image.fields import (
     text,
     wanted,
 )
+from buda_emu.image.host_plan import HostPlan, dtype
 from buda_emu.image.host_windows import Windows, windows
 from buda_emu.image.rules import Place
 from buda_emu.lazy import lazy
@@ -37,10 +38,6 @@ else:
     np = lazy("numpy")
 
 KEY: Final = "buda_emu_model"
-DTYPES: Final = (
-    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-)  # fmt: skip
-"""Element types of the host's tensors, in numpy's words."""
 NO_INDEX = 0xFFFFFFFF
 """Reads a row of zeros (OPS 6.9)."""
 
@@ -48,12 +45,6 @@ NO_INDEX = 0xFFFFFFFF
 def _version(value: Any) -> int:
     if type(value) is not int or value != 1:
         raise FieldError("the schema_version that is known, which is 1")
-    return value
-
-
-def _dtype(value: Any) -> str:
-    if text(value) not in DTYPES:
-        raise FieldError(f"one of {', '.join(DTYPES)}")
     return value
 
 
@@ -69,7 +60,7 @@ class ModelInput:
     queue: str = needed(text)
     label: str = needed(text)
     shape: tuple[int, ...] = needed(listed(positive))
-    dtype: str = needed(_dtype)
+    dtype: str = needed(dtype)
     view: tuple[int, int, int] = needed(_extent)
     extent: tuple[int, int, int] = needed(_extent)
     indices: bool = wanted(flag, False)
@@ -133,7 +124,7 @@ class ModelOutput:
     queue: str = needed(text)
     label: str = needed(text)
     shape: tuple[int, ...] = needed(listed(positive))
-    dtype: str = needed(_dtype)
+    dtype: str = needed(dtype)
     view: tuple[int, int, int] = needed(_extent)
 
     def from_queue(self, array: "Array") -> "Array":
@@ -172,12 +163,14 @@ def _plain(item: Any) -> Any:
 @dataclass(frozen=True)
 class ModelIo:
     """`labels`: names of the model's inputs in its order, those that no queue takes included. `chip`: where several
-    have a copy of the model, the one of these queues."""
+    have a copy of the model, the one of these queues. `host`: what the host does between programs; then `inputs` and
+    `outputs` are those of all programs, and their labels the plan's."""
 
     labels: tuple[str, ...] = needed(listed(text))
     inputs: tuple[ModelInput, ...] = needed(listed(shaped(ModelInput, closed=True)))
     outputs: tuple[ModelOutput, ...] = needed(listed(shaped(ModelOutput, closed=True)))
     chip: int | None = wanted(optional(natural))
+    host: HostPlan | None = wanted(optional(shaped(HostPlan, closed=True)))
     schema_version: int = needed(_version, default=1)
 
     @cached_property
@@ -194,7 +187,9 @@ class ModelIo:
         """For device.json."""
         parts = {"labels": self.labels, "inputs": self.inputs, "outputs": self.outputs}
         chip = {} if self.chip is None else {"chip": self.chip}
-        return {"schema_version": 1, **{key: [_plain(item) for item in value] for key, value in parts.items()}, **chip}
+        host = {} if self.host is None else {"host": self.host.as_json()}
+        lists = {key: [_plain(item) for item in value] for key, value in parts.items()}
+        return {"schema_version": 1, **lists, **chip, **host}
 
     def on_chip(self, chip: int) -> "ModelIo":
         """The same of the copy on a chip (NETLIST 1.7)."""

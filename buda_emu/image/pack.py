@@ -8,7 +8,7 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 from pathlib import PurePath
@@ -21,6 +21,7 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.formats import host_decode
 from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
+from buda_emu.image.host_plan import FOLDER
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.mismatch import DEVICE
 from buda_emu.image.model_io import KEY
@@ -51,7 +52,7 @@ class Contents:
 
     `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it: a front end reads
     only images of its own version. `model`: what
-    `ModelIo` says of the model that the netlist was compiled from.
+    `ModelIo` says of the model that the netlist was compiled from; `host`: files that its host plan names.
     """
 
     netlist: Netlist
@@ -61,6 +62,7 @@ class Contents:
     version: str
     form: Form = "BACKEND"
     model: Mapping[str, Any] | None = None
+    host: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
 def write_image(stream: IO[bytes], contents: Contents, container: Container = "tar") -> None:
@@ -87,6 +89,8 @@ def _members(contents: Contents) -> dict[str, Make | None]:
     _add(members, f"{TOP}/{PurePath(netlist.path).name}", lambda: contents.netlist_text, place)
     _add(members, DEVICE, partial(_json, _device(contents, entries)), place)
     _add(members, CONFIG, partial(_json, {}), place)
+    for name, data in contents.host.items():
+        _add(members, f"{TOP}/{FOLDER}/{name}", partial(bytes, data), place)
     try:
         check_unique(((name, make is None) for name, make in members.items()), place)
     except ImageError as error:

@@ -14,7 +14,7 @@ from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import BOARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from buda_emu.compiler.compiled import CompiledModel
     from buda_emu.compiler.options import CompileOptions
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     host = parser.add_mutually_exclusive_group()
     host.add_argument(
         "--on-host", action="append", default=[], metavar="OP",
-        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes a netlist for each part. "
+        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes programs of one netlist. "
         "Without it the host runs those of an ONNX model that cannot become ops of the device",
     )  # fmt: skip
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
@@ -124,8 +124,8 @@ def main(args: argparse.Namespace) -> int:
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        for step in (compiled,) if isinstance(compiled, CompiledModel) else compiled.steps:
-            say(summary(step) if isinstance(step, CompiledModel) else f"{step}")
+        for line in [summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled):
+            say(line)
         for path in written:
             say(f"wrote {path}")
     return 0
@@ -197,6 +197,15 @@ def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
         if not args.quiet:
             say(f"wrote {path}")
     return 0
+
+
+def parted_lines(parted: "PartedModel") -> "Iterator[str]":
+    """The netlist of all programs, and what runs one after the other."""
+    from buda_emu.image.host_plan import DeviceStep
+
+    if parted.compiled is not None:
+        yield summary(parted.compiled)
+    yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
 
 
 def times(seconds: "Mapping[str, float]") -> str:

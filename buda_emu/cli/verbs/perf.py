@@ -128,6 +128,8 @@ def main(args: argparse.Namespace) -> int:
     if not args.quiet:
         for line in perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)):
             say(line)
+        for step in found.on_host:
+            say(f"on the host, not in these figures (`buda-emu run` measures it): {step}")
         if results:
             say()
     for line in check_lines(results):

@@ -8,6 +8,7 @@ from buda_emu.checker.text import plural, shown
 from buda_emu.image.archive import Archive
 from buda_emu.image.checking.host_checks import host_mismatches
 from buda_emu.image.checking.model_checks import model_mismatches
+from buda_emu.image.checking.plan_checks import plan_mismatches
 from buda_emu.image.fields import MISSING
 from buda_emu.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata
 from buda_emu.image.mismatch import DEVICE, STATE, Mismatch
@@ -44,6 +45,8 @@ def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> 
     yield from host_mismatches(state, netlist, queues)
     if metadata.model is not None:
         yield from model_mismatches(metadata.model, netlist, state.tensors)
+        if metadata.model.host is not None:
+            yield from plan_mismatches(metadata.model.host, metadata.model, netlist, archive)
     yield from _files(metadata, archive)
     for name in metadata.missing:
         yield Mismatch(DEVICE, "image-field", MISSING, "warning", tuple(name.split(".")))

@@ -73,8 +73,9 @@ def _view(item: ModelInput | ModelOutput, queue: Queue) -> _Found:
 
 def _input(item: ModelInput, model: ModelIo) -> _Found:
     """What is asked of an input by itself and beside those of the same label."""
-    if item.label not in model.labels:
-        hint = near(item.label, model.labels)
+    known = model.labels if model.host is None else [name for step in model.host.programs for name in step.inputs]
+    if item.label not in known:
+        hint = near(item.label, known)
         yield "label", f"{shown(item.label)} is none of the model's labels{f' ({hint})' if hint else ''}"
     first = next(other for other in model.inputs if other.label == item.label)
     for field in ("shape", "dtype"):

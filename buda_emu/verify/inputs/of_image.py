@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
@@ -44,8 +44,18 @@ def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
         yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
 
 
+def _require_fed_at_once(image: "DeviceImage | None") -> None:
+    """Raises UnsupportedError where the host computes what later programs are fed with (`host_parts`)."""
+    if image is not None and image.plan is not None:
+        raise UnsupportedError(
+            f"{image.path}: the host computes between its programs: such an image can be checked, run, tested and timed"
+        )
+
+
 def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`."""
+    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`, UnsupportedError for an image with host
+    parts."""
+    _require_fed_at_once(image)
     for block in blocks:
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
 
@@ -55,6 +65,7 @@ def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", 
     and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
     from buda_emu.verify.inputs.numpy_files import npz_of
 
+    _require_fed_at_once(image)
     try:
         data = path.read_bytes() if path.is_file() else None
     except OSError as error:
@@ -84,7 +95,8 @@ def made_up(
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
     """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are made up in the model's shapes, so that
-    what lies beyond them is what the compiler expects there."""
+    what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
+    _require_fed_at_once(image)
     if image is None:
         yield from default_inputs(netlist, config, programs, parameters, seed, given=given, needed=needed)
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.runtime.emulator import Emulator
@@ -33,6 +33,7 @@ from buda_emu.verify.runs.case import Case
 if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
     from buda_emu.image.model_io import ModelOutput
+    from buda_emu.verify.inputs.host_parts import HostParts
 
 Arrays = Mapping[str, NDArray[Any]]
 _COPIES: Final = 5  # of an output: observed, expected, and what comparing them takes
@@ -69,12 +70,17 @@ def runs_of(
     beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
     limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside)
     inputs: list[InputUsed] = []
+    parts = _host_parts(feed, case)
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
 
     def once(precision: Precision) -> Arrays:
         with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+            if parts is not None:
+                found = parts.on(emulator, parameters, settings.seed)
+                inputs[:] = found.inputs
+                return {name: array for name, array in found.entries.items() if name in compared}
             fill(emulator)
             for body in bodies:
                 emulator.run(body.name, parameters)
@@ -102,6 +108,17 @@ def runs_of(
     expected: Arrays = once(settings.expected) if len(outside) < len(compared) else {}
     float32 = (lambda: once("ideal")) if outside and settings.precision != "ideal" else None
     return Runs(once(settings.precision), expected, tuple(inputs), outside=outside, float32=float32, image=feed.image)
+
+
+def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
+    """Of an image whose host computes between programs. Raises UnsupportedError for what is not tested so."""
+    if feed.image is None or feed.image.plan is None:
+        return None
+    if case.settings.per_op or case.settings.programs or case.reference is not None:
+        raise UnsupportedError("an image with host parts is tested whole: without --per-op, --program and --reference")
+    from buda_emu.verify.inputs.host_parts import HostParts  # with what the host computes by
+
+    return HostParts(feed.image)
 
 
 def with_float32(

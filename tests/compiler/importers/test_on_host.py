@@ -9,7 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.cli.main import main
-from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.generate.programs import CompiledPrograms
 
 onnx = pytest.importorskip("onnx")
 
@@ -169,22 +169,24 @@ def test_infinities_that_the_host_hands_on_are_what_the_device_has_for_them(monk
     made = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
     x, c = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[1, 1, 0], [0, 1, 1]], bool)
     compiled = be.compile_in_parts(made, on_host=["Neg"])
-    given, run = [], CompiledModel.run
-    monkeypatch.setattr(CompiledModel, "run", lambda *args: given.append(args[1]) or run(*args))
+    given, rounds = [], CompiledPrograms.rounds
+    monkeypatch.setattr(
+        CompiledPrograms, "rounds", lambda *args, **words: given.append(args[1][0]) or rounds(*args, **words)
+    )
     want = ReferenceEvaluator(made).run(None, {"x": x, "c": c})[0]
     np.testing.assert_allclose(compiled(x, c)[0], want, rtol=1e-3, atol=1e-5)
-    (handed_on,) = (value for value in given[1].values() if value.dtype == np.float32)
+    (handed_on,) = (value for value in given[1] if value.dtype == np.float32)
     assert handed_on.max() == 2.0**100
     compiled.close()
 
 
 def test_what_is_refused_runs_on_the_host_and_says_why_and_what_crosses():
     compiled = be.compile_in_parts(model())
-    (step,) = (step for step in compiled.steps if not hasattr(step, "netlist"))
+    (step,) = (step for step in compiled.steps if not hasattr(step, "program"))
     assert str(step) == "on the host: d.host = Det(first); 40 bytes in and out; no operator of the device".replace(
         "first", step.operands[0].name
     )
-    assert step.bytes == (9 + 1) * 4
+    assert step.traffic == (9 + 1) * 4
     x = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
     np.testing.assert_allclose(compiled(x)[0], expected(x)[0], rtol=1e-3, atol=1e-4)
     compiled.close()
@@ -216,15 +218,73 @@ def test_values_that_the_evaluator_refuses_are_said():
 
 
 @pytest.mark.parametrize("options", [[], ["--on-host", "Det"]])
-def test_the_command_writes_a_netlist_for_each_part(options, tmp_path):
+def test_the_command_writes_one_netlist_and_an_image_with_the_hosts_parts(options, tmp_path):
     onnx.save(model(), tmp_path / "g.onnx")
     exe = Path(sys.executable).parent / "buda-emu"
     line = [exe, "compile", tmp_path / "g.onnx", *options, "-o", tmp_path / "out"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
     assert "= Det(" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "model.0.tti", "model.0.yaml", "model.1.tti", "model.1.yaml",
-    ]  # fmt: skip
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model.tti", "model.yaml"]
+
+
+@pytest.mark.parametrize("names", [["Det"], ["Det", "softmax"]])
+def test_an_image_with_host_parts_is_run_tested_and_timed(names, tmp_path, capsys):
+    compiled = be.compile_in_parts(model(), on_host=names)
+    _, image = compiled.save(tmp_path)
+    compiled.close()
+    x = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    line = ["--inputs", str(tmp_path / "x.npz"), "-o", str(tmp_path / "out"), "--precision", "ideal"]
+    assert main(["run", str(image), *line]) == 0
+    assert "on the host: d.host = Det" in capsys.readouterr().out
+    for name, want in zip("yd", expected(x), strict=True):
+        np.testing.assert_allclose(np.load(tmp_path / "out" / f"{name}.npy"), want, rtol=1e-3, atol=1e-4)
+    assert main(["check", "--strict", str(image)]) == 0
+    assert main(["test", str(image)]) == 0
+    assert main(["perf", str(image)]) == 0
+    assert "on the host, not in these figures (`buda-emu run` measures it): d.host = Det" in capsys.readouterr().out
+    assert main(["numerics", str(image)]) == 3
+    assert "the host computes between its programs" in capsys.readouterr().err
+    assert main(["run", str(image), "--readout", "raw"]) == 2
+    assert "an image with host parts is run whole" in capsys.readouterr().err
+
+
+def test_inputs_of_an_image_with_host_parts_are_the_models(tmp_path, capsys):
+    _, image = be.compile_in_parts(model()).save(tmp_path)
+    for arrays, said in (
+        ({}, "inputs: no x; the model takes x"),
+        ({"x": np.zeros((2, 5), np.float32)}, "input x: shape [2, 5], the model takes [3, 5]"),
+        ({"x": np.zeros((3, 5), np.float32), "z": np.zeros(1)}, "inputs: unknown z"),
+    ):
+        np.savez(tmp_path / "x.npz", **arrays)
+        assert main(["run", str(image), "--inputs", str(tmp_path / "x.npz")]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b'"program": "run_fwd_1"', b'"program": "run_fwd_9"', "is no program of the netlist"),
+        (b'"file": "1.onnx"', b'"file": "7.onnx"', "7.onnx is not in the archive's folder host"),
+        (b'"form": "onnx"', b'"form": "code"', "is not one of onnx, numpy"),
+        (b'"value": "d.host"', b'"value": "e.host"', "value 'e.host'"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_found(old, new, said, tmp_path, capsys):
+    _, image = be.compile_in_parts(model()).save(tmp_path)
+    data = image.read_bytes()
+    assert len(old) == len(new)
+    assert old in data
+    image.write_bytes(data.replace(old, new, 1))
+    assert main(["check", str(image)]) == 2
+    found = capsys.readouterr()
+    assert said in found.out + found.err
+
+
+def test_what_is_all_on_the_host_has_no_netlist(tmp_path):
+    compiled = be.compile_in_parts(parsed("g (double[3] x) => (int64[3] y) { y = BitCast <to = 7> (x) }", 26))
+    with pytest.raises(be.HostError, match="the host does all of it"):
+        compiled.save(tmp_path)
 
 
 def test_the_command_refuses_without_a_host(tmp_path, capsys):

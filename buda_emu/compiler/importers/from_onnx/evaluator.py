@@ -19,14 +19,25 @@ MOST_ROUNDS: Final = 100_000
 
 def evaluated(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
     """The results of one operator of a model. Raises what the evaluator raises."""
-    return evaluator(node, {name: (value.shape, value.dtype.name) for name, value in values.items()}, model)(values)
+    given = {name: (value.shape, value.dtype.name) for name, value in values.items()}
+    return computes(alone(node, given, model))(*values.values())
 
 
-def evaluator(
-    node: Any, given: Mapping[str, tuple[Shape, str]], model: Any
-) -> Callable[[Mapping[str, Array]], list[Array]]:
-    """What computes one operator of a model of operands of those shapes and element types. Raises NotSupportedError for
-    an operator that the evaluator does not know, or knows wrongly, or not without a package that is not installed."""
+def alone(node: Any, given: Mapping[str, tuple[Shape, str]], model: Any) -> Any:
+    """An onnx.ModelProto of one operator of a model, whose inputs are the operands, of those shapes and types."""
+    types = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+        for name, (shape, dtype) in given.items()
+    ]
+    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", types, results)
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def computes(model: Any) -> Callable[..., list[Array]]:
+    """A function of the operands of the one operator of a model. Raises NotSupportedError for an operator that the
+    evaluator does not know, or knows wrongly, or not without a package that is not installed."""
+    (node,) = model.graph.node
     module, package = NEEDS.get(node.op_type, ("", ""))
     if module and find_spec(module) is None:
         raise NotSupportedError(f"on the host it needs the package {package}: pip install {package}")
@@ -34,21 +45,23 @@ def evaluator(
         raise NotSupportedError("as it was before opset 9 onnx's evaluator does not compute it: convert the model")
     from onnx.reference import ReferenceEvaluator  # most models have nothing for it
 
-    types = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-        for name, (shape, dtype) in given.items()
-    ]
-    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    graph = helper.make_graph([node], "constant", types, results)
-    alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     try:
-        made = ReferenceEvaluator(alone, new_ops=[_bounded_loop()])
+        made = ReferenceEvaluator(model, new_ops=[_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
+    inputs = {
+        item.name: helper.tensor_dtype_to_np_dtype(item.type.tensor_type.elem_type) for item in model.graph.input
+    }
 
-    def run(values: Mapping[str, Array]) -> list[Array]:
-        with np.errstate(all="ignore"):
-            return [np.asarray(array) for array in made.run(None, dict(values))]
+    def run(*arrays: Array) -> list[Array]:
+        values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
+        try:
+            with np.errstate(all="ignore"):
+                return [np.asarray(array) for array in made.run(None, values)]
+        except MemoryError:
+            raise
+        except Exception as error:  # it raises many kinds
+            raise NotSupportedError(f"onnx's evaluator: {error}") from error
 
     return run
 

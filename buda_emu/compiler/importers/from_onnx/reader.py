@@ -12,11 +12,11 @@ from onnx import helper, numpy_helper
 
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder, made_size
-from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
+from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
-from buda_emu.compiler.importers.from_onnx.evaluator import evaluated, evaluator
+from buda_emu.compiler.importers.from_onnx.evaluator import alone, computes, evaluated
 from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.compiler.importers.from_onnx.prepared import prepared
@@ -250,19 +250,12 @@ class _Reader:
             raise NotSupportedError("on the host: of a size that only the values tell")
         if unknown := [types[name] for name in results if types[name] not in _TYPES]:
             raise NotSupportedError(f"on the host: of type {unknown[0]}")
-        computed = evaluator(node, {name: (item.shape, item.dtype) for name, item in given.items()}, self._model)
-
-        def run(*arrays: Array) -> list[Array]:
-            cast = (array.astype(item.dtype) for array, item in zip(arrays, given.values(), strict=True))
-            try:
-                return computed(dict(zip(given, cast, strict=True)))
-            except Exception as error:  # the evaluator raises many kinds
-                raise NotSupportedError(f"on the host: onnx's evaluator: {error}") from error
-
+        own = alone(node, {name: (item.shape, item.dtype) for name, item in given.items()}, self._model)
+        computed = computes(own)
+        work = {"kind": node.op_type, "form": "onnx", "data": own.SerializeToString(), "run": computed, "why": why}
         made: dict[str, Node | None] = {}
         for place, (name, shape) in enumerate(known.items()):
-            attrs = {"kind": node.op_type, "run": run, "place": place, "shape": shape, "why": why}
-            made[name] = self._b.emit("host", *given.values(), dtype=types[name], **attrs)
+            made[name] = self._b.emit("host", *given.values(), dtype=types[name], place=place, shape=shape, **work)
         return [made.get(name) for name in node.output]
 
     def _folded(
