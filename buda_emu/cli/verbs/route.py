@@ -9,6 +9,7 @@ from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
+from buda_emu.garbage import no_collections
 from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
 from buda_emu.report.terminal.text import table
@@ -41,7 +42,8 @@ def main(args: argparse.Namespace) -> int:
     cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
-    epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
+    with no_collections():
+        epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for epoch in epochs:
