@@ -8,7 +8,7 @@ from typing import Final
 from buda_emu.netlist.model import Op
 from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.ops.operands import LATENCY_CYCLES
 
 RELAY_OPERAND: Final = 33

@@ -9,7 +9,7 @@ from buda_emu.routing.pipes.between_chips.chips import chips, is_after, is_remot
 from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made, off_links
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
-from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 
 _NOWHERE: Final = -1
