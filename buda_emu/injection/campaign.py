@@ -134,7 +134,8 @@ class Bench:
             if fault.kind in TIMED:
                 return self._timed(fault)
             if self._is_of_run(fault):
-                return self._judge.of_machine(fault, self._machines.spoilt(fault, self._judge.outputs))
+                left = self._machines.spoilt(fault, self.trace, self._judge.outputs)
+                return self._judge.of_machine(fault, left)
             made = spoils(fault, self.trace, self._seed(fault))
             differ, computed = self.trace.changed(made, fault.reader, fault.operand, guard)
         except ProgramError as error:

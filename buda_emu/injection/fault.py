@@ -72,7 +72,7 @@ class Fault:
         """Of the first bit: sign, exponent, mantissa, shared exponent, or its number."""
         if not self.bits:
             return ""
-        return "shared exponent" if self.exponent else field_of(self.df, self.bits[0])
+        return "shared exponent" if self.exponent else field_of(self.df, self.bits[0]) if self.df else ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: all that a campaign of given faults needs."""

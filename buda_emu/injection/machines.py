@@ -7,8 +7,9 @@ from typing import Final
 
 from buda_emu.device.bit_store import BitView
 from buda_emu.device.channel import Fifo
+from buda_emu.errors import ProgramError
 from buda_emu.injection.fault import Fault
-from buda_emu.injection.trace import Trace
+from buda_emu.injection.trace import Trace, beyond
 from buda_emu.injection.values import Arithmetic, Floats, OnDevice, Value
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
@@ -82,9 +83,10 @@ class Machines:
             trace.left = windows(emulator)
         return trace
 
-    def spoilt(self, fault: Fault, outputs: Mapping[tuple[str, int], int]) -> "Left":
+    def spoilt(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
         """What a run leaves in which the fault is made after `fault.entry` inputs. `outputs`: values of the clean run,
-        by queue and slot. Raises what stops the program."""
+        by queue and slot. Raises what stops the program; an op waits for ever, too, for an entry that the pointers do
+        not hold (NETLIST 4.1 device pointer pair), unless the clean run reads such entries of that queue."""
         with self._filled((), 0) as emulator:
             made = [0]
 
@@ -93,8 +95,14 @@ class Machines:
                     spoil(emulator, fault)
                 made[0] += 1
 
+            def recorder(plan: Plan, chunk: Chunk) -> None:  # noqa: ARG001
+                for queue in sorted(beyond(emulator.channels, chunk) - clean.beyond):
+                    problem = f"read beyond what was pushed to {emulator.channels[queue].describe()}"
+                    raise ProgramError(problem, kind="empty", queue=queue)
+                step()
+
             step()
-            self._run(emulator, lambda plan, chunk: step())  # noqa: ARG005
+            self._run(emulator, recorder)
             arithmetic, found = self.arithmetic(), dict[int, Value]()
             for (queue, slot), number in outputs.items():
                 channel = emulator.channels[queue]

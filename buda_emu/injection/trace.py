@@ -65,6 +65,8 @@ class Trace:
         """How many ran."""
         self.pushed: list[tuple[int, str, int]] = []
         """For each push into a queue: inputs until then with its own, the queue, and how many entries it then holds."""
+        self.beyond: set[str] = set()
+        """Queues of which entries are read that do not lie between their pointers."""
         self.begun: Mapping[str, tuple[int, ...]] = {}
         self.left: Mapping[str, tuple[int, ...]] = {}
         """By queue the slots between its pointers before and after the run."""
@@ -83,6 +85,7 @@ class Trace:
             raise UnsupportedError("a run is recorded one input at a time (Emulator(inputs_at_once=1))")
         channels = self._emulator.channels
         self.inputs += 1
+        self.beyond |= beyond(channels, chunk)
         here: dict[int, int] = {}
         for step in plan.steps:
             match step:
@@ -239,3 +242,16 @@ class Trace:
                     queued.add(reader)
                     heappush(queue, reader)
         return differ, computed
+
+
+def beyond(channels: Mapping[str, Fifo | Ram], chunk: Chunk) -> set[str]:
+    """Queues of which one input, whose pointers have moved, reads an entry that is not between them."""
+    found: set[str] = set()
+    for queue, slots in chunk.reads.items():
+        channel = channels[queue]
+        if isinstance(channel, Fifo):
+            ring, popped = channel.ring, channel.global_rdptr_autoinc
+            held = {ring.slot(ring.rd - popped + place) for place in range(ring.occupancy + popped)}
+            if not held.issuperset(slots):
+                found.add(queue)
+    return found
