@@ -86,7 +86,8 @@ def test_given_faults_are_those_that_were_drawn(tmp_path, precision):
 
 def test_a_fault_written_by_hand(tmp_path):
     path = tmp_path / "sites.jsonl"
-    path.write_text('{"kind": "flip", "place": "dram", "where": "x", "entry": 2, "tile": 1, "datum": 5, "bits": [14]}\n')
+    site = {"kind": "flip", "place": "dram", "where": "x", "entry": 2, "tile": 1, "datum": 5, "bits": [14]}
+    path.write_text(json.dumps(site) + "\n")
     (effect,) = be.faults(ATTENTION, settings=Settings(given=read_sites(path))).effects
     assert (effect.fault.df, effect.fault.op_type, effect.fault.bit_name) == ("Float16_b", "queue", "exponent")
 
@@ -101,7 +102,7 @@ BAD = {
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 99}': "tile 99",
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 0, "datum": 1024}': "datum 1024",
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 0, "datum": 0, "bits": [16]}': "there are 16",
-    '{"kind": "flip", "place": "dst", "where": "q", "entry": 0, "tile": 0, "datum": 0, "bits": [1]}': "precision device",
+    '{"kind": "flip", "place": "dst", "where": "q", "entry": 0, "tile": 0, "datum": 0, "bits": [1]}': "n device",
     '{"kind": "flip", "place": "operand", "where": "q", "entry": 0, "operand": 7}': "q has no operand 7",
     '{"kind": "core", "where": "x", "entry": 0}': "x is no op",
     '{"kind": "entry", "where": "x", "entry": 0, "how": "twice"}': "entry 0 has none before it",

@@ -16,7 +16,8 @@ def two_graphs(tmp_path):
     path = tmp_path / "net.yaml"
     path.write_text(
         text(
-            [queue("x", entries=2, df=B), queue("between", "first", entries=2, df=B), queue("z", "second", entries=2, df=B)],
+            [queue("x", entries=2, df=B), queue("between", "first", entries=2, df=B),
+             queue("z", "second", entries=2, df=B)],
             [graph("a", op("first", "exp", ["x"], df=B), inputs=2),
              graph("b", op("second", "abs", ["between"], df=B), inputs=2)],
             [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")),
@@ -47,7 +48,8 @@ def test_later_entries_move_up(tmp_path):
     path = tmp_path / "net.yaml"
     path.write_text(
         text(
-            [queue("x", entries=2, df=B), queue("z", "first", entries=1, df=B)], [graph("a", op("first", "abs", ["x"], df=B))],
+            [queue("x", entries=2, df=B), queue("z", "first", entries=1, df=B)],
+            [graph("a", op("first", "abs", ["x"], df=B))],
             [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")))],
         )
     )  # fmt: skip
