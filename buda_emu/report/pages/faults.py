@@ -31,8 +31,10 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
     picture = ""
     if of_ops and len(netlist.ops) <= _MOST_OPS:
         notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
-        heat = {name: share.share for name, share in of_ops.items()}
-        picture = grid_svg(netlist, heat=heat, notes=notes, red="the share of faults in the op that fail")
+        worst = max(share.share for share in of_ops.values()) or 1.0
+        heat = {name: share.share / worst for name, share in of_ops.items()}
+        red = f"the share of faults in the op that fail, up to {percent(worst)}"
+        picture = grid_svg(netlist, heat=heat, notes=notes, red=red)
     charts = [
         (f"By {name}", Markup(outcome_bars([*map(share_bar, _in_order(name, found))], f"outcomes by {name}")))
         for name in _CHARTS
@@ -64,9 +66,9 @@ def _in_order(name: str, found: Campaign) -> list[Share]:
 
 
 def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
-    """For the outputs that faults change most, how many faults change each tile."""
+    """For the outputs that failing faults change most, how many of them change each tile."""
     hits: dict[str, list[int]] = {}
-    for effect in found.effects:
+    for effect in filter(lambda effect: effect.failed, found.effects):
         for queue, bits in effect.maps.items():
             counts = hits.setdefault(queue, [0] * prod(netlist.queues[queue].blocking.shape))
             changed = int(bits, 16)

@@ -79,7 +79,7 @@ def tile_map(name: str, shape: tuple[int, int, int], hits: Sequence[int]) -> str
         row, col = divmod(place, cols)
         x, y = 1 + col * cell, 1 + at * (rows * cell + 6) + row * cell
         where = f"t {at}, " if t > 1 else ""
-        tip = clean(f"{name} {where}tile {row}, {col}: changed by {count} faults")
+        tip = clean(f"{name} {where}tile {row}, {col}: changed by {count} faults that fail")
         parts.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(cell)}" height="{number(cell)}" fill="#c2453c" '
             f'fill-opacity="{number(0.06 + 0.94 * count / most)}" stroke="#8884" stroke-width="0.5">'
