@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Generate. Exit code 0; failures are raised."""
     from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
+    from buda_emu.verify.inputs.seeds import seed_of
 
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     types = tuple(args.types.split(",")) if args.types else GENERATED
@@ -44,8 +45,3 @@ def main(args: argparse.Namespace) -> int:
     if not args.quiet:
         say(f"{args.output}: {args.count} netlists with {ops} ops")
     return 0
-
-
-def seed_of(seed: int, number: int) -> int:
-    """The seed of one netlist of a series: netlist N is the same however many are made beside it."""
-    return seed * 1_000_003 + number
