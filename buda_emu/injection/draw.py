@@ -77,9 +77,7 @@ class Draw:
         width = exponent_bits(site.df) if exponent else FORMATS[site.df].bits
         bits = tuple(range(bit, min(width, bit + self._burst)))
         made = self._at(number, "flip", site)
-        return replace(
-            made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name
-        )
+        return replace(made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
         part = self.strata[number % len(self.strata)] if self.strata else None
@@ -208,9 +206,7 @@ class Draw:
         how: str = "",
     ) -> Fault:  # fmt: skip
         df = self._trace.netlist.queues[queue].df
-        return Fault(
-            number, kind, "dram", queue, "queue", df, entry=entry, tensor=queue, tile=tile, bits=bits, how=how
-        )
+        return Fault(number, kind, "dram", queue, "queue", df, entry=entry, tensor=queue, tile=tile, bits=bits, how=how)
 
     def _entry_of(self, node: Node) -> int:
         return self.sites.ordinals[node.number]

@@ -121,9 +121,7 @@ class Left:
 
 def windows(emulator: Emulator) -> dict[str, tuple[int, ...]]:
     """By queue the slots between its pointers: what the host finds in it."""
-    return {
-        name: tuple(channel.window()) for name, channel in emulator.channels.items() if isinstance(channel, Fifo)
-    }
+    return {name: tuple(channel.window()) for name, channel in emulator.channels.items() if isinstance(channel, Fifo)}
 
 
 def spoil(emulator: Emulator, fault: Fault) -> None:

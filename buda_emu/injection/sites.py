@@ -86,9 +86,7 @@ class Sites:
         self._starts = [0.0, *accumulate(whole for whole, _ in durations)]
         self._of_input = [one for _, one in durations]
         self.numbers = numbered(trace)
-        self.ordinals = {
-            number: place for numbers in self.numbers.values() for place, number in enumerate(numbers)
-        }
+        self.ordinals = {number: place for numbers in self.numbers.values() for place, number in enumerate(numbers)}
         """By number of a value, the how manieth of its op or queue it is."""
         nodes = [node for node in trace.nodes if node.df in FORMATS and self._is_asked(node)]
         self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]

@@ -82,9 +82,7 @@ class Times:
     def _seconds(self, run: PerfRun) -> list[float]:
         """Of each execute."""
         epochs = {epoch.graphs: epoch for epoch in run.epochs}
-        return [
-            run.seconds(run.setup + epochs[graphs].cycles) if graphs in epochs else 0.0 for graphs in self.executes
-        ]
+        return [run.seconds(run.setup + epochs[graphs].cycles) if graphs in epochs else 0.0 for graphs in self.executes]
 
     def _missed(self, run: PerfRun) -> set[str]:
         checks = read_performance_checks(self.netlist.path, self.netlist.sections)

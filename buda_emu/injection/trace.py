@@ -181,9 +181,7 @@ class Trace:
         node = self.nodes[number]
         return self._made(node, [self.nodes[source].value for source in node.inputs], units=units)
 
-    def _made(
-        self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None
-    ) -> Value:
+    def _made(self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None) -> Value:
         match node.step:
             case Run():
                 previous = inputs.pop() if node.sums else None

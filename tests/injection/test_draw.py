@@ -94,7 +94,7 @@ def test_a_fault_written_by_hand(tmp_path):
 
 BAD = {
     '{"kind": "flip"': "not JSON",
-    '[1]': "item 1 is no fault",
+    "[1]": "item 1 is no fault",
     '{"kind": "flip", "place": "dram", "where": "xx"}': "no values of 'xx'",
     '{"kind": "flop", "where": "x"}': "kind 'flop' is none of",
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 9}': "the run has 4 values of x",
