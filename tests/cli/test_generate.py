@@ -37,3 +37,11 @@ def test_what_coverage_lacks_is_written(tmp_path, capsys):
     for made in (tmp_path / "new").iterdir():
         known.add(netlist_of(str(made), None))
     assert known.percent == 100
+
+
+def test_mutants_are_written_beside_what_they_were_made_of(tmp_path, capsys):
+    assert main(["generate", "-o", str(tmp_path), "--break", "V012", "--count", "2"]) == 0
+    assert "2 netlists, and as many that break V012" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "generated_0_0.yaml")]) == 0
+    assert main(["check", str(tmp_path / "generated_0_0.V012.yaml")]) == 2
+    assert "V012" in capsys.readouterr().out

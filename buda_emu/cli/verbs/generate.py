@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for-coverage", type=Path, metavar="FILE",
         help="write netlists that have what this file of `test --coverage` lacks; a file that is not there lacks all",
     )  # fmt: skip
+    parser.add_argument(
+        "--break", dest="rule", metavar="RULE",
+        help="write, beside each valid netlist, one that breaks this rule of the checker and no other",
+    )  # fmt: skip
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
@@ -40,6 +44,8 @@ def main(args: argparse.Namespace) -> int:
 
     budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     args.output.mkdir(parents=True, exist_ok=True)
+    if args.rule is not None:
+        return _that_break(args)
     if args.for_coverage is not None:
         return _for_coverage(args, budget)
     types = tuple(args.types.split(",")) if args.types else GENERATED
@@ -53,6 +59,20 @@ def main(args: argparse.Namespace) -> int:
     progress.clear()
     if not args.quiet:
         say(f"{args.output}: {args.count} netlists with {ops} ops")
+    return 0
+
+
+def _that_break(args: argparse.Namespace) -> int:
+    """Pairs of a valid netlist and a mutant of it."""
+    from buda_emu.testing.mutants import broken
+
+    for number in range(args.first, args.first + args.count):
+        made = broken(args.rule, seed=seed_of(args.seed, number))
+        name = f"generated_{args.seed}_{number}"
+        write_text(args.output / f"{name}.yaml", made.valid)
+        write_text(args.output / f"{name}.{args.rule}.yaml", made.text)
+    if not args.quiet:
+        say(f"{args.output}: {args.count} netlists, and as many that break {args.rule}")
     return 0
 
 
