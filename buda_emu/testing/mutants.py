@@ -77,11 +77,12 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
     types = [name for name in GENERATED if name in words] or GENERATED
     arch = next((name for name in ARCHS if name in words), DEFAULT_ARCH)
     for start in range(0, edits, _EDITS_OF_A_BASE):
-        own = GENERATED if start // _EDITS_OF_A_BASE % 3 == 2 else types
+        free = start // _EDITS_OF_A_BASE % 3 == 2  # the example says too little, or misleads
+        own, hints = (GENERATED, {}) if free else (types, dict(_pairs(rule.wrong)))
         valid = generate(random, arch=arch, budget=_BASE, op_types=own, wanted=words)
         there = {item.rule for item in valid.netlist.diagnostics}
         tree = read_any(valid.text)
-        mutator = _Mutator(draw, tree, dict(_pairs(rule.wrong)))
+        mutator = _Mutator(draw, tree, hints)
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
             text = "\n".join(block(tree)) + "\n"
