@@ -66,8 +66,8 @@ def read_proto(
     model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = (),
     apart: Mapping[str, Referenced] | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises UnsupportedError
-    naming every operator, HostError for a broken model."""
+    """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises
+    UnsupportedError naming every operator, HostError for a broken model."""
     for module in FAMILIES:
         import_module(f"buda_emu.compiler.importers.from_onnx.{module}")
     name = shown_name(name or model.graph.name or "model")
