@@ -171,11 +171,13 @@ def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
         box = (slice(0, 1), slice(t, t + 1), rows, columns)
         return _values(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
 
-    with np.errstate(all="ignore"):
-        for strip in pack_strips(read, layout, BLOCK):
-            yield strip.reshape(-1).data
-    if isinstance(array, Referenced):
-        array.give_back()
+    try:
+        with np.errstate(all="ignore"):
+            for strip in pack_strips(read, layout, BLOCK):
+                yield strip.reshape(-1).data
+    finally:  # who has as many bytes as there are asks for no more
+        if isinstance(array, Referenced):
+            array.give_back()
 
 
 def _values(array: Array) -> NDArray[np.float32]:

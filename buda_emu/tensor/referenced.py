@@ -131,9 +131,11 @@ class Referenced(NDArrayOperatorsMixin):
 
     def blocks(self) -> Iterator[Array]:
         """All elements in order, a box at a time; then their pages are given back."""
-        for box in self.boxes():
-            yield self.read(box)
-        self.give_back()
+        try:
+            for box in self.boxes():
+                yield self.read(box)
+        finally:  # who has seen enough asks for no more
+            self.give_back()
 
     def give_back(self) -> None:
         """Nobody needs the pages that were read any more."""

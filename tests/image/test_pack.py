@@ -259,12 +259,16 @@ def test_an_array_by_reference_gives_the_same_bytes_strip_by_strip(monkeypatch, 
     array = values((1, 2, 128, 192), 3)
     whole = packed(source, {"r": array}, form, container)
     read = []
-    reference = referenced(array, "w").each("told", lambda part: read.append(part.size) or part, 10.0)
+    given_back = []
+    reference = referenced(array, "w", lambda: given_back.append(True)).each(
+        "told", lambda part: read.append(part.size) or part, 10.0
+    )
     monkeypatch.setattr("buda_emu.image.pack.BLOCK", 32 * 96)
     monkeypatch.setattr("buda_emu.tensor.referenced.BLOCK", 32 * 96)
     assert packed(source, {"r": reference}, form, container) == whole
     assert packed(source, {"r": array}, form, container) == whole
     assert sum(read) == array.size
+    assert given_back, "pages that were read stay in memory"
     if form == "BACKEND_TILIZED":
         assert max(read) <= 64 * 96, "no more than a row or a column of ublocks of a core"
 

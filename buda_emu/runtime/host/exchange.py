@@ -26,7 +26,9 @@ from buda_emu.tensor.referenced import Referenced
 _PART = 64  # entries that are converted and stored at a time, or
 PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/memory.md)
 SHARE_OF_LENT: Final = 4
-"""Arrays by reference are pushed as others are while all that is held is within a quarter of the limit."""
+"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
+_OF_SHARE: Final = 8
+"""but none larger than an eighth of that, which would take as much once more while it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,11 @@ class Exchange:
             self._gate.wake()
 
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push: where a share of the limit is taken already, the memory
-        holds nothing yet, and no tilizer reads what the host gave."""
+        """Hold an array by its reference instead of a push: where the memory holds nothing yet, and no tilizer reads
+        what the host gave. It is read at once while all that is held is within a share of the limit."""
         view, count, memory = channel.view, len(array) if array.ndim == 4 else 0, self._memory
-        if memory.held + view.store.slice_bytes(count * view.t) <= memory.limit // SHARE_OF_LENT:
-            return False
+        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
+        kept = memory.held + size <= share and size <= share // _OF_SHARE
         fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
         words = is_raw(queue.df) and array.dtype.kind not in "iu"
         if not fits or words or view.name != view.store.name or (channel.flat is not None and self._is_tilized(queue)):
@@ -96,6 +98,8 @@ class Exchange:
                 return False
             if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
                 return False
+            if kept:
+                view.store.settle()
             for slot in range(count):
                 if isinstance(channel, Fifo):
                     channel.ring.advance_write()
