@@ -1,6 +1,8 @@
 """Modules without data whose parameters lie in safetensors files, or in what torch.save wrote."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -199,3 +201,32 @@ def test_parameters_are_of_a_torch_module(tmp_path):
         be.compile(tmp_path / "m.onnx", parameters=tmp_path)
     (tmp_path / "m.pt").write_bytes(b"no pickle")
     assert "torch.load does not read it" in refused(tmp_path / "m.pt")
+
+
+PEAK = """
+import sys
+import torch
+import buda_emu as be
+width, depth, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+with torch.device("meta"):
+    module = torch.nn.Sequential(*[torch.nn.Linear(width, width, bias=False) for _ in range(depth)]).eval()
+model = be.compile(module, (torch.ones(1, width),), parameters=folder + "/w.safetensors", df="Bfp8_b", effort="low")
+model.save(folder)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def peak(folder, width, depth):
+    """Bytes that a process has at most which compiles so many products, and writes their image."""
+    tensors = {f"{n}.weight": torch.rand(width, width) for n in range(depth)}
+    (folder / "w.safetensors").write_bytes(encode(tensors))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PEAK, str(width), str(depth), str(folder)],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    return int(done.stdout) << 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what lies in a file")
+def test_a_process_is_as_large_as_one_parameter_not_as_all(tmp_path):
+    few, many = peak(tmp_path, 2048, 2), peak(tmp_path, 2048, 14)
+    assert many - few < 2048**2 * 4, "twelve parameters more, of 16 MiB each"
