@@ -29,6 +29,7 @@ from buda_emu.verify.inputs.of_image import (
     image_args,
     in_queues,
     is_archive_of_inputs,
+    lent,
     made_up,
 )
 from buda_emu.verify.inputs.push import push
@@ -89,7 +90,9 @@ def run_netlist(
         from buda_emu.verify.inputs.copies import copied_bytes
 
         beside += copied_bytes(inputs)
-    limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
+    limit = require_room(
+        netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside, lent=lent(image)
+    )
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs and is_archive_of_inputs(inputs):

@@ -32,7 +32,7 @@ from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed
-from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
+from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, lent
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.preflight import require_runnable
@@ -75,7 +75,7 @@ class Session:
         steps = foreseen(netlist, bodies, values)
         limit = require_room(
             netlist, steps, memory_limit, rams=inputs is None, as_bits=precision == "device",
-            beside=host_copies(opened.image),
+            beside=host_copies(opened.image), lent=lent(opened.image),
         )  # fmt: skip
         archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
         folder = inputs if archive is None else None

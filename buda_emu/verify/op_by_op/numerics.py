@@ -22,7 +22,7 @@ from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed
-from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
+from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, lent
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
@@ -61,7 +61,7 @@ def explain(
     require_runnable(netlist, bodies)
     progress("walking the programs")
     steps, beside = foreseen(netlist, bodies, parameters), host_copies(image)
-    limit = require_room(netlist, steps, memory_limit, machines=2, beside=beside)
+    limit = require_room(netlist, steps, memory_limit, machines=2, beside=beside, lent=lent(image))
     archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
     folder = inputs if archive is None else None
     files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
