@@ -7,20 +7,18 @@ from pathlib import Path
 
 from buda_emu.api.perf import perf
 from buda_emu.checker.suggest import near
-from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.opened import open_file
 from buda_emu.injection.campaign import Bench, Settings, effects, record
 from buda_emu.injection.fault import KINDS, PLACES
 from buda_emu.injection.result import Campaign, Effect
 from buda_emu.injection.sites import Sites
-from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, image_args, in_queues, made_up
+from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.push import push
+from buda_emu.verify.prepared import Chosen, prepared
 
 Progress = Callable[[int, int, float], object]
 """Faults done, of how many, in how many seconds."""
@@ -53,22 +51,19 @@ class Maker:
         subject = self.subject
         opened = open_file(subject.path, subject.arch)
         netlist, image = opened.netlist, opened.image
-        bodies = chosen_programs(netlist, subject.programs)
-        config = read_test_config(netlist.path, netlist.sections)
-        args = {**image_args(image), **config.args}
-        values = {**default_parameters(bodies, args), **known_parameters(bodies, dict(subject.parameters))}
-        limit = subject.memory_limit or default_memory_limit()
+        chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(subject.inputs), image, limit)
+                blocks = archive_blocks(netlist, Path(subject.inputs), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up(netlist, config, bodies, values, 0, image, given=held)
+                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, 0, image, given=held)
             push(emulator, begun_with(image))
             push(emulator, in_queues(image, blocks))
 
-        trace = record(netlist, fill, {body.name: values for body in bodies}, subject.precision, limit)
+        trace = record(netlist, fill, dict(ready.programs), subject.precision, ready.limit)
         names = {op.name for op in netlist.ops.values()} | netlist.queues.keys()
         if self.settings.only and self.settings.only not in names:
             hint = near(self.settings.only, names)
