@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from bench_history import page as history_page  # noqa: E402
 from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
 from buda_emu.checker import Rule  # noqa: E402
-from buda_emu.cli.verbs import formats, ops  # noqa: E402
+from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import support  # noqa: E402
 from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402

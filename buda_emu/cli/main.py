@@ -17,38 +17,47 @@ from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
 
-# One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
-VERBS: Mapping[str, str] = {
-    "run": "Run the programs of a netlist or device image and print what its queues hold.",
-    "check": "Check documents of any kind against their rules and print every finding with its place.",
-    "new": "Write a first netlist from a few words: a shape and op types.",
-    "diff": "Say what differs between two netlists or images: ops, placement, formats, programs, cycles.",
-    "fmt": "Format netlists: one layout, comments and values as they are.",
-    "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
-    "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
-    "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
-    "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
-    "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
-    "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
-    "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",
-    "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
-    "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
-    "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
-    "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
-    "faults": "Inject single faults by the thousand and say what each does to the outputs.",
-    "generate": "Write valid netlists at random, for tests of backends, kernels and compilers.",
-    "reduce": "Shrink a netlist as long as a command still fails on it.",
-    "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
-    "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
-    "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
-    "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
-    "explain": "Explain a rule of the checker, or list all of them.",
-    "ops": "List the op types of the netlist language and their attributes.",
-    "formats": "List the number formats of the netlist language.",
-    "schema": "Print the JSON schema of a document that is read or written: netlists, results, settings.",
-    "completion": "Print the script that completes this command in a shell.",
-    "cache": "Show, fill or clear what is kept between runs: compiled kernels, netlists.",
+# One line for each verb, by folder of `cli.verbs`. A module, imported when its verb is used, has EXAMPLE, add_arguments
+# and main.
+_FOLDERS: Mapping[str, Mapping[str, str]] = {
+    "buda_emu.cli.verbs": {
+        "run": "Run the programs of a netlist or device image and print what its queues hold.",
+        "check": "Check documents of any kind against their rules and print every finding with its place.",
+        "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
+        "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
+        "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
+        "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
+        "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
+        "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",
+        "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
+        "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
+        "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
+        "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
+        "faults": "Inject single faults by the thousand and say what each does to the outputs.",
+        "generate": "Write valid netlists at random, for tests of backends, kernels and compilers.",
+        "reduce": "Shrink a netlist as long as a command still fails on it.",
+        "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
+        "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
+        "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
+        "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
+    },
+    "buda_emu.cli.verbs.editing": {
+        "new": "Write a first netlist from a few words: a shape and op types.",
+        "fmt": "Format netlists: one layout, comments and values as they are.",
+        "diff": "Say what differs between two netlists or images: ops, placement, formats, programs, cycles.",
+        "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
+    },
+    "buda_emu.cli.verbs.about": {
+        "explain": "Explain a rule of the checker, or list all of them.",
+        "ops": "List the op types of the netlist language and their attributes.",
+        "formats": "List the number formats of the netlist language.",
+        "schema": "Print the JSON schema of a document that is read or written: netlists, results, settings.",
+        "completion": "Print the script that completes this command in a shell.",
+        "cache": "Show, fill or clear what is kept between runs: compiled kernels, netlists.",
+    },
 }
+_FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}
+VERBS: Mapping[str, str] = {name: line for verbs in _FOLDERS.values() for name, line in verbs.items()}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _INSTEAD: Mapping[tuple[str, str], str] = {
     ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
@@ -73,7 +82,7 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             if not alone:
                 verbs.add_parser(name, help=line)
             continue
-        own = add_verb(verbs, "buda_emu.cli.verbs", name, line)
+        own = add_verb(verbs, _FOLDER_OF[name], name, line)
         for parser_of_arguments in own.leaves():
             general = parser_of_arguments.add_argument_group("of every verb")
             add_color(general)

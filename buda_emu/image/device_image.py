@@ -27,6 +27,7 @@ from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
+from buda_emu.spec.cluster import Cluster
 
 if TYPE_CHECKING:  # checking an image needs no numpy
     import numpy as np
@@ -267,7 +268,7 @@ def load_image(
             f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
             "do you know who made this file?",
         )
-    result = _netlist(archive, metadata, strict=False)
+    result = _netlist(archive, metadata)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
     found = [item for item in mismatches(metadata, result.netlist, archive) if item.rule != "image-pickle"]
@@ -282,18 +283,24 @@ def load_image(
 
 
 def check_image(
-    path: StrPath, arch: str | None = None, *, strict: bool = False, limits: Limits = LIMITS
+    path: StrPath,
+    arch: str | None = None,
+    *,
+    strict: bool = False,
+    cluster: Cluster | None = None,
+    limits: Limits = LIMITS,
 ) -> NetlistResult:
     """Every finding on an image: the archive, device.json, the netlist inside, and whether they belong together.
 
     Never raises for what is in the file. `arch` is the architecture that the caller expects. `strict` makes warnings of
-    the netlist and of the image errors. The bytes of tensors are not looked at, but for how many there are.
+    the netlist and of the image errors, and holds the netlist against its pipes and streams, too, with the links of
+    `cluster` between its chips. The bytes of tensors are not looked at, but for how many there are.
     """
     name = os.fspath(path)
     try:
         archive = open_archive(path, limits)
         metadata, _ = _content(archive, limits)
-        result = _netlist(archive, metadata, strict=strict)
+        result = _netlist(archive, metadata, strict=strict, cluster=cluster)
     except ImageError as error:
         return NetlistResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
     except OSError as error:
@@ -324,11 +331,18 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
     return metadata, read_value(mapped(text), config, place)
 
 
-def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> NetlistResult:
+def _netlist(
+    archive: Archive, metadata: DeviceMetadata, *, strict: bool = False, cluster: Cluster | None = None
+) -> NetlistResult:
     """The netlist inside, for the image's architecture. Raises ImageError where it is not there."""
     member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
     data = archive.read(member, MAX_BYTES)
-    return check_bytes(data, f"{archive.place.archive}!{member}", metadata.arch, strict=strict)
+    name = f"{archive.place.archive}!{member}"
+    if strict:
+        from buda_emu.routing import checking  # only then: it makes pipes and streams
+
+        return checking.check_bytes(data, name, metadata.arch, cluster=cluster)
+    return check_bytes(data, name, metadata.arch)
 
 
 def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:

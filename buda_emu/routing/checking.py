@@ -62,12 +62,19 @@ def check(
         return NetlistResult(None, (error.diagnostic(str(path)),))
 
 
+def check_bytes(data: bytes, path: str, arch: str | None = None, *, cluster: Cluster | None = None) -> NetlistResult:
+    """The same for what a file holds; `path` is the name that findings give."""
+    try:
+        return check_text(decode(data), path, arch, cluster=cluster)
+    except UnreadableError as error:
+        return NetlistResult(None, (error.diagnostic(path),))
+
+
 def check_text(
     text: str, path: str = "<text>", arch: str | None = None, *, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """The same for a text; `path` is the name that findings give."""
-    result = load.check_text(text, path, arch, strict=True)
-    return with_routes(result, text, cluster) if result.netlist is not None else result
+    """The same for a text."""
+    return with_routes(load.check_text(text, path, arch, strict=True), text, cluster)
 
 
 def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.cli.main import main
-from buda_emu.cli.verbs import cache
+from buda_emu.cli.verbs.about import cache
 from buda_emu.netlist.cache import FOLDER
 
 STALE = "kernels-0.0.1-0123456789abcdef"
@@ -76,7 +76,7 @@ def test_warm_goes_through_all_netlists(root: Path, tmp_path: Path, capsys: pyte
 
 def test_warm_takes_the_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ran: list[str] = []
-    monkeypatch.setattr("buda_emu.cli.verbs.cache._run", ran.append)
+    monkeypatch.setattr("buda_emu.cli.verbs.about.cache._run", ran.append)
     assert main(["cache", "warm"]) == 0
     assert {Path(file).name for file in ran} >= {"matmul.yaml", "attention.yaml", "training.yaml"}
     assert len(capsys.readouterr().out.splitlines()) == len(ran)

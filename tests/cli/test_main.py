@@ -10,7 +10,7 @@ import pytest
 
 import buda_emu
 from buda_emu.cli.main import VERBS, main
-from buda_emu.cli.verbs import ops
+from buda_emu.cli.verbs.about import ops
 from buda_emu.errors import HostError, InternalError, ProgramError, UnsupportedError
 
 
@@ -118,7 +118,7 @@ def test_a_closed_pipe_is_no_error(child_environment):
 
 def test_an_interrupt_ends_with_130(child_environment):
     script = (
-        "import sys, time; from buda_emu.cli import main; from buda_emu.cli.verbs import ops; "
+        "import sys, time; from buda_emu.cli import main; from buda_emu.cli.verbs.about import ops; "
         "ops.main = lambda args: (print('ready', flush=True), time.sleep(60)); sys.exit(main.main(['ops']))"
     )
     child = subprocess.Popen(

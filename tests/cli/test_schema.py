@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from buda_emu.cli.main import main
-from buda_emu.cli.verbs.schema import SCHEMAS
+from buda_emu.cli.verbs.about.schema import SCHEMAS
 from shared_files import ROOT
 
 NETLIST = str(ROOT / "netlists" / "two_chips.yaml")

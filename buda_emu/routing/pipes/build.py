@@ -19,7 +19,7 @@ from buda_emu.routing.pipes.maps.edge import EdgeMap
 from buda_emu.routing.pipes.maps.source_map import within_bounds
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
-from buda_emu.routing.pipes.ops.op_class import is_drainer
+from buda_emu.routing.pipes.ops.general import is_drainer
 from buda_emu.routing.pipes.over_links.account import Account
 from buda_emu.routing.pipes.over_links.hops import Hops
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError

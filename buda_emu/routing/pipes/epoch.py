@@ -7,8 +7,8 @@ from typing import Final
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
 from buda_emu.routing.pipes.library_order import in_table_order
 from buda_emu.routing.pipes.links import Links
-from buda_emu.routing.pipes.ops.fused import FusedUse, fused_use
-from buda_emu.routing.pipes.ops.op_class import op_class
+from buda_emu.routing.pipes.ops.fused_use import FusedUse, fused_use
+from buda_emu.routing.pipes.ops.kinds import kind_of
 from buda_emu.routing.pipes.ops.operands import OpInputs
 from buda_emu.spec.cluster import Cluster
 
@@ -73,7 +73,7 @@ class Epoch:
         """What its operands are made of."""
         found = self._inputs.get(op.name)
         if found is None:
-            found = OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+            found = OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch, kind_of(op))
             self._inputs[op.name] = found
         return found
 
@@ -83,14 +83,14 @@ class Epoch:
         if not readers:
             return None
         first = self.ops.get(readers[0])
-        flat = first is not None and op_class(first) in ("embedding", "tilizer") and first.inputs[0] == queue
+        flat = first is not None and kind_of(first).is_flat(0) and first.inputs[0] == queue
         return first if flat else None
 
     def index_reader(self, queue: str) -> Op | None:
         """The embedding that takes its indices from a queue, if its first reader is one."""
         readers = self.readers.get(queue)
         first = self.ops.get(readers[0]) if readers else None
-        found = first is not None and op_class(first) == "embedding" and first.inputs.index(queue) == 1
+        found = first is not None and first.type == "embedding" and first.inputs.index(queue) == 1
         return first if found else None
 
 

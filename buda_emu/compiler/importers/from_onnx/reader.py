@@ -287,7 +287,7 @@ class _Reader:
 
     def _inlined(self, node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> Sequence[Node | None]:
         inner: dict[str, Node | None] = dict(zip(body.input, inputs, strict=False))
-        nodes = operators(node, body, inputs, within)
+        nodes = operators(node, body, inputs, within, self._opset)
         shapes, self._shapes = self._shapes, {}
         opset, self._opset = self._opset, {**self._opset, **{item.domain: item.version for item in body.opset_import}}
         before = Counter(self._refused)

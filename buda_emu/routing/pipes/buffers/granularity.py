@@ -9,7 +9,7 @@ from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.maps.edge import EdgeMap
 from buda_emu.routing.pipes.ops.edges import OpEdges
-from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, mblock_tiles, op_class
+from buda_emu.routing.pipes.ops.general import buffered_mblocks, mblock_tiles
 from buda_emu.routing.pipes.ops.operands import flat_row_bytes
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.formats import tile_bytes
@@ -28,7 +28,7 @@ class Cut:
 
 def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[str, EdgeMap]) -> Cut:
     """The pieces of an op's output buffer. `queues`: edges to queues that ops feed."""
-    whole = mblock_tiles(op) * (1 if op_class(op) == "buffer" else buffered_mblocks(op))
+    whole = mblock_tiles(op) * (1 if epoch.inputs(op).kind.keeps_strips else buffered_mblocks(op))
     maps = [edge for _, edge in _edges_to(epoch, op.name, edges)]
     if not (op.untilize_output or op.gradient_op):
         maps += [queues[queue.name] for queue in epoch.fed.get(op.name, ())]

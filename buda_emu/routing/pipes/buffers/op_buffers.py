@@ -12,11 +12,9 @@ from buda_emu.routing.pipes.buffers.results import Intermediate, Output, interme
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges
-from buda_emu.routing.pipes.ops.op_class import (
+from buda_emu.routing.pipes.ops.general import (
     has_output_buffer,
-    input_buffers,
     is_ethernet,
-    op_class,
     shares_output,
 )
 from buda_emu.routing.pipes.ops.operands import Operand
@@ -59,12 +57,12 @@ class OpBuffers:
     def make(self, op: Op) -> None:
         """All buffers of an op. RefusedError for a result that pipes cannot read."""
         inputs, arch, count = self.epoch.inputs(op), self.arch, self.epoch.input_count
-        operands = self.operands[op.name] = [inputs.operand(index) for index in range(input_buffers(op))]
+        operands = self.operands[op.name] = [inputs.operand(index) for index in range(inputs.kind.input_buffers(op))]
         if is_ethernet(op):
             self._copies(op, operands[0])
             return
         self._chunks_of(op, operands)
-        offset = _flat_offsets(op, inputs.sources[0], operands) if op_class(op) == "tilizer" else None
+        offset = _flat_offsets(op, inputs.sources[0], operands) if op.type == "tilizer" else None
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
         fused = self.epoch.fused(op)
         number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
@@ -132,7 +130,7 @@ class OpBuffers:
             self.made[id] = Buffer(id=id, row=core[0], column=core[1], **own, **extra)
 
     def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
-        embeds = op_class(op) == "embedding"
+        embeds = op.type == "embedding"
         return {
             "operand": index,
             "op": op.name,

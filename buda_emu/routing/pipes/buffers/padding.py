@@ -12,7 +12,8 @@ from buda_emu.routing.pipes.buffers.queue_buffers import QueueBuffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import POST_TM, PRE_TM, Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges
-from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, input_buffers
+from buda_emu.routing.pipes.ops.general import buffered_mblocks
+from buda_emu.routing.pipes.ops.kinds import kind_of
 from buda_emu.spec.formats import tile_bytes
 
 FIRST_ADDRESS: Final = 0x600000
@@ -114,7 +115,7 @@ def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:
     address = FIRST_ADDRESS
     for graph in netlist.graphs.values():
         for op in sorted(graph.ops, key=lambda op: op.name):
-            for index in range(input_buffers(op)):
+            for index in range(kind_of(op).input_buffers(op)):
                 key = (op.in_df[index], pad_value(op, index))
                 if key not in found and has_padding(op, index):
                     found[key] = address

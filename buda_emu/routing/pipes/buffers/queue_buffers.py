@@ -13,7 +13,7 @@ from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of, untilized
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import NO_CORE, POST_TM, PRE_TM, Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges
-from buda_emu.routing.pipes.ops.op_class import op_class
+from buda_emu.routing.pipes.ops.kinds import kind_of
 from buda_emu.routing.pipes.ops.operands import flat_row_bytes
 from buda_emu.spec.formats import tile_bytes
 
@@ -205,6 +205,6 @@ def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:
     last row on, where its columns are multicast from."""
     rows, columns = op.blocking.grid_size
     row, column = row % rows, column % columns
-    if op_class(op) in ("matmul", "depthwise") and op.inputs.index(queue.name) == (0 if op.grid_transpose else 1):
+    if kind_of(op).multiplies and op.inputs.index(queue.name) == (0 if op.grid_transpose else 1):
         row = rows - 1 - row
     return core_of(op, row, column)

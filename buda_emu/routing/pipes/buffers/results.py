@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.maps.source_map import divides
-from buda_emu.routing.pipes.ops.fused import FusedUse
-from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, intermediates, mblock_tiles, op_class, shares_output
+from buda_emu.routing.pipes.ops.fused_use import FusedUse
+from buda_emu.routing.pipes.ops.general import buffered_mblocks, mblock_tiles, shares_output
+from buda_emu.routing.pipes.ops.kinds import kind_of
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.formats import tile_bytes
-
-IDENTITY_K = (1 << 16) - 3
-"""mblock_k of a sparse product: how many mblocks there are is known on the core alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
     own, block, single = op.blocking, mblock_tiles(op), buffered_mblocks(op)
-    strips = op_class(op) == "buffer"
+    strips = kind_of(op).keeps_strips
     if not strips and not divides(single, own.t):
         raise RefusedError("V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {own.t}")
     size = tile_bytes(op.out_df, *own.tile_dim, arch.alignment, not op.untilize_output)
@@ -69,7 +67,7 @@ def intermediate_buffers(
     op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
 ) -> list[Intermediate]:
     """All of one core, that of the highest operand id first."""
-    number = intermediates(op, count)
+    number = kind_of(op).intermediates(op, count)
     found: list[Intermediate] = []
     block, own = mblock_tiles(op), op.attributes
     for index in reversed(range(number)):
@@ -92,14 +90,7 @@ def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -
 
 def mblock_k(op: Op) -> int:
     """How often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
-    own, kind = op.attributes, op_class(op)
-    passes = 1
-    if kind == "matmul":
-        passes = IDENTITY_K if own.identity else own.m_k * (own.z if own.accumulate else 1)
-    elif kind == "reduce":
-        passes = own.z
-    elif kind == "depthwise":
-        passes = own.m_k
+    own, passes = op.attributes, kind_of(op).passes(op)
     if own.bias:
         passes += (op.acc_df != "Int32") + (own.requant or own.dequant)
     return passes

@@ -16,8 +16,8 @@ from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe
 from buda_emu.routing.pipes.maps.source_map import CORE, Tiles, cores, places
 from buda_emu.routing.pipes.model import NO_PADDING
 from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
-from buda_emu.routing.pipes.ops.op_class import input_buffers, is_ethernet
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.devices import device
 
@@ -82,7 +82,7 @@ class PipeMaker:
     def make(self) -> None:
         """All pipes, in order of their ids."""
         for op in self.epoch.ops.values():
-            for index in range(input_buffers(op)):
+            for index in range(self.epoch.inputs(op).kind.input_buffers(op)):
                 self._of_operand(op, index)
             if is_ethernet(op):
                 self._over_links(op)
@@ -93,7 +93,7 @@ class PipeMaker:
 
     def _of_operand(self, op: Op, index: int) -> None:
         name = op.inputs[index]
-        how = multicast(op, index, self.epoch.fused(op))
+        how = multicast(self.epoch.inputs(op), index)
         steps = self.edges[op.name].two_steps.get(name)
         if steps is None:
             edge, bases = self.edges[op.name].maps[index], self.buffers.bases(op.name, name)
@@ -237,7 +237,7 @@ class PipeMaker:
         """The NoC over which a producer multicasts itself to the first operand that reads it, if it stands beside."""
         key = op.name, name
         if key not in self._directs:
-            how = multicast(op, op.inputs.index(name), self.epoch.fused(op))
+            how = multicast(self.epoch.inputs(op), op.inputs.index(name))
             self._directs[key] = direct(self.epoch.netlist.arch_name, self.grid, producer, op, how)
         return self._directs[key]
 

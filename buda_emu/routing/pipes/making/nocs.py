@@ -9,8 +9,8 @@ from buda_emu.routing.pipes.buffers.ids import base_of
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
-from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.spec.devices import device
 
 WRITE_VC, UNICAST_VC, MULTICAST_VC = 0, 2, 4
@@ -178,7 +178,7 @@ class Nocs:
     def _shared(self, op: Op, operand: int) -> Multicast:
         found = self._multicasts.get((op.name, operand))
         if found is None:
-            found = self._multicasts[op.name, operand] = multicast(op, operand, self.epoch.fused(op))
+            found = self._multicasts[op.name, operand] = multicast(self.epoch.inputs(op), operand)
         return found
 
     def _straight(self, draft: Draft) -> int:

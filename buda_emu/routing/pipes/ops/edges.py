@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.maps.edge import EdgeMap, Path, Reading, Source, edge_map, flat_rows_map, table_rows_map
+from buda_emu.routing.pipes.maps.edge import EdgeMap, Path, Reading, Source, edge_map
 from buda_emu.routing.pipes.maps.paths import path_of, shape_after
 from buda_emu.routing.pipes.maps.prologue import TwoSteps, two_steps, unrolled
 from buda_emu.routing.pipes.maps.source_map import cores
-from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, op_class
+from buda_emu.routing.pipes.ops.general import buffered_mblocks
+from buda_emu.routing.pipes.ops.kinds import kind_of
 from buda_emu.routing.pipes.ops.operands import OpInputs
-from buda_emu.routing.pipes.ops.readings import reading
 from buda_emu.routing.pipes.refusal import RefusedError
 
 
@@ -29,34 +29,25 @@ def source_of(item: Queue | Op, input_count: int) -> Source:
     """How an op or queue presents its tiles. RefusedError for a result that no pipe can read."""
     if isinstance(item, Queue):
         return Source(item.blocking, item.blocking.t)
-    if item.type in ("matmul", "reduce", "depthwise") and item.blocking.ublock_order != "r":
+    kind = kind_of(item)
+    if kind.sums and item.blocking.ublock_order != "r":
         raise RefusedError("V178", f"{item.type} {item.name} has ublock_order c", "a result that is read needs r")
-    if op_class(item) == "buffer":
+    if kind.keeps_strips:
         return Source(item.blocking, 1)
     return Source(item.blocking, min(input_count * item.blocking.t, buffered_mblocks(item)))
 
 
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
     """The pipes of one operand, prologues left aside. RefusedError for what net2pipe refuses."""
-    op, item = inputs.op, inputs.sources[index]
-    kind = op_class(op)
-    if index == 0 and kind == "embedding":
-        return table_rows_map(item.blocking, op.blocking.grid_size, op.attributes.num_indices)
-    if index == 0 and kind == "tilizer":
-        own = item.blocking
-        return flat_rows_map(own, op.blocking.grid_size, own.mblock[0] * own.ublock[0] * own.tile_dim[0])
-    source, path, how = edge_ends(inputs, index, input_count)
-    return edge_map(source, path, how)
+    if inputs.kind.is_flat(index):
+        return inputs.kind.flat_edge(inputs)
+    return edge_map(*edge_ends(inputs, index, input_count))
 
 
 def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, Path, Reading]:
     """What `edge_map` is made of, for any operand that reads tiles."""
-    op = inputs.op
-    source, path = source_of(inputs.sources[index], input_count), path_of(op, index)
-    if op_class(op) == "embedding":
-        tiles = inputs.sources[index].blocking.mblock[1]
-        return source, path, Reading(1, op.blocking.grid_size, (1, tiles), (1, 1), True, "rows")
-    return source, path, reading(op, index, shape_after(source.blocking, path), inputs.fused)
+    source, path = source_of(inputs.sources[index], input_count), path_of(inputs.op, index)
+    return source, path, inputs.reading(index, shape_after(source.blocking, path))
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
@@ -78,10 +69,9 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
 
 
 def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, found: OpEdges) -> EdgeMap:
-    op, name, kind = inputs.op, inputs.op.inputs[index], op_class(inputs.op)
+    op, name = inputs.op, inputs.op.inputs[index]
     whole = edge.most_tiles <= inputs.size_tiles(index)
-    product = (kind == "matmul" and not op.attributes.identity) or kind == "depthwise"
-    if product and index < 2:
+    if inputs.kind.is_dense and index < 2:
         if whole:
             found.as_read[name] = True
             return unrolled(edge)
@@ -90,20 +80,9 @@ def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap
             found.two_steps[name], found.as_read[name] = steps, True
             return steps.load
         return edge
-    if _keeps_blocks(inputs, index):
+    if inputs.kind.keeps_blocks(inputs, index):
         found.as_read[name] = whole
     return edge
-
-
-def _keeps_blocks(inputs: OpInputs, index: int) -> bool:
-    """Operands of which net2pipe decides whether L1 keeps them as they are read."""
-    op, kind = inputs.op, op_class(inputs.op)
-    if kind == "matmul":
-        return not op.attributes.identity or index != 1
-    if kind == "fused_op":
-        assert inputs.fused is not None
-        return inputs.fused.readers[f"input{index}"].type not in ("matmul", "reduce")
-    return kind in ("depthwise", "unary", "binary")
 
 
 def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:

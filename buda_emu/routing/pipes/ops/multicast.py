@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Op
-from buda_emu.routing.pipes.ops.fused import FusedUse
-from buda_emu.routing.pipes.ops.op_class import is_ethernet, op_class
-from buda_emu.routing.pipes.refusal import RefusedError
+from buda_emu.routing.pipes.ops.general import is_ethernet
+from buda_emu.routing.pipes.ops.operands import OpInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,40 +16,11 @@ class Multicast:
     noc1: bool
 
 
-def multicast(op: Op, index: int, fused: FusedUse | None) -> Multicast:
+def multicast(inputs: OpInputs, index: int) -> Multicast:
     """Of operand `index`. RefusedError for a fused op with more than two shared operands."""
-    rows, columns, other_noc = _shared(op, index, fused)
-    return Multicast(rows, columns, (rows if op.grid_transpose else columns) != other_noc)
-
-
-def _shared(op: Op, index: int, fused: FusedUse | None) -> tuple[bool, bool, bool]:
-    kind = op_class(op)
-    if kind == "matmul" and op.attributes.identity:
-        return False, index == 1, False
-    if kind in ("matmul", "depthwise"):
-        return index == 0, index == 1, False
-    if kind == "fused_op":
-        assert fused is not None
-        return _fused(op, index, fused)
-    if kind == "buffer":
-        return index == 1, index == 0, False
-    return kind in ("embedding", "tilizer") and index > 0, False, False
-
-
-def _fused(op: Op, index: int, fused: FusedUse) -> tuple[bool, bool, bool]:
-    rows: list[int] = []
-    columns: list[int] = []
-    for number in range(len(op.inputs)):
-        sub = fused.readers[f"input{number}"]
-        if sub.type == "matmul":
-            (rows if sub.inputs[0] == f"input{number}" else columns).append(number)
-    down, across = op.blocking.grid_size
-    total = len(rows) * (across > 1) + len(columns) * (down > 1)
-    if total > 2:
-        what, hint = f"{total} operands are multicast, at most 2 can be", "split the fused op"
-        raise RefusedError("V084", what, hint, op.name)
-    second = any(index in group[1:] for group in (rows, columns))
-    return index in rows, index in columns, second
+    shared = inputs.kind.shared(inputs, index)
+    across = shared.rows if inputs.op.grid_transpose else shared.columns
+    return Multicast(shared.rows, shared.columns, across != shared.other_noc)
 
 
 def direct(arch: str, grid: tuple[int, int], producer: Op, consumer: Op, how: Multicast) -> int | None:

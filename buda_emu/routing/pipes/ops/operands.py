@@ -1,14 +1,17 @@
-"""The buffers of an op's operands in one core: tiles, bytes, and how many are cleared at a time."""
+"""The buffers of an op's operands in one core: tiles, bytes, and how many are cleared at a time. What hangs on the kind
+of op is a method of `OpKind`; its own methods are those of ops that read their operands as they write their result.
+"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.maps.paths import path_of, shape_after
-from buda_emu.routing.pipes.ops.fused import FusedUse
-from buda_emu.routing.pipes.ops.op_class import input_buffers, is_ethernet, kernel_broadcast, mblock_tiles, op_class
+from buda_emu.routing.pipes.maps.edge import EdgeMap, Reading
+from buda_emu.routing.pipes.ops.fused_use import FusedUse
+from buda_emu.routing.pipes.ops.general import is_ethernet, kernel_broadcast, mblock_tiles
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.archs import Arch
-from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.blocking import Blocking, Shape
 from buda_emu.spec.formats import tile_bytes
 
 LATENCY_CYCLES = 1024
@@ -29,31 +32,49 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """Whether all cores of a row (column) of the op's grid get the same of an operand, and whether over the NoC that
+    the other operands do not take."""
+
+    rows: bool = False
+    columns: bool = False
+    other_noc: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OpInputs:
-    """What the operands of an op need: its sources in order, the fused op's definition, the architecture."""
+    """What the operands of an op need: its sources in order, the fused op's definition, the architecture, its kind."""
 
     op: Op
     sources: tuple[Queue | Op, ...]
     fused: FusedUse | None
     arch: Arch
+    kind: "OpKind"
 
     def operand(self, index: int) -> Operand:
         """The buffer of operand `index`."""
         cleared = self.cleared(index)
-        block, gathered = self._block(index)
+        block, gathered = self.kind.block(self, index)
         kept, per_t = kernel_broadcast(self.op, index)
         if kept:
             block, gathered = cleared * (self.op.blocking.t if per_t else 1), cleared
         return Operand(self.tile_size(index), self.size_tiles(index), block, gathered, cleared)
 
-    def is_flat(self, index: int) -> bool:
-        """Whether it reads rows of an embedding table or of flat data."""
-        return index == 0 and op_class(self.op) in ("embedding", "tilizer")
+    def reading(self, index: int, source: Shape) -> Reading:
+        """How operand `index` reads a source that has shape `source` after its TMs. Embedding tables and flat data
+        apart: these are read row by row (`OpKind.flat_edge`)."""
+        found = self.kind.reading(self, index, source)
+        kept, per_t = kernel_broadcast(self.op, index)
+        return replace(found, kept=kept, kept_per_t=per_t) if kept else found
+
+    def cleared(self, index: int) -> int:
+        """Tiles that the kernel clears at a time."""
+        return kernel_broadcast(self.op, index)[0] or self.kind.cleared(self, index)
 
     def tile_size(self, index: int) -> int:
         """Bytes of one tile; of flat data: of one row of a ublock."""
         op = self.op
-        if not self.is_flat(index):
+        if not self.kind.is_flat(index):
             return tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
         source = self.sources[index]
         if not isinstance(source, Queue):
@@ -63,152 +84,80 @@ class OpInputs:
     def size_tiles(self, index: int) -> int:
         """Tiles of the buffer: enough for the latency of the NoC, and for two of what is cleared at a time."""
         op = self.op
-        header = not self.is_flat(index)
+        header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)
         cleared = self.cleared(index) * size
-        least = max(self._least_bytes(index, size), 2 * cleared)
+        least = 0
+        if not kernel_broadcast(op, index)[0]:
+            covering = _covering(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
+            least = self.kind.least_bytes(self, index, size, covering)
+        least = max(least, 2 * cleared)
         wanted = (op.input_buf_min_size_tiles[index] if index < len(op.input_buf_min_size_tiles) else 0) * size
         unit = 2 * cleared
         if least < wanted:
             least, unit = wanted, cleared
         return -(-least // unit) * unit // size
 
-    def _least_bytes(self, index: int, size: int) -> int:
-        op, kind = self.op, op_class(self.op)
-        if kernel_broadcast(op, index)[0] or (kind == "matmul" and op.attributes.identity and index in (0, 2)):
-            return 0
-        least = _covering(LATENCY_CYCLES * (ETH_BYTES if is_ethernet(op) else NOC_BYTES), size)
-        if kind in ("fused_op", "splice") and len(op.inputs) > 3:
-            least = least * 3 // len(op.inputs)
-        if kind == "fused_op" and self.fused is not None:
-            name = f"input{index}"
-            sub = self.fused.readers[name]
-            if sub.type == "matmul" and name == sub.inputs[1]:
-                least = 2 * size * sub.attributes.m_k * sub.mblock[1] * self.cleared(index)
-            elif sub.type == "matmul" and name == sub.inputs[0] and sub.mblock[1] > 1:
-                least = 2 * size * sub.attributes.m_k * self.cleared(index)
-        return least
 
-    def cleared(self, index: int) -> int:
-        """Tiles that the kernel clears at a time."""
-        op, own, kind = self.op, self.op.attributes, op_class(self.op)
-        kept = kernel_broadcast(op, index)[0]
-        if kept:
-            return kept
-        (m, n), (r, c) = op.blocking.mblock, op.blocking.ublock
-        rows = 1 if own.min_buffer_input == 0 else m
-        if kind == "matmul" and own.identity:
-            return (own.num_sparse_tiles, n * c * own.u_kt, 1, r * c)[index]
-        if kind == "matmul":
-            columns = 1 if own.min_buffer_input == 1 else n
-            return rows * r * own.u_kt if index == 0 else columns * c * own.u_kt if index == 1 else r * c
-        if kind == "depthwise":
-            columns = 1 if own.min_buffer_input == 1 else n
-            return rows * r * c if index == 0 else columns * c * own.u_kt if index == 1 else r * c
-        if kind == "reduce":
-            return c * own.u_kt if own.dim == "r" else r * own.u_kt if own.dim == "c" else r * c
-        if kind == "fused_op":
-            return self._cleared_by_fused(index)
-        if kind == "buffer":
-            return (1 if own.min_buffer_input == 0 else n) * c * own.u_kt if index == 0 else 1
-        if kind == "embedding":
-            return self.sources[0].blocking.tile_dim[0] if index == 0 else 1
-        if kind == "tilizer":
-            return self.sources[index].blocking.ublock[0] * self.sources[index].blocking.tile_dim[0]
-        return r * own.u_kt if kind == "topk" else r * c
+class OpKind:
+    """What the vendor's pipe compiler (net2pipe) knows of one kind of op. Kinds have no state; their methods are asked
+    with an op, or with all that its operands need, and the number of an operand."""
 
-    def _cleared_by_fused(self, index: int) -> int:
-        assert self.fused is not None
-        name = f"input{index}"
-        sub = self.fused.readers[name]
-        (r, c), own = sub.ublock, sub.attributes
-        if sub.type == "matmul":
-            tiles = (r if name == sub.inputs[0] else c) * own.u_kt
-        elif sub.type == "reduce":
-            tiles = (c if own.dim == "r" else r) * own.u_kt
-        else:
-            tiles = r * c
-        return tiles * self.fused.forked.get(name, 1)
+    sums: ClassVar[bool] = False
+    """Whether it sums over blocks of its operands; only rows of ublocks of such a result can be read."""
+    multiplies: ClassVar[bool] = False
+    """Whether it multiplies operand 0 with operand 1."""
+    is_dense: ClassVar[bool] = False
+    """Whether it does so and neither of them is sparse."""
+    keeps_strips: ClassVar[bool] = False
+    """Whether its result is as many mblocks as its attribute says, core by core."""
 
-    def _block(self, index: int) -> tuple[int, int]:
+    def input_buffers(self, op: Op) -> int:
+        """Operands that have a buffer in each core."""
+        return len(op.inputs)
+
+    def intermediates(self, op: Op, of_fused: int) -> int:
+        """Intermediate buffers of a core; `of_fused`: those that the definition of a fused op has."""
+        return int(op.gradient_op)
+
+    def passes(self, op: Op) -> int:
+        """How often a block passes the intermediate buffer for one result, biases and scales not counted."""
+        return 1
+
+    def is_flat(self, index: int) -> bool:
+        """Whether an operand reads rows of an embedding table or of flat data."""
+        return False
+
+    def flat_edge(self, inputs: OpInputs) -> EdgeMap:
+        """The pipes of the operand that is flat."""
+        raise NotImplementedError
+
+    def shared(self, inputs: OpInputs, index: int) -> Shared:
+        """Which rows and columns of cores get the same of an operand. RefusedError for more than can be sent so."""
+        return Shared()
+
+    def keeps_blocks(self, inputs: OpInputs, index: int) -> bool:
+        """Whether net2pipe decides if L1 keeps the operand as it is read, where a prologue loads it."""
+        return False
+
+    def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
+        """Which blocks of a source of that shape every core gets, and in which order: here as those of the result."""
+        own = inputs.op.blocking
+        return Reading(own.t, own.grid_size, own.mblock, own.ublock, own.ublock_order == "r")
+
+    def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         """Tiles for one input of the epoch, and tiles that are gathered at a time."""
-        op, own, kind = self.op, self.op.attributes, op_class(self.op)
-        t, (m, n), (r, c) = op.blocking.t, op.blocking.mblock, op.blocking.ublock
-        block = mblock_tiles(op)
-        k = own.m_k * own.u_kt
-        if kind == "matmul" and own.identity:
-            return (
-                (own.num_sparse_tiles, own.num_sparse_tiles),
-                (t * k * n * c, n * c * own.u_kt),
-                (own.num_index_tiles, own.num_index_tiles),
-                (t * block, block),
-            )[index]
-        if kind == "matmul":
-            runs = own.z if own.accumulate else 1
-            if index == 0:
-                return t * runs * k * m * r, (1 if own.min_buffer_input == 0 else m) * r * own.u_kt
-            if index == 1:
-                return t * runs * k * n * c, (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
-            return t * block, block
-        if kind == "depthwise":
-            if index == 0:
-                return t * block * own.m_k, m * r * c
-            return (t * n * c * k, n * c * own.u_kt) if index == 1 else (t * block, block)
-        if kind == "reduce":
-            if own.dim == "r":
-                return t * k * n * c, c * own.u_kt
-            return (t * k * m * r, r * own.u_kt) if own.dim == "c" else (t * own.z * block, block)
-        if kind == "fused_op":
-            return self._block_of_fused(index)
-        if kind == "splice":
-            return self._block_of_splice(index)
-        if kind == "buffer":
-            if index == 0:
-                return t * k * n * c, (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
-            return own.num_index_tiles, own.num_index_tiles
-        if kind in ("embedding", "tilizer"):
-            return self._rows(index)
-        if kind == "topk":
-            return t * r * own.u_kt * m * own.m_k, r * own.u_kt
-        return t * block, block
+        tiles = mblock_tiles(inputs.op)
+        return inputs.op.blocking.t * tiles, tiles
 
-    def _block_of_fused(self, index: int) -> tuple[int, int]:
-        assert self.fused is not None
-        name = f"input{index}"
-        sub = self.fused.readers[name]
-        t, (m, n), (r, c), own = self.op.blocking.t, sub.mblock, sub.ublock, sub.attributes
-        k = own.m_k * own.u_kt
-        if sub.type == "matmul":
-            return (t * k * m * r, r * own.u_kt) if name == sub.inputs[0] else (t * k * n * c, own.m_k * c * own.u_kt)
-        if sub.type == "reduce":
-            return (t * k * n * c, c * own.u_kt) if own.dim == "r" else (t * k * m * r, r * own.u_kt)
-        return t * m * n * r * c, m * n * r * c
+    def cleared(self, inputs: OpInputs, index: int) -> int:
+        """Tiles that the kernel clears at a time: here one ublock."""
+        r, c = inputs.op.blocking.ublock
+        return r * c
 
-    def _block_of_splice(self, index: int) -> tuple[int, int]:
-        """What is left after `index` units are dropped and `length` of every `stride` are taken, over and over."""
-        op, source = self.op, self.sources[index].blocking
-        t, rows, columns = shape_after(source, path_of(op, index))
-        first, length, stride = dict(op.attributes.inputs).get(index, (0, 1, 1))
-        return t * rows * columns // op.blocking.cells * length // (first + stride), source.tiles_per_core
-
-    def _rows(self, index: int) -> tuple[int, int]:
-        """Rows of a table or of flat data, or tiles of indices."""
-        op, own = self.op, self.op.attributes
-        source = self.sources[index].blocking
-        rows, columns = op.blocking.grid_size
-        across = max(1, columns // source.grid_size[1])
-        if op.type == "tilizer":
-            count = source.mblock[0] // max(1, rows // source.grid_size[0]) * source.ublock[0] * source.tile_dim[0]
-            return op.blocking.t * count * (source.mblock[1] // across), count
-        if index == 0:
-            return own.num_indices * (source.mblock[1] // across), own.num_indices
-        tiles = -(-(own.num_indices // (rows * columns)) // (source.tile_dim[0] * source.tile_dim[1]))
-        return tiles, tiles
-
-
-def op_inputs_count(op: Op) -> int:
-    """Operands that have a buffer, of those that the netlist names."""
-    return min(input_buffers(op), len(op.inputs))
+    def least_bytes(self, inputs: OpInputs, index: int, size: int, covering: int) -> int:
+        """Bytes of the buffer for tiles of `size` bytes; `covering`: those that cover the latency of the NoC."""
+        return covering
 
 
 def flat_row_bytes(df: str, source: Blocking, arch: Arch) -> int:

@@ -13,7 +13,7 @@ from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.model import Buffer
-from buda_emu.routing.pipes.ops.op_class import is_ethernet, shares_output
+from buda_emu.routing.pipes.ops.general import is_ethernet, shares_output
 from buda_emu.routing.pipes.over_links.room import GATHER_STREAMS, TILE_HEADERS, Asked, Room
 from buda_emu.routing.pipes.rules.core_use import CoreUse, Counter
 from buda_emu.spec.devices import device

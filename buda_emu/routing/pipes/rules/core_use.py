@@ -10,7 +10,7 @@ from buda_emu.routing.pipes.buffers.ids import base_of
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
-from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 

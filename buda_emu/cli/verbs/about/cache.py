@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import buda_emu
 from buda_emu.caches import is_private, own_caches
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import Progress, complain, say
@@ -123,7 +124,7 @@ def _run(file: str) -> None:
 
 def _examples() -> list[str]:
     """The netlists that come with the package; in a checkout they lie beside it."""
-    package = Path(__file__).parents[2]
+    package = Path(buda_emu.__file__).parent
     for folder in (package / "netlists", package.parent / "netlists"):
         found = sorted(str(path) for path in folder.glob("*.yaml"))
         if found:

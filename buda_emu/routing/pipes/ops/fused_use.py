@@ -1,0 +1,65 @@
+"""What the buffers of a fused op follow from: for each input the sub-op that reads it first, and how often it is read
+(OPS 8)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from buda_emu.netlist.model import FusedOp, SubOp
+
+
+@dataclass(frozen=True, slots=True)
+class FusedUse:
+    """A definition of `fused_ops`. `readers`: for each inputN the first sub-op that reads it. `forked`: for each input
+    that is read more than once, by how much its buffer grows. `intermediate_tiles`: sizes of intermediate buffers."""
+
+    readers: Mapping[str, SubOp]
+    forked: Mapping[str, int]
+    intermediate_tiles: tuple[int, ...]
+
+
+def fused_use(fused: FusedOp) -> FusedUse:
+    """Of one definition; the same for all ops that use it."""
+    readers: dict[str, SubOp] = {}
+    for schedule in fused.schedules:
+        for sub in schedule:
+            for name in sub.inputs:
+                if name.startswith("input"):
+                    readers.setdefault(name, sub)
+    forked = {name: grows for name in readers if (grows := _growth(fused, name))}
+    return FusedUse(readers, forked, _intermediate_tiles(fused))
+
+
+def _growth(fused: FusedOp, name: str) -> int:
+    """0 for an input that is read once. Else the m_k of the product or reduction that ends the schedule in which the
+    input is read once at first, or 1."""
+    uses, growth, m_k, read_here = 0, 1, 1, False
+    for schedule in fused.schedules:
+        ends_in_sum = False
+        for sub in schedule:
+            if name in sub.inputs:
+                read_here = uses == 0
+                uses += 1
+            if sub.type in ("matmul", "reduce"):
+                ends_in_sum, m_k = True, sub.attributes.m_k
+        if read_here and ends_in_sum:
+            growth = m_k
+    return growth if uses > 1 else 0
+
+
+def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
+    sizes = [0] * max(fused.intermediates, 0)
+    for schedule in fused.schedules:
+        last = schedule[-1]
+        grows, factor = "", 1
+        if last.type == "matmul" and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
+            grows, factor = last.inputs[0], last.attributes.m_k
+        for sub in schedule:
+            if not sub.output.startswith("intermed"):
+                continue
+            number = int(sub.output[-1])
+            tiles = sub.ublock[0] * sub.ublock[1]
+            if sub.output == grows and sub.type != "matmul":
+                tiles *= factor
+            if number < len(sizes):
+                sizes[number] = max(sizes[number], tiles)
+    return tuple(max(size, 1) for size in sizes)
