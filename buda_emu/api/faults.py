@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.checker.suggest import near
-from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.image.opened import open_file
 from buda_emu.injection.campaign import BATCH, Bench, Settings, effects
@@ -18,13 +17,12 @@ from buda_emu.injection.protect import PROTECTIONS
 from buda_emu.injection.result import Campaign, Effect, share_of
 from buda_emu.injection.sites import STRATA
 from buda_emu.injection.slow import Times
-from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, image_args, in_queues, made_up
+from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.push import push
+from buda_emu.verify.prepared import Chosen, prepared
 
 Progress = Callable[[int, int, float], object]
 """Faults done, of how many, in how many seconds."""
@@ -67,18 +65,15 @@ class Maker:
         subject = self.subject
         opened = open_file(subject.path, subject.arch)
         netlist, image = opened.netlist, opened.image
-        bodies = chosen_programs(netlist, subject.programs)
-        config = read_test_config(netlist.path, netlist.sections)
-        args = {**image_args(image), **config.args}
-        values = {**default_parameters(bodies, args), **known_parameters(bodies, dict(subject.parameters))}
-        limit = subject.memory_limit or default_memory_limit()
+        chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(subject.inputs), image, limit)
+                blocks = archive_blocks(netlist, Path(subject.inputs), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up(netlist, config, bodies, values, seed, image, given=held)
+                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
             push(emulator, begun_with(image))
             push(emulator, in_queues(image, blocks))
 
@@ -86,11 +81,9 @@ class Maker:
         if self.settings.only and self.settings.only not in names:
             hint = near(self.settings.only, names)
             raise HostError(f"no op or queue {self.settings.only!r}{f' ({hint})' if hint else ''}")
-        machines = Machines(
-            netlist, fill, {body.name: values for body in bodies}, subject.precision, limit, subject.inputs is None
-        )
+        machines = Machines(netlist, fill, dict(ready.programs), subject.precision, ready.limit, subject.inputs is None)
         trace = machines.recorded()
-        return Bench(machines, Times(netlist, bodies, values, trace.epochs), trace, self.settings)
+        return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
 
 def faults(
