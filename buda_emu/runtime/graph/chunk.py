@@ -17,7 +17,7 @@ from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same, uses
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -82,12 +82,18 @@ class ChunkRun(ABC, Generic[V]):
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
         values, owned, give_back = self._values, self._owned, self._give_back
+        later: dict[int, Read] = {}  # what is lent is made when it is needed, not all at once
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
+            for value in later.keys() & uses(step) if later else ():
+                self._read(later.pop(value))
             match step:
                 case Run():
                     self._op(step)
                 case Read():
-                    self._read(step)
+                    if self._is_lent(step) and step.value not in freed:
+                        later[step.value] = step
+                    else:
+                        self._read(step)
                 case Convert():
                     self._convert(step)
                 case Same():
@@ -96,6 +102,11 @@ class ChunkRun(ABC, Generic[V]):
                 array = values.pop(value)
                 if value in owned:
                     give_back(array)
+        for step in later.values():  # which a push alone needs
+            self._read(step)
+
+    def _is_lent(self, step: Read) -> bool:
+        return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def store(self) -> None:
         """Results into queues and rams."""
