@@ -1,7 +1,9 @@
 """What faults do to a netlist: a campaign on one recorded run (docs/faults.md)."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.opened import open_file
-from buda_emu.injection.campaign import Bench, Settings, effects, record
+from buda_emu.injection.campaign import Bench, Settings, batches, effects_of, record
 from buda_emu.injection.fault import KINDS, PLACES
 from buda_emu.injection.result import Campaign, Effect
 from buda_emu.injection.sites import Sites
@@ -21,6 +23,9 @@ from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, image_args, in_queues, made_up
 from buda_emu.verify.inputs.push import push
+from buda_emu.workers.files import here
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import in_order, spread
 
 Progress = Callable[[int, int, float], object]
 """Faults done, of how many, in how many seconds."""
@@ -51,7 +56,7 @@ class Maker:
     def __call__(self) -> Bench:
         """Records a clean run."""
         subject = self.subject
-        opened = open_file(subject.path, subject.arch)
+        opened = open_file(here(subject.path), subject.arch)
         netlist, image = opened.netlist, opened.image
         bodies = chosen_programs(netlist, subject.programs)
         config = read_test_config(netlist.path, netlist.sections)
@@ -61,7 +66,7 @@ class Maker:
 
         def fill(emulator: Emulator) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(subject.inputs), image, limit)
+                blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
                 blocks = made_up(netlist, config, bodies, values, 0, image, given=held)
@@ -83,7 +88,7 @@ class Maker:
         subject = self.subject
         try:
             found = perf(
-                subject.path, arch=subject.arch, programs=subject.programs, parameters=dict(subject.parameters)
+                here(subject.path), arch=subject.arch, programs=subject.programs, parameters=dict(subject.parameters)
             )
         except UnsupportedError:
             return {}, 0.0
@@ -97,6 +102,7 @@ def faults(
     *,
     settings: Settings | None = None,
     workers: int = 1,
+    dask: str | None = None,
     known: Iterable[Effect] = (),
     seconds: float | None = None,
     progress: Progress | None = None,
@@ -104,8 +110,9 @@ def faults(
 ) -> Campaign:
     """Inject `count` single faults into one run of a netlist or device image and say what each does.
 
-    `settings`: what is hit and how it is judged. `workers` processes share the work; the result does not depend on
-    them. `known`: effects of an interrupted campaign, which are not found again; `done` is told of each part. `seconds`
+    `settings`: what is hit and how it is judged. `workers` processes, or the Dask cluster whose scheduler is at
+    `dask`, share the work; the result does not depend on them. `known`: effects of an interrupted campaign, which are
+    not found again; `done` is told of each part. `seconds`
     bounds the time: the faults until then are the result. Ctrl-C does, too.
 
     Raises NetlistError, HostError (an unknown kind, place, op or program), ProgramError as the run would,
@@ -120,14 +127,15 @@ def faults(
     numbers = [number for number in range(count) if number not in found]
     start = time.perf_counter()
     try:
-        for part in effects(make, numbers, workers, bench):
-            found |= {effect.fault.number: effect for effect in part}
-            if done is not None:
-                done(part)
-            if progress is not None:
-                progress(len(found), count, time.perf_counter() - start)
-            if seconds is not None and time.perf_counter() - start > seconds:
-                break
+        with closing(_parts(make, numbers, Workers(workers, dask), bench)) as parts:
+            for part in parts:
+                found |= {effect.fault.number: effect for effect in part}
+                if done is not None:
+                    done(part)
+                if progress is not None:
+                    progress(len(found), count, time.perf_counter() - start)
+                if seconds is not None and time.perf_counter() - start > seconds:
+                    break
     except KeyboardInterrupt:
         pass
     netlist = bench.trace.netlist
@@ -136,6 +144,26 @@ def faults(
         tuple(found[number] for number in sorted(found)), bench.bit_hours,
         len(found) == count,
     )  # fmt: skip
+
+
+def _parts(
+    make: Maker, numbers: Sequence[int], workers: Workers, bench: Bench
+) -> Generator[Sequence[Effect], None, None]:
+    """What faults of these numbers do, in parts and in their order."""
+    if workers.alone:
+        for part in batches(numbers):
+            yield effects_of(bench, part)
+        return
+    subject = make.subject
+    files = (subject.path,) if subject.inputs is None else (subject.path, subject.inputs)
+    job = Job("buda_emu.api.faults:injector", make, files)
+    with closing(in_order(spread(job, batches(numbers), workers))) as parts:
+        yield from parts
+
+
+def injector(make: Maker) -> Callable[[Sequence[int]], list[Effect]]:
+    """The work of a campaign on workers: what faults of some numbers do."""
+    return partial(effects_of, make())
 
 
 def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> None:

@@ -1,11 +1,9 @@
 """A campaign: a netlist recorded once, and one fault after the other on what was recorded."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from math import isfinite
-from multiprocessing import get_context
 from typing import Any, Final
 
 import numpy as np
@@ -146,36 +144,11 @@ def _error(clean: "np.ndarray[Any, np.dtype[np.float32]]", found: "np.ndarray[An
         return float(np.max(np.abs(found.astype(np.float64) - clean))) / (size or 1.0)
 
 
-# ----------------------------------------------------------------------------------------------------------- workers
-Make = Callable[[], Bench]
-_bench: list[Bench] = []
+def effects_of(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
+    """What faults of these numbers do, in their order."""
+    return [bench.effect(number) for number in numbers]
 
 
-def _begin(make: Make) -> None:
-    _bench[:] = [make()]
-
-
-def _effects(numbers: Sequence[int]) -> list[Effect]:
-    return [_bench[0].effect(number) for number in numbers]
-
-
-def effects(make: Make, numbers: Sequence[int], workers: int, here: Bench | None = None) -> Iterator[list[Effect]]:
-    """What faults of these numbers do, in parts as they are done, in their order. `make` makes a bench in a worker;
-    with one worker `here` does it all."""
-    parts = [numbers[start : start + _BATCH] for start in range(0, len(numbers), _BATCH)]
-    if workers == 1:
-        bench = here or make()
-        for part in parts:
-            yield [bench.effect(number) for number in part]
-        return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (make,))
-    with _ended(pool):
-        yield from pool.map(_effects, parts)
-
-
-@contextmanager
-def _ended(pool: ProcessPoolExecutor) -> "Generator[None]":
-    try:
-        yield
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+def batches(numbers: Sequence[int]) -> list[Sequence[int]]:
+    """What a worker is given at once."""
+    return [numbers[start : start + _BATCH] for start in range(0, len(numbers), _BATCH)]
