@@ -2,15 +2,17 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 
 import pytest
 
+import buda_emu as be
 from shared_files import SHARED
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
-from published import table  # noqa: E402 - only where torch is
+from published import generation, table  # noqa: E402 - only where torch is
 from published.measure import measure  # noqa: E402
 from published.models import GRAYSKULL, MODELS, WORMHOLE, Model, Settings  # noqa: E402
 
@@ -30,8 +32,9 @@ class Determinant(torch.nn.Module):
 
 TINY = Model("tiny", "Tiny", "torch", "3x8x8", "images/s", tiny, {"n150": 1e3, "n300:1": 900.0},
              Settings("Bfp8_b", "LoFi", 8))  # fmt: skip
-LATER = Model("later", "Later", "torch", "x", "images/s", tiny, {"n150": 1.0}, missing="nobody has done it")
+LATER = Model("later", "Later", "torch", "x", "seconds/image", tiny, {"n150": 6.0}, runs=10)
 REFUSED = Model("refused", "Refused", "torch", "4x4", "images/s", lambda: (Determinant(), (torch.randn(1, 4, 4),)), {})
+ONLY = {"tiny": TINY}
 BOTH = {"tiny": TINY, "later": LATER}
 
 
@@ -106,11 +109,11 @@ def test_what_is_missing_comes_in_order_and_once(tmp_path):
     path = tmp_path / "results.json"
     first = [("tiny", "n150", "torch"), ("tiny", "e150", "torch")]
     late = [("tiny", "n150", "onnx"), ("tiny", "n300:1", "torch")]
-    assert table.missing({}, BOTH) == [*first, *late]
+    assert table.missing({}, ONLY) == [*first, *late]
     cells = table.keep(path, cell())
-    assert table.missing(cells, BOTH) == [first[1], *late]
-    assert table.missing(cells, BOTH, again=["tiny"]) == [*first, *late]
-    assert table.missing(cells, BOTH, boards=["n300:1"], forms=["torch"]) == [late[1]]
+    assert table.missing(cells, ONLY) == [first[1], *late]
+    assert table.missing(cells, ONLY, again=["tiny"]) == [*first, *late]
+    assert table.missing(cells, ONLY, boards=["n300:1"], forms=["torch"]) == [late[1]]
 
 
 def test_results_stay_when_another_run_wrote_meanwhile(tmp_path):
@@ -133,11 +136,86 @@ def test_the_page_shows_figures_ratios_and_what_is_missing():
     )}  # fmt: skip
     text = table.page(cells, BOTH)
     assert "| Tiny | n150 | Bfp8_b LoFi 8 | 1000 images/s | 1500 | 1.50 | op 70 %; link 27 %; longest: op conv" in text
-    assert "| 0.9999900 | **0.9000000, too low** | 0 |" in text
+    assert "| 0.9999900 | **0.9000000, too low** | - | 0 |" in text
     assert "| Tiny | torch, onnx | n150 | not measured | not measured |" in text
     assert "* Tiny, n300:1 by torch: refused: no grid has room" in text
     assert "* Tiny: not measured yet: e150 by torch." in text
-    assert "* Later (torch): nobody has done it." in text
+    assert "* Later: not measured yet: n150 by torch, e150 by torch, n150 by onnx." in text
+
+
+def test_seconds_for_many_runs_and_models_that_are_not_whole():
+    text = table.page({"later n150 torch": cell(model="later", rate=2.0)}, BOTH)
+    assert "| Later | n150 | Bfp8_b LoFi 8 | 6 seconds/image | 5.0 | 1.20 |" in text
+    part = replace(TINY, whole=False)
+    assert "| 1000 images/s | 1500 | - |" in table.page({"tiny n150 torch": cell()}, {"tiny": part})
+
+
+def two_programs():
+    import t5
+
+    torch.manual_seed(0)
+    model = generation.sharpened(t5.T5(100, 64, 2, 1, 32, 64))
+    encode, decode = t5.Encode(model).eval(), t5.Decode(model).eval()
+    source = torch.randint(0, 100, (1, 32))
+    given = model.encode(source)
+
+    def scores(tokens):
+        n = tokens.shape[1]
+        x = model.table(tokens)
+        bias = model.bias(model.decoder_bias, n, n, False) + torch.full((n, n), t5.FAR).triu(1)
+        for number, layer in enumerate(model.decoder):
+            x, _ = layer(x, bias, None, given[2 * number : 2 * number + 2])
+        return model.scores(x)
+
+    programs = {
+        "encode": be.Program(encode, encode.example(), encode.keeps()),
+        "decode": be.Program(decode, decode.example(), decode.keeps()),
+    }
+    return generation.Generation(programs, scores, [0], (source,))
+
+
+def test_a_cell_of_a_model_that_generates():
+    model = Model("two", "Two", "torch", "32 tokens", table.TOKENS, two_programs, {"n150": 10.0})
+    found = measure(model, "n150", "torch", ("ideal", "device"), "abc", "low")
+    assert found.problem == ""
+    assert found.findings == 0
+    same, count, different = found.tokens
+    assert (same, count) == (24, 24)
+    assert different > 3
+    assert found.pcc["ideal"] > 0.999999
+    assert 0.5 < found.pcc["device"] < found.pcc["ideal"]
+    assert found.rate > 0
+    text = table.page({"two n150 torch": found.as_json()}, {"two": model})
+    assert f"| 24 of 24 equal, {different} different ones |" in text
+
+
+SMALL = {
+    "t5": lambda: generation.t5(d_model=96, d_kv=32, num_heads=3, d_ff=192, num_layers=2, vocab_size=200),
+    "flan": lambda: generation.t5(
+        d_model=96, d_kv=32, num_heads=3, d_ff=160, num_layers=2, vocab_size=200, feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    ),
+    "whisper": lambda: generation.whisper(
+        64, d_model=96, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=3,
+        encoder_ffn_dim=192, decoder_ffn_dim=192, max_source_positions=75, max_target_positions=64, num_mel_bins=20,
+        vocab_size=200, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3, init_std=0.06,
+    ),
+    "falcon": lambda: generation.falcon(
+        64, hidden_size=160, num_attention_heads=5, num_hidden_layers=2, vocab_size=200
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_model_of_the_library_generates_what_the_original_does(name):
+    pytest.importorskip("transformers")
+    found = measure(
+        Model(name, name, "transformers", "x", table.TOKENS, SMALL[name], {"n150": 1.0}), "n150", "torch", ("ideal",),
+        "abc", "low",
+    )  # fmt: skip
+    assert found.problem == ""
+    assert (found.findings, *found.tokens[:2]) == (0, 24, 24)
+    assert found.pcc["ideal"] > table.LEAST["ideal"]
 
 
 def test_the_vendors_netlist_stands_beside_ours():

@@ -15,16 +15,22 @@ import torch
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
 from buda_emu.compiler.place.memory import MemoryFullError
+from generating import steps_per_second
 
+from .generation import WINDOW, Generation
 from .models import Model
+
+TOKENS = 24
+"""That are generated and compared."""
 
 
 @dataclass(slots=True)
 class Cell:
     """What was measured. `seconds` of processor time and `memory` (peak of the process, bytes) are those of
     `be.compile`; `rate` is modelled, inputs per second; `bounds`: share of the time of a round by what sets the pace;
-    `longest`: what does so in the epoch that takes most of it; `pcc` by precision; `problem` says why there is no
-    figure."""
+    `longest`: what does so in the epoch that takes most of it; `pcc` by precision; `tokens`: how many that are
+    generated in `ideal` are the original's, of how many, and how many different ones are among them; `problem` says why
+    there is no figure."""
 
     model: str
     board: str
@@ -42,6 +48,7 @@ class Cell:
     bounds: dict[str, float] = field(default_factory=dict)
     longest: str = ""
     pcc: dict[str, float] = field(default_factory=dict)
+    tokens: Sequence[int] = ()
     problem: str = ""
 
     @property
@@ -67,39 +74,67 @@ def measure(
     settings = model.settings(board)
     cell = Cell(model.name, board, form, str(settings), commit, effort)
     name, _, chips = board.partition(":")
+    options = {
+        "board": name, "chips": int(chips) if chips else None, "df": settings.df, "fidelity": settings.fidelity,
+        "effort": effort,
+    }  # fmt: skip
     tell("building")
-    module, inputs = model.source()
+    made = model.source()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = module(*inputs)
-        source, given = _source(module, inputs, form)
-        tell("compiling")
         begin = time.process_time()
         try:
-            compiled = _compiled(
-                source, given, settings.microbatch, board=name, chips=int(chips) if chips else None, df=settings.df,
-                fidelity=settings.fidelity, effort=effort, name=model.name,
-            )  # fmt: skip
+            if isinstance(made, Generation):
+                tell("compiling")
+                compiled = be.compile_programs(made.programs, **options)
+            else:
+                source, given = _source(*made, form)
+                tell("compiling")
+                begin = time.process_time()
+                compiled = _compiled(source, given, settings.microbatch, name=model.name, **options)
         except be.BudaError as error:
             cell.problem = str(error).splitlines()[0]
             return cell
-    cell.seconds = time.process_time() - begin
-    cell.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    cell.ops, cell.epochs, cell.inputs = (
-        len(compiled.placement.ops), compiled.placement.epochs, compiled.placement.inputs,
-    )  # fmt: skip
-    tell("modelling")
-    perf = compiled.perf()
-    cell.rate, cell.bounds, cell.longest = perf.inputs_per_second, bounds(perf.run), longest(perf.run)
-    tell("checking")
-    cell.findings = len(compiled.check(strict=True))
-    for precision in checks:
-        tell(f"running, {precision}")
-        found = compiled(*inputs, precision=precision)
-        found = found[0] if isinstance(found, tuple) else found
-        cell.pcc[precision] = difference("", expected.numpy(), np.asarray(found)).pcc or 0.0
-        compiled.close()
+        cell.seconds = time.process_time() - begin
+        cell.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        tell("modelling")
+        _model(cell, compiled, "decode" if isinstance(made, Generation) else "")
+        tell("checking")
+        cell.findings = len(compiled.check(strict=True))
+        for precision in checks:
+            tell(f"running, {precision}")
+            if isinstance(made, Generation):
+                _generate(cell, compiled, made, precision)
+            else:
+                found = compiled(*made[1], precision=precision)
+                cell.pcc[precision] = difference("", made[0](*made[1]).numpy(), np.asarray(found[0])).pcc or 0.0
+            compiled.close()
     return cell
+
+
+def _model(cell: Cell, compiled: Any, program: str) -> None:
+    """The modelled pace, of a program where there are several, and what sets it."""
+    cell.ops, cell.inputs = len(compiled.placement.ops), compiled.placement.inputs
+    perf = compiled.perf(program) if program else compiled.perf()
+    cell.rate = steps_per_second(compiled, program) if program else perf.inputs_per_second
+    cell.epochs = len(perf.run.epochs) if program else compiled.placement.epochs
+    cell.bounds, cell.longest = bounds(perf.run), longest(perf.run)
+
+
+def _generate(cell: Cell, compiled: Any, made: Generation, precision: str) -> None:
+    """Scores of a window beside the original's; in `ideal` tokens, one after the other."""
+    expected = made.greedy(TOKENS)
+    if made.source:
+        compiled(*made.source, program="encode", precision=precision)
+    if precision == "ideal":
+        found = compiled.generate(made.prompt, TOKENS, program="decode")
+        same = next((n for n, pair in enumerate(zip(found, expected, strict=True)) if len({*pair}) > 1), TOKENS)
+        cell.tokens = same, TOKENS, len({*expected})
+    tokens = [*made.prompt, *expected][:WINDOW]
+    window = torch.zeros(1, WINDOW, dtype=torch.int64)
+    window[0, : len(tokens)] = torch.tensor(tokens)
+    ours = compiled(window, torch.arange(WINDOW)[None], program="decode", precision=precision)[0][0, : len(tokens)]
+    cell.pcc[precision] = difference("", made.scores(torch.tensor([tokens]))[0].numpy(), ours).pcc or 0.0
 
 
 def _compiled(source: Any, given: Any, microbatch: int, **options: Any) -> Any:

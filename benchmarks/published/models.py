@@ -15,6 +15,9 @@ from torch import Tensor, nn
 
 from small_models import Source, settled
 
+from . import generation
+from .generation import Generation
+
 VENDOR = {
     "bert_large": ("grayskull/bert_large_lofi_bfp8b_v2", "wormhole_b0/bert_large_hifi3_fp16b"),
     "resnet50": ("wormhole_b0/resnet50_hifi3_fp16b",),
@@ -45,29 +48,41 @@ WORMHOLE, GRAYSKULL = ("n150", "n300:1", "n300"), ("e75", "e150")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One row. `build` gives a module and its inputs; `figures`: by board what was published; `missing` says why the
-    row cannot be made yet, "" where it can."""
+    """One row. `build` gives a module and its inputs, or programs that generate text; `figures`: by board what was
+    published. `runs`: of how many runs the figure is the seconds; 0: it is results a second. `whole`: False where
+    fewer layers are measured than were published."""
 
     name: str
     title: str
     library: str
     input: str
     unit: str
-    build: Callable[[], Source]
+    build: Callable[[], Source | Generation]
     figures: Mapping[str, float]
     wormhole: Settings = field(default_factory=Settings)
     grayskull: Settings = field(default_factory=Settings)
-    missing: str = ""
+    runs: int = 0
+    whole: bool = True
 
     def settings(self, board: str) -> Settings:
         """Those of a board's column."""
         return self.wormhole if board in WORMHOLE else self.grayskull
 
-    def source(self, seed: int = 0) -> Source:
-        """The module in eval mode, with statistics of batch norms that are not 0 and 1, and its inputs."""
+    def source(self, seed: int = 0) -> Source | Generation:
+        """The module in eval mode, with statistics of batch norms that are not 0 and 1, and its inputs; or programs."""
         torch.manual_seed(seed)
-        module, inputs = self.build()
-        return settled(module), inputs
+        made = self.build()
+        return made if isinstance(made, Generation) else (settled(made[0]), made[1])
+
+    def shown(self, rate: float) -> float:
+        """Runs a second in the unit of the published figures."""
+        return self.runs / rate if self.runs else rate
+
+    def ratio(self, rate: float, board: str) -> float | None:
+        """How many times as fast as what was published; None where that is no comparison."""
+        if board not in self.figures or not self.whole:
+            return None
+        return self.figures[board] / self.shown(rate) if self.runs else rate / self.figures[board]
 
 
 class Called(nn.Module):
@@ -158,35 +173,18 @@ def _diffusion() -> Source:
     return Called(module, "sample", "timestep", "encoder_hidden_states"), inputs
 
 
-def _falcon() -> Source:
-    package = importlib.import_module("transformers")
-    config = package.FalconConfig(num_hidden_layers=4)
-    config._attn_implementation = "eager"
-    module = package.FalconForCausalLM(config)
-    module.config.use_cache = False
-    return Called(module, "input_ids"), (torch.randint(0, 65024, (1, 128)),)
+def _falcon() -> Generation:
+    return generation.falcon(num_hidden_layers=4)
 
 
-def _t5(**words: Any) -> Callable[[], Source]:
-    def build() -> Source:
-        package = importlib.import_module("transformers")
-        config = package.T5Config(d_model=1024, d_kv=64, num_layers=24, num_heads=16, use_cache=False, **words)
-        return Called(package.T5ForConditionalGeneration(config), "input_ids", "decoder_input_ids"), (
-            torch.randint(0, 32128, (1, 64)), torch.randint(0, 32128, (1, 32)),
-        )  # fmt: skip
-
-    return build
+def _t5(**words: Any) -> Callable[[], Generation]:
+    return lambda: generation.t5(d_model=1024, d_kv=64, num_layers=24, num_heads=16, **words)
 
 
-def _whisper() -> Source:
-    package = importlib.import_module("transformers")
-    config = package.WhisperConfig(
+def _whisper() -> Generation:
+    return generation.whisper(
         d_model=768, encoder_layers=12, decoder_layers=12, encoder_attention_heads=12, decoder_attention_heads=12,
-        encoder_ffn_dim=3072, decoder_ffn_dim=3072, use_cache=False,
-    )  # fmt: skip
-    config._attn_implementation = "eager"
-    return Called(package.WhisperForConditionalGeneration(config), "input_features", "decoder_input_ids"), (
-        torch.randn(1, 80, 3000), torch.randint(0, 51865, (1, 32)),
+        encoder_ffn_dim=3072, decoder_ffn_dim=3072,
     )  # fmt: skip
 
 
@@ -196,7 +194,6 @@ def _columns(*figures: float | None) -> dict[str, float]:
     return {board: figure for board, figure in zip(boards, figures, strict=True) if figure is not None}
 
 
-_TOKENS = "token by token with caches is not measured by this benchmark yet (docs/generate.md has how)"
 _IMAGES, _SENTENCES, _PACE = "images/s", "sentences/s", "tokens/s"
 
 MODELS: Mapping[str, Model] = {
@@ -208,25 +205,26 @@ MODELS: Mapping[str, Model] = {
         ),
         Model(
             "t5_large", "T5-Large", "transformers T5ForConditionalGeneration", "64 tokens", _PACE,
-            _t5(d_ff=4096), _columns(25, 30, 75, 68, None), Settings(microbatch=1), Settings(microbatch=1), _TOKENS,
+            _t5(d_ff=4096), _columns(25, 30, 75, 68, None), Settings(microbatch=1), Settings(microbatch=1),
         ),
         Model(
             "flan_t5_large", "FLAN-T5-Large", "transformers T5ForConditionalGeneration, gated GELU", "64 tokens", _PACE,
             _t5(d_ff=2816, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-            _columns(9, 25, 71, 52, None), Settings(microbatch=1), Settings(microbatch=1), _TOKENS,
+            _columns(9, 25, 71, 52, None), Settings(microbatch=1), Settings(microbatch=1),
         ),
         Model(
             "whisper_small", "Whisper-Small", "transformers WhisperForConditionalGeneration", "30 s of sound", _PACE,
-            _whisper, _columns(3.4, 3.7, 16, 10, None), Settings(microbatch=1), Settings(microbatch=1), _TOKENS,
+            _whisper, _columns(3.4, 3.7, 16, 10, None), Settings(microbatch=1), Settings(microbatch=1),
         ),
         Model(
             "falcon_7b", "Falcon-7B", "transformers FalconForCausalLM, 4 of 32 layers", "128 tokens", _PACE,
-            _falcon, _columns(None, None, 76, 77, None), Settings(microbatch=32), Settings(microbatch=32), _TOKENS,
+            _falcon, _columns(None, None, 76, 77, None), Settings(microbatch=32), Settings(microbatch=32),
+            whole=False,
         ),
         Model(
-            "stable_diffusion", "Stable Diffusion 1.4", "diffusers UNet2DConditionModel, one step", "64x64 latents",
+            "stable_diffusion", "Stable Diffusion 1.4", "diffusers UNet2DConditionModel", "64x64 latents",
             "seconds/image", _diffusion, _columns(None, None, 50, 50, None), Settings(microbatch=1),
-            Settings(microbatch=1), "a step of the U-Net is not measured yet, nor the loop over steps",
+            Settings(microbatch=1), runs=100,
         ),
         Model(
             "resnet50", "ResNet-50", "transformers ResNetForImageClassification", "3x224x224", _IMAGES,

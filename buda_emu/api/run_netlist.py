@@ -11,31 +11,26 @@ import numpy as np
 
 from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, Summariser, summarise
 from buda_emu.checker.suggest import near
-from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.jit.kernel import compilations
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.default import InputBlock
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
+from buda_emu.verify.inputs.entries import parameter_names
 from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import (
     archive_blocks,
     begun_with,
-    host_copies,
-    image_args,
     in_queues,
     is_archive_of_inputs,
     made_up,
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
-from buda_emu.verify.preflight import require_runnable
-from buda_emu.verify.room import foreseen, require_room
+from buda_emu.verify.prepared import Chosen, prepared
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
@@ -79,27 +74,19 @@ def run_netlist(
     them. `sink` takes each output in parts, and the report holds none, but those of an image with readout "host".
     Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
-    bodies = chosen_programs(netlist, programs)
-    config = read_test_config(netlist.path, netlist.sections)
-    held = image.held_queues if image else frozenset[str]()
     if image and readout == "host":
         image.check_outputs()
-    args = {**image_args(image), **config.args}
-    values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
-    require_runnable(netlist, bodies)
-    progress("walking the programs")  # loops of millions of rounds take seconds
-    steps = foreseen(netlist, bodies, values)
-    beside = host_copies(image)
+    beside = 0
     if inputs:
         from buda_emu.verify.inputs.copies import copied_bytes
 
-        beside += copied_bytes(inputs)
-    if workers is not None and workers.dask is not None:  # each machine knows what it has
-        limit = default_memory_limit() if memory_limit is None else memory_limit
-    else:
-        limit = require_room(
-            netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside
-        )
+        beside = copied_bytes(inputs)
+    ready = prepared(
+        netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
+        as_bits=precision == "device", beside=beside, progress=progress,
+    )  # fmt: skip
+    bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
+    held = image.held_queues if image else frozenset[str]()
 
     def fill(emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs and is_archive_of_inputs(inputs):
@@ -108,7 +95,7 @@ def run_netlist(
             blocks = in_queues(image, _files(netlist, inputs, held, image, tell, limit))
         else:
             needed = steps and steps.entries
-            blocks = made_up(netlist, config, bodies, values, seed, image, given=held, needed=needed)
+            blocks = made_up(netlist, ready.config, bodies, values, seed, image, given=held, needed=needed)
         return push(emulator, chain(begun_with(image), blocks), progress)
 
     with _machine(netlist, workers, precision, threads, limit, tell) as emulator:

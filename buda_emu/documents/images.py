@@ -26,4 +26,4 @@ def load(path: str) -> Document:
 
 def judge(path: str, options: Options) -> NetlistResult:
     """Check an image, whatever its file is called."""
-    return check_image(path, options.arch, strict=options.strict)
+    return check_image(path, options.arch, strict=options.strict, cluster=netlists.cluster_of(options))

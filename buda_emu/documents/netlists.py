@@ -4,9 +4,8 @@ from typing import IO, TYPE_CHECKING
 
 from buda_emu.checker import Options
 from buda_emu.netlist import load as netlists
-from buda_emu.netlist.load import NetlistResult, check_bytes
+from buda_emu.netlist.load import NetlistResult
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.yaml_reader import decode
 from buda_emu.records import dataclass
 
 if TYPE_CHECKING:
@@ -48,22 +47,20 @@ def judge(path: str, options: Options) -> NetlistResult:
     if options.strict:
         from buda_emu.routing import checking  # only then: it makes pipes and streams
 
-        return checking.check(path, options.arch, cache=options.cache, cluster=_cluster(options))
+        return checking.check(path, options.arch, cache=options.cache, cluster=cluster_of(options))
     return netlists.check(path, options.arch, cache=options.cache)
 
 
 def judge_stream(stream: IO[bytes], options: Options) -> NetlistResult:
     """Check a netlist from a stream."""
-    data = stream.read()
-    result = check_bytes(data, "-", options.arch, strict=options.strict)
-    if options.strict and result.ok:
-        from buda_emu.routing.checking import with_routes
+    if options.strict:
+        from buda_emu.routing import checking
 
-        return with_routes(result, decode(data), _cluster(options))
-    return result
+        return checking.check_bytes(stream.read(), "-", options.arch, cluster=cluster_of(options))
+    return netlists.check_bytes(stream.read(), "-", options.arch)
 
 
-def _cluster(options: Options) -> "Cluster | None":
+def cluster_of(options: Options) -> "Cluster | None":
     """What the file of a cluster says. Raises HostError."""
     if options.cluster is None:
         return None

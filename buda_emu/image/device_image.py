@@ -27,6 +27,8 @@ from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
+from buda_emu.spec.cluster import Cluster
+from buda_emu.spec.formats import is_raw
 
 if TYPE_CHECKING:  # checking an image needs no numpy
     import numpy as np
@@ -46,11 +48,14 @@ else:
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
+_LARGE = 1 << 20
+"""Bytes of a tensor from which on it is mapped, not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tensor of the image for one queue: `array` [entries, t, rows, cols]; `slot` is the first one of a ram."""
+    """A tensor of the image for one queue: `array` [entries, t, rows, cols], a large one by reference; `slot` is the
+    first one of a ram."""
 
     queue: str
     array: "Array"
@@ -120,12 +125,34 @@ class DeviceImage:
         for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
-                array = self._read(name, queue, to_push=True)
-                yield Held(
-                    queue.name,
-                    image_tensors.for_queue(array, self.tensors[name].format, queue),
-                    0 if queue.is_ram else None,
-                )
+                mapped = self._mapped(name, queue)
+                array = mapped if mapped is not None else image_tensors.for_queue(
+                    self._read(name, queue, to_push=True), self.tensors[name].format, queue
+                )  # fmt: skip
+                yield Held(queue.name, array, 0 if queue.is_ram else None)
+
+    @property
+    def lent_queues(self) -> frozenset[str]:
+        """Names of the queues whose data may stay in the image while a machine runs: `held` gives it by reference."""
+        names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
+        own = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
+        return frozenset(queue.name for name, queue in own if self._is_mapped(name, queue))
+
+    def _is_mapped(self, name: str, queue: Queue) -> bool:
+        """Whether a tensor is large, and lies in the archive as it is, in a format that is no words."""
+        entry = self.tensors[name]
+        known = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
+        return entry.file_bytes >= _LARGE and known and not is_raw(queue.df) and self._archive.is_plain(entry.member)
+
+    def _mapped(self, name: str, queue: Queue) -> Any:
+        """A tensor by reference; None where it is to be read."""
+        if not self._is_mapped(name, queue):
+            return None
+        entry = self.tensors[name]
+        data, place = self._archive.mapped(entry.member), self._archive.place.at(entry.member)
+        if entry.dump_format == "BACKEND":
+            return image_tensors.mapped_raw(data, entry, place)
+        return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place)
 
     @cached_property
     def for_inputs(self) -> Netlist:
@@ -267,7 +294,7 @@ def load_image(
             f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
             "do you know who made this file?",
         )
-    result = _netlist(archive, metadata, strict=False)
+    result = _netlist(archive, metadata)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
     found = [item for item in mismatches(metadata, result.netlist, archive) if item.rule != "image-pickle"]
@@ -282,18 +309,24 @@ def load_image(
 
 
 def check_image(
-    path: StrPath, arch: str | None = None, *, strict: bool = False, limits: Limits = LIMITS
+    path: StrPath,
+    arch: str | None = None,
+    *,
+    strict: bool = False,
+    cluster: Cluster | None = None,
+    limits: Limits = LIMITS,
 ) -> NetlistResult:
     """Every finding on an image: the archive, device.json, the netlist inside, and whether they belong together.
 
     Never raises for what is in the file. `arch` is the architecture that the caller expects. `strict` makes warnings of
-    the netlist and of the image errors. The bytes of tensors are not looked at, but for how many there are.
+    the netlist and of the image errors, and holds the netlist against its pipes and streams, too, with the links of
+    `cluster` between its chips. The bytes of tensors are not looked at, but for how many there are.
     """
     name = os.fspath(path)
     try:
         archive = open_archive(path, limits)
         metadata, _ = _content(archive, limits)
-        result = _netlist(archive, metadata, strict=strict)
+        result = _netlist(archive, metadata, strict=strict, cluster=cluster)
     except ImageError as error:
         return NetlistResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
     except OSError as error:
@@ -324,11 +357,18 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
     return metadata, read_value(mapped(text), config, place)
 
 
-def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> NetlistResult:
+def _netlist(
+    archive: Archive, metadata: DeviceMetadata, *, strict: bool = False, cluster: Cluster | None = None
+) -> NetlistResult:
     """The netlist inside, for the image's architecture. Raises ImageError where it is not there."""
     member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
     data = archive.read(member, MAX_BYTES)
-    return check_bytes(data, f"{archive.place.archive}!{member}", metadata.arch, strict=strict)
+    name = f"{archive.place.archive}!{member}"
+    if strict:
+        from buda_emu.routing import checking  # only then: it makes pipes and streams
+
+        return checking.check_bytes(data, name, metadata.arch, cluster=cluster)
+    return check_bytes(data, name, metadata.arch)
 
 
 def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:

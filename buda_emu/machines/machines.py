@@ -135,9 +135,10 @@ class Machines:
         self._stack.close()
 
     # --------------------------------------------------------------------------------------------- what a user asks
-    def push(self, queue: str, array: NDArray[Any], slot: int | None = None) -> None:
+    def push(self, queue: str, array: Any, slot: int | None = None) -> None:
         """As `Emulator.push`, to the parts that hold the queue; the others are told. Raises as that, and HostError for
         a part that is lost."""
+        array = np.asarray(array)
         keepers = self.cut.keepers[queue]
         elsewhere = {"do": "pushed elsewhere", "queue": queue, "count": len(array), "slot": slot}
         for number, member in enumerate(self._members):

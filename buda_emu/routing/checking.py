@@ -8,6 +8,7 @@ from typing import Final
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import with_source_lines
 from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
 from buda_emu.netlist import load
 from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
@@ -62,12 +63,19 @@ def check(
         return NetlistResult(None, (error.diagnostic(str(path)),))
 
 
+def check_bytes(data: bytes, path: str, arch: str | None = None, *, cluster: Cluster | None = None) -> NetlistResult:
+    """The same for what a file holds; `path` is the name that findings give."""
+    try:
+        return check_text(decode(data), path, arch, cluster=cluster)
+    except UnreadableError as error:
+        return NetlistResult(None, (error.diagnostic(path),))
+
+
 def check_text(
     text: str, path: str = "<text>", arch: str | None = None, *, cluster: Cluster | None = None
 ) -> NetlistResult:
-    """The same for a text; `path` is the name that findings give."""
-    result = load.check_text(text, path, arch, strict=True)
-    return with_routes(result, text, cluster) if result.netlist is not None else result
+    """The same for a text."""
+    return with_routes(load.check_text(text, path, arch, strict=True), text, cluster)
 
 
 def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None) -> NetlistResult:
@@ -76,7 +84,8 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
     if netlist is None:
         return result
     lines = split_lines(text)
-    found = list(findings(netlist, cluster))
+    with no_collections():  # over all epochs: after each it would go through all that was made for it
+        found = list(findings(netlist, cluster))
     if found and has_ignores(text):
         found = without_ignored(found, lines, netlist.path)
     found = with_source_lines(dict.fromkeys(found), lines)

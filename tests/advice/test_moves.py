@@ -1,6 +1,6 @@
 """What moves propose for the examples, on a whole chip and on one that has no core to spare.
 
-`PYTHONPATH=tests python tests/advice/test_moves.py` writes them anew, after a change that is meant.
+`PYTHONPATH=tests:tests/helpers python tests/advice/test_moves.py` writes them anew, after a change that is meant.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,10 @@ import json
 
 import pytest
 
+import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.documents.kinds import kind_of
+from buda_emu.image.pack import Contents, write_image
 from shared_files import corpus_files
 
 GOOD = "netlists/matmul.yaml"
@@ -185,3 +187,30 @@ def test_an_image_is_known_by_what_it_holds(tmp_path):
     for name, before in (("a", 257), ("b", 256)):
         (tmp_path / name).write_bytes(bytes(before) + b"ustar" + bytes(300))
     assert [kind_of(str(tmp_path / name)).name for name in "ab"] == ["image", "netlist"]
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "tti"])
+def test_strict_makes_pipes_over_the_links_of_a_cluster(suffix, root, tmp_path, capsys):
+    """Of netlists, and of those in images."""
+    source, path = root / "netlists/two_chips.yaml", tmp_path / f"two_chips.{suffix}"
+    if suffix == "yaml":
+        path.write_bytes(source.read_bytes())
+    else:
+        with path.open("wb") as file:
+            write_image(file, Contents(be.load(source), source.read_bytes(), {}, "two", "9.9"))
+    cluster = tmp_path / "cluster.yaml"
+
+    def said(chips):
+        end = max(chips)
+        cluster.write_text(
+            f"chips: {{{', '.join(f'{chip}: [{chip}, 0, 0, 0]' for chip in chips)}}}\n"
+            f"ethernet_connections: [[{{chip: 0, chan: 0}}, {{chip: {end}, chan: 8}}]]\n"
+        )
+        return main(["check", str(path), "--strict", "--cluster", str(cluster)]), capsys.readouterr().out
+
+    assert main(["check", str(path), "--strict"]) == 0
+    assert "warning[V359]" in capsys.readouterr().out
+    assert said([0, 1]) == (0, "1 file: no findings\n")
+    status, out = said([0, 2])
+    assert status == 2
+    assert "graph second_chip is on chip 1, the cluster has chips 0, 2" in out

@@ -122,9 +122,7 @@ def test_what_does_not_belong_there(change, place, says, tmp_path, capsys):
 def test_a_copy_that_needs_another_chip(tmp_path):
     """The graph reads a queue on chip 0, so there is nothing by itself on chip 1."""
     text = netlist_text(more=[queue("i", df="RawUInt32"), queue("o", "plus")]).replace("count: 1", "count: 2")
-    moved = text.replace("g: {target_device: 0", "g: {target_device: 1").replace(
-        "  g:\n    target_device: 0", "  g:\n    target_device: 1"
-    )
+    moved = text.replace("  fwd:\n    target_device: 0", "  fwd:\n    target_device: 1")
     assert moved != text
     content, files = parts(net=moved)
     content[KEY] = {**copy.deepcopy(MODEL), "chip": 1, "inputs": [], "outputs": []}

@@ -101,6 +101,18 @@ def test_a_copy_without_channels_has_those_of_links_in_turn() -> None:
     assert _errors(named, links) == ["V363"]
 
 
+def test_a_copy_of_a_copy_has_channels_of_the_chip_where_that_one_begins() -> None:
+    """Which are none of the link that it goes over."""
+    queues = [queue("a"), queue("o", "last", chip=1)]
+    send, back = (
+        op(name, "ethernet_datacopy", [source], attributes=f"dest_device: {to}").replace("grid_loc: [0, 0], ", "")
+        for name, source, to in (("send", "two", 0), ("back", "send", 1))
+    )
+    others = [op("two", "nop", ["one"]), send, op("last", "nop", ["back"], at=(0, 1))]
+    text = netlist(queues, [op("one", "nop", ["a"]), back], others={1: others})
+    assert _errors(text, _cluster(FOUR)) == ["V363"]
+
+
 def test_nothing_is_gathered_on_an_ethernet_core_for_the_way_back() -> None:
     queues = [queue("a", mblock=(2, 1)), queue("o", "back", mblock=(2, 1))]
     send = op("send", "ethernet_datacopy", ["first"], (2, 1), attributes="dest_device: 1")

@@ -21,6 +21,7 @@ from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
+from buda_emu.files import read_whole
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
 from buda_emu.version import RESULT_VERSION
 
@@ -196,7 +197,7 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
     from buda_emu.report.machine_readable.perf_json import read_perf_json
     from buda_emu.report.perf_against import against, against_lines
 
-    text = args.against.read_bytes()
+    text = read_whole(args.against)
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:

@@ -30,6 +30,7 @@ from buda_emu.cli.output import complain, say, speak_apart, write_json, write_te
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import Exit, HostError
+from buda_emu.files import read_whole
 from buda_emu.report.sides import sides
 from buda_emu.verify.result import TestRun
 from buda_emu.verify.runs.case import Case, Settings
@@ -205,7 +206,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
         allow_pickle=args.allow_pickle,
     )  # fmt: skip
-    defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
+    defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
     found: list[Case] = []
     for name in names:
         reference = None

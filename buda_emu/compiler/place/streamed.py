@@ -99,7 +99,9 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     for place, use in enumerate(op.uses):
         if product and place == 1:
             if t > 1 and (not use.tms or use.tms[-1] != ("broadcast", "z", t)):
-                return None  # each slice of t has an operand of its own
+                repeated = ("broadcast", "r", count), ("vslice", count)  # each slice of t has an operand of its own
+                uses.append(Use(use.source, (*use.tms, *repeated)))
+                continue
             kept = use.tms[:-1] if t > 1 else use.tms
             uses.append(Use(use.source, (*kept, ("broadcast", "z", t * count))))
             continue

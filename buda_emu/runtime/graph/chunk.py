@@ -18,7 +18,7 @@ from buda_emu.program.steps import StepBudget
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
 from buda_emu.runtime.graph.duties import Duties, duties
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same, Step
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same, Step, uses
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -96,43 +96,48 @@ class ChunkRun(ABC, Generic[V]):
 
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
-        if self._duties is not None and self._context.part is not None:
-            self._compute_part(self._context.part, self._duties)
-            return
-        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
-            self._step(step)
-            self._release(freed)
+        part, duties = self._context.part, self._duties
+        later: dict[int, Read] = {}  # what is lent is made when it is needed, not all at once
+        for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
+            source = 0 if part is None or duties is None else duties.source[number]
+            own = 0 if part is None else part.number
+            for value in later.keys() & uses(step) if later and source == own else ():
+                self._read(later.pop(value))
+            if part is not None and source != own:
+                if source >= 0:
+                    self._values[step.value] = self._from_arrays(step.value, part.receive(source))
+            else:
+                self._step(step, freed, later)
+            if part is not None and duties is not None:
+                for other in duties.targets[number]:
+                    if step.value in later:
+                        self._read(later.pop(step.value))
+                    part.send(other, self._arrays(self._values[step.value]))
+            for value in freed:
+                array = self._values.pop(value, None)  # None: another machine has it
+                if array is not None and value in self._owned:
+                    self._give_back(array)
+        for step in later.values():  # which a push alone needs
+            self._read(step)
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
         match step:
             case Run():
+                if self._context.part is not None:
+                    self._context.part.at(step.op.name)
                 self._op(step)
             case Read():
-                self._read(step)
+                if self._is_lent(step) and step.value not in freed:
+                    later[step.value] = step
+                else:
+                    self._read(step)
             case Convert():
                 self._convert(step)
             case Same():
                 self._same(step)
 
-    def _release(self, freed: tuple[int, ...]) -> None:
-        for value in freed:
-            array = self._values.pop(value, None)  # None: another machine has it
-            if array is not None and value in self._owned:
-                self._give_back(array)
-
-    def _compute_part(self, part: Part, duties: Duties) -> None:
-        """What this machine does of the steps; values come from others and go to others in their order."""
-        steps = zip(self._plan.steps, duties.source, duties.targets, self._plan.releases, strict=True)
-        for step, source, targets, freed in steps:
-            if source == part.number:
-                if isinstance(step, Run):
-                    part.at(step.op.name)
-                self._step(step)
-            elif source >= 0:
-                self._values[step.value] = self._from_arrays(step.value, part.receive(source))
-            for other in targets:
-                part.send(other, self._arrays(self._values[step.value]))
-            self._release(freed)
+    def _is_lent(self, step: Read) -> bool:
+        return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def store(self) -> None:
         """Results into queues and rams."""

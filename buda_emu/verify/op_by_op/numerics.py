@@ -16,7 +16,6 @@ import numpy as np
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.ops.base import Parallel, Tiles, serial
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.graph.plan import Run, build_plan
@@ -24,17 +23,12 @@ from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.feed import Feed
-from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
 from buda_emu.verify.inputs.push import push
-from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.op_by_op.lockstep import Key, PartnerFailedError, Rendezvous, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
 from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
-from buda_emu.verify.preflight import require_runnable
-from buda_emu.verify.room import foreseen, require_room
+from buda_emu.verify.prepared import Chosen, prepared
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.spread import spread
 
@@ -66,23 +60,13 @@ def explain(
     `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
     bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
     """
-    bodies = chosen_programs(netlist, names)
-    config = read_test_config(netlist.path, netlist.sections)
-    args = {**image_args(image), **config.args}
-    parameters = {**default_parameters(bodies, args), **known_parameters(bodies, given or {})}
-    require_runnable(netlist, bodies)
-    progress("walking the programs")
-    steps, beside = foreseen(netlist, bodies, parameters), host_copies(image)
-    limit = require_room(netlist, steps, memory_limit, machines=2, beside=beside)
-    archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
-    folder = inputs if archive is None else None
-    files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
-    feed = Feed(netlist, config, bodies, parameters, seed, files, archive, image, limit)
+    ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
+    feed = ready.feed(inputs, seed)
     ops = op_numerics(
-        netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],
-        threads=threads, only=only, memory_limit=limit, workers=workers, progress=progress,
+        netlist, lambda emulator: push(emulator, feed.blocks()), ready.programs,
+        threads=threads, only=only, memory_limit=ready.limit, workers=workers, progress=progress,
     )  # fmt: skip
-    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in bodies), parameters, seed, ops)
+    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in ready.bodies), ready.values, seed, ops)
 
 
 def op_numerics(

@@ -316,7 +316,7 @@ def test_finish_ends_a_program_that_waits_and_calls_that_wait(tmp_path):
 def test_a_process_ends_though_a_program_waits(tmp_path, child_environment):
     script = f"""
 import pathlib, sys
-sys.path.insert(0, {str(ROOT / "tests")!r})
+sys.path[:0] = {[str(ROOT / "tests"), str(ROOT / "tests/helpers")]!r}
 from api.backend.small import entries, machine, push
 backend, descs = machine(pathlib.Path({str(tmp_path)!r}), "Silicon")
 push(descs["c"], entries(1), ptr=0)

@@ -113,7 +113,7 @@ def test_a_tensor_elsewhere_is_refused():
 def test_pushing_arrays_does_not_import_torch(tmp_path, child_environment):
     script = f"""
 import pathlib, sys
-sys.path.insert(0, {str(ROOT / "tests")!r})
+sys.path[:0] = {[str(ROOT / "tests"), str(ROOT / "tests/helpers")]!r}
 from api.backend.small import entries, machine, push
 backend, descs = machine(pathlib.Path({str(tmp_path)!r}))
 push(descs["a"], entries(2))

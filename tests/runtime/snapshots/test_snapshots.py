@@ -85,7 +85,7 @@ def test_a_training_goes_on_in_another_process_with_the_same_bits(precision, tmp
             step(emu, number)
         through = bits(emu)
     (tmp_path / "test_snapshot_steps.py").write_text(Path(__file__).read_text())
-    command = [sys.executable, "-c", RESUME, str(saved), str(result), str(tmp_path), str(ROOT / "tests")]
+    command = [sys.executable, "-c", RESUME, str(saved), str(result), str(tmp_path), str(ROOT / "tests" / "helpers")]
     done = subprocess.run(command, env=child_environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert_same(dict(np.load(result)), through)

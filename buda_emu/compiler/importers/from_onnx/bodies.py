@@ -36,11 +36,16 @@ def body_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     return None
 
 
-def operators(node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> list[Any]:
+def operators(
+    node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]
+) -> list[Any]:  # fmt: skip
     """Those of the body, named after what they are within; operands that are left out have no name."""
     given = dict(zip(body.input, inputs, strict=False))
     absent = {name for name in body.input if given.get(name) is None}
-    attributes = {item.name: item for item in body.attribute_proto} | {item.name: item for item in node.attribute}
+    schema = schema_of(node, opset)
+    standard = {} if schema is None else {name: item.default_value for name, item in schema.attributes.items()}
+    attributes = {name: item for name, item in standard.items() if item.name}
+    attributes |= {item.name: item for item in (*body.attribute_proto, *node.attribute)}
     nodes: list[Any] = []
     for item in body.node:
         own = onnx.NodeProto()

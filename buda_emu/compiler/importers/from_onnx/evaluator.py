@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,8 @@ from onnx import helper
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
+NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
+"""Operators for which the evaluator imports a package: the module, and what pip calls it."""
 MOST_ROUNDS: Final = 100_000
 """Of an ONNX `Loop` that the host runs; a model that needs more, or never ends it, is stopped."""
 
@@ -23,7 +26,12 @@ def evaluator(
     node: Any, given: Mapping[str, tuple[Shape, str]], model: Any
 ) -> Callable[[Mapping[str, Array]], list[Array]]:
     """What computes one operator of a model of operands of those shapes and element types. Raises NotSupportedError for
-    an operator that the evaluator does not know."""
+    an operator that the evaluator does not know, or knows wrongly, or not without a package that is not installed."""
+    module, package = NEEDS.get(node.op_type, ("", ""))
+    if module and find_spec(module) is None:
+        raise NotSupportedError(f"on the host it needs the package {package}: pip install {package}")
+    if node.op_type == "Scan" and next((item.version for item in model.opset_import if not item.domain), 1) < 9:
+        raise NotSupportedError("as it was before opset 9 onnx's evaluator does not compute it: convert the model")
     from onnx.reference import ReferenceEvaluator  # most models have nothing for it
 
     types = [

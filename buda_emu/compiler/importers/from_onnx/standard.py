@@ -14,10 +14,11 @@ _SMALL: Final = 1024
 
 
 def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> dict[str, Any]:
-    """An onnx.TypeProto for each result by name, as far as the operands' types and small constants tell; that of floats
-    is float. Raises ValueError in onnx's own words for a node that the standard does not have: attributes of another
-    type, unknown or missing ones, too many operands, axes and shapes that do not fit. Nothing is said of operators that
-    the standard does not know, and of branches and loops, which see values around them."""
+    """An onnx.TypeProto for each result by name, as far as the operands' types and small constants tell; that of
+    floats is float, but where only their own types agree. Raises ValueError in onnx's own words for a node that the
+    standard does not have: attributes of another type, unknown or missing ones, too many operands, axes and shapes
+    that do not fit. Nothing is said of operators that the standard does not know, and of branches and loops, which see
+    values around them."""
     schema = schema_of(node, opset)
     if schema is None or has_graph(node):
         return {}
@@ -25,18 +26,23 @@ def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     context.ir_version, context.opset_imports = onnx.IR_VERSION, dict(opset)
     given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
     data = {name: item.value for name, item in given.items() if item.op == "constant" and item.value.size <= _SMALL}
-    try:
-        onnx.checker.check_node(node, context)
-        _check_families(schema, inputs)
-        told = onnx.shape_inference.infer_node_outputs(
-            schema, node, {name: _type(item) for name, item in given.items()},
-            {name: numpy_helper.from_array(array, name) for name, array in data.items()},
-            opset_imports=[helper.make_opsetid(*item) for item in opset.items()], ir_version=onnx.IR_VERSION,
-        )  # fmt: skip
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        shapes = ", ".join(str(list(item.shape)) for item in given.values())
-        raise ValueError(f"{_sentence(error)} (operands {shapes or 'none'})") from None
-    return {name: told[name] for name in node.output if name in told}
+    arrays = {name: numpy_helper.from_array(array, name) for name, array in data.items()}
+    wrong: Exception | None = None
+    for widths in ("as here", "their own"):
+        types = {name: _type(item, own=widths == "their own") for name, item in given.items()}
+        try:
+            onnx.checker.check_node(node, context)
+            _check_families(schema, inputs)
+            told = onnx.shape_inference.infer_node_outputs(
+                schema, node, types, arrays, ir_version=onnx.IR_VERSION,
+                opset_imports=[helper.make_opsetid(*item) for item in opset.items()],
+            )  # fmt: skip
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+            wrong = wrong or error
+        else:
+            return {name: told[name] for name in node.output if name in told}
+    shapes = ", ".join(str(list(item.shape)) for item in given.values())
+    raise ValueError(f"{_sentence(wrong)} (operands {shapes or 'none'})")
 
 
 def seen_by(node: Any) -> set[str]:
@@ -124,14 +130,14 @@ def wrong_in_evaluator(
     return ""
 
 
-def _type(node: Node) -> Any:
-    """Floats of other widths are float32 here."""
+def _type(node: Node, *, own: bool = False) -> Any:
+    """Floats of other widths are float32 here, unless it is to be the value's own type."""
     kind = np.dtype(node.dtype)
-    kind = np.dtype(np.float32) if kind.kind == "f" else kind
+    kind = np.dtype(np.float32) if kind.kind == "f" and not own else kind
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind), node.shape)
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception | None) -> str:
     """Without the place in onnx's sources, and what it prints of the node."""
     text = str(error).partition("\n")[0]
     return text.removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")

@@ -59,15 +59,19 @@ def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
     return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
 
 
-def off_links(epoch: Epoch, op: Op) -> tuple[int, int] | None:
-    """Channels of a copy that are not the two ends of a link of the cluster; None where all are."""
-    links = epoch.links
-    if links is None or not links.between(op.target_device, op.attributes.dest_device):
-        return None
-    for near, far in zip(*channels_of(epoch, op), strict=False):
-        if not links.connects((op.target_device, near), (op.attributes.dest_device, far)):
-            return near, far
-    return None
+def off_links(epoch: Epoch, op: Op) -> str:
+    """Which channels of a copy are not the two ends of a link of the cluster; "" where all are."""
+    links, here, there = epoch.links, op.target_device, op.attributes.dest_device
+    if links is None or not links.between(here, there):
+        return ""
+    channels = channels_of(epoch, op)
+    if not any(channels):
+        other = epoch.source(op.inputs[0]).target_device
+        return f"its channels are those from chip {other}, on which the copy that it reads begins: none lead to {there}"
+    for near, far in zip(*channels, strict=False):
+        if not links.connects((here, near), (there, far)):
+            return f"channels {near} of chip {here} and {far} of chip {there} are not the ends of a link of the cluster"
+    return ""
 
 
 def chip_of_result(op: Op) -> int:
@@ -77,11 +81,11 @@ def chip_of_result(op: Op) -> int:
 
 def not_made(epoch: Epoch, op: Op) -> str:
     """Why no pipes are made of a copy between chips, "" where they are."""
-    here, there = channels_of(epoch, op)
-    if not (len(here) == len(there) == op.blocking.cells):
-        return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
     if epoch.links is not None and not epoch.links.between(op.target_device, op.attributes.dest_device):
         return f"no link connects chips {op.target_device} and {op.attributes.dest_device}"
+    here, there = channels_of(epoch, op)
+    if not (len(here) == len(there) == op.blocking.cells or off_links(epoch, op)):
+        return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
     if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):
         return "relays have tiles of 32 by 32 only"
     if any(pad.rt or pad.ct for pad in op.input_pad):

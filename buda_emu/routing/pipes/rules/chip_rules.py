@@ -20,7 +20,9 @@ _LOCAL: Final = "keep it on the chip of the op"
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
     netlist = epoch.netlist
-    yield from _off_cluster(epoch)
+    if nowhere := list(_off_cluster(epoch)):
+        yield from nowhere
+        return
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
     pcie = over_pcie(netlist)
@@ -38,9 +40,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             continue
         if is_ethernet(op) and (why := not_made(epoch, op)):
             raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
-        if is_ethernet(op) and (apart := off_links(epoch, op)) is not None:
-            what = f"channels {apart[0]} of chip {op.target_device} and {apart[1]} of chip {op.attributes.dest_device}"
-            what += " are not the ends of a link of the cluster"
+        if is_ethernet(op) and (what := off_links(epoch, op)):
             yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:

@@ -30,6 +30,13 @@ def test_a_stack_has_to_fall_on_the_blocks_of_a_product(held, reader, problem):
     assert problem in said if problem else said == ""
 
 
+def test_each_row_of_cores_reads_a_pickers_table_once():
+    op = TileOp("pick", "matmul", [Use("picker"), Use("x"), Use("table")], (7, 1, 3), {"identity": True}, inner=1)
+    assert [view(op, Blocks((1, 3), 7, (1, 1), (1, 1), 2, 1, 1), place).grid for place in range(3)] == [
+        (1, 1), (1, 3), (1, 1),
+    ]  # fmt: skip
+
+
 def test_a_buffer_of_the_first_stack_is_not_one_of_both():
     """Four slices as two rows of two: a buffer holds a column, and two columns of cores wait for one each."""
     tms = (("vstack", 2), ("hstack", 2))

@@ -124,6 +124,39 @@ def test_a_loop_that_never_ends_is_stopped(monkeypatch):
     compiled.close()
 
 
+def parsed(text, opset=18):
+    made = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def test_attributes_that_a_node_leaves_out_are_the_standards_in_what_it_is_made_of():
+    compiled = be.compile_in_parts(parsed("g (int32 n) => (float[10] y) { y = HammingWindow (n) }"))
+    (window,) = compiled(np.int32(10))
+    np.testing.assert_allclose(window, 25 / 46 - 21 / 46 * np.cos(2 * np.pi * np.arange(10) / 10), rtol=1e-5)
+    compiled.close()
+
+
+def test_the_host_sees_operands_of_their_own_widths():
+    compiled = be.compile_in_parts(parsed("g (double[3] x) => (int64[3] y) { y = BitCast <to = 7> (x) }", 26))
+    x = np.array([1.0, -2.5, np.pi])
+    np.testing.assert_array_equal(compiled(x)[0], x.view(np.int64))
+    compiled.close()
+
+
+def test_what_the_host_lacks_is_said_when_the_model_is_compiled(monkeypatch):
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.NEEDS", {"Det": ("no_such_module", "Nothing")})
+    with pytest.raises(be.UnsupportedError, match="on the host it needs the package Nothing: pip install Nothing"):
+        be.compile_in_parts(model())
+    old = """g (float[1, 2] a, float[1, 3, 2] x) => (float[1, 2] y, float[1, 3, 2] z) {
+        y, z = Scan <num_scan_inputs = 1, body = once (float[2] v, float[2] w) => (float[2] s, float[2] t) {
+            s = Add (v, w)
+            t = Identity (s)
+        }> ("", a, x)
+    }"""
+    with pytest.raises(be.UnsupportedError, match="before opset 9 onnx's evaluator does not compute it"):
+        be.compile_in_parts(parsed(old, 8))
+
+
 def test_infinities_that_the_host_hands_on_are_what_the_device_has_for_them(monkeypatch):
     from onnx.reference import ReferenceEvaluator
 

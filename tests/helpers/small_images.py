@@ -31,10 +31,10 @@ def netlist_text(df="Float32", arch="wormhole_b0", *, t=1, mblock=(1, 1), more=(
     return text(
         [queue("x", entries=2, df=df, **shape), queue("c", entries=2, df=df, **shape),
          queue("w", kind="ram", entries=2, df=df, **shape), queue("out", "sum", entries=2, df=df, **shape), *more],
-        [graph("g", op("plus", "add", ["x", "c"], df=df, **shape),
+        [graph("fwd", op("plus", "add", ["x", "c"], df=df, **shape),
                op("sum", "add", ["plus", "w"], df=df, loc=(0, 1), **shape))],
         [program("run", "var: {$c_zero: 0}",
-                 execute("g", fifo_settings("x"), fifo_settings("c", prologue="true"), ram_settings("w")))],
+                 execute("fwd", fifo_settings("x"), fifo_settings("c", prologue="true"), ram_settings("w")))],
         arch=arch,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def bin_entry(name, array, df="Float32", dim=4):
 def device(constants, parameters, **changes):
     """device.json of an image of `netlist_text`."""
     state = {
-        "microbatch": 1, "graph_name": "g", "ordered_input_names": ["x"], "ordered_output_names": ["out"],
+        "microbatch": 1, "graph_name": "fwd", "ordered_input_names": ["x"], "ordered_output_names": ["out"],
         "ordered_constant_node_names": list(constants), "ordered_parameter_node_names": list(parameters),
         "ordered_output_data_formats": ["Float32"], "netlist_filename": "/build/of/someone/net.yaml",
         "post_const_eval_constants": constants, "post_const_eval_parameters": parameters, "cpueval_outputs": None,

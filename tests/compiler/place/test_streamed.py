@@ -52,6 +52,29 @@ def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, roo
     np.testing.assert_array_equal(whole.run({"x": x})[0], found)
 
 
+def heads(rows=256, size=32, count=2):
+    """Attention: products of which each slice of t has a second operand of its own."""
+    b = Builder(Graph("heads"))
+    q, k, v = (b.input(name, (count, rows, size), "float32") for name in "qkv")
+    scores = b.softmax(b.matmul(q, b.transpose(k, perm=(0, 2, 1))), dim=2)
+    b.graph.outputs = [Output("y", b.matmul(scores, v).name, "float32")]
+    return b.graph
+
+
+def test_a_product_in_slices_repeats_what_each_slice_has_of_its_own():
+    graph, compilation = heads(), small(64, effort="low")
+    compiled = CompiledModel(*compilation.placed(graph))
+    products = [placed.op for placed in compiled.placement.ops.values() if placed.op.type == "matmul"]
+    counts = [(op, op.shape[0] // 2) for op in products if op.shape[0] > 2]
+    assert any(op.uses[1].tms[-2:] == (("broadcast", "r", count), ("vslice", count)) for op, count in counts)
+    assert [item for item in compiled.check(strict=True) if item.severity == "error"] == []
+    rng = np.random.default_rng(1)
+    given = {name: rng.standard_normal((2, 256, 32)).astype(np.float32) for name in "qkv"}
+    np.testing.assert_allclose(
+        compiled.run(given)[0], evaluate(graph, given)[graph.outputs[0].value], rtol=1e-4, atol=1e-5
+    )
+
+
 def test_where_all_ops_have_room_nothing_changes():
     compilation = Compilation.of(CompileOptions())
     tiles = compilation.stopped(tall(), "state_formats").forms[0].tiles

@@ -16,7 +16,7 @@ import yaml
 from buda_emu.netlist.fields import SETTING_FIELDS
 from netlist.rules import bases
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 OWN = [path.read_text(encoding="utf-8") for path in sorted((HERE.parent / "netlists").glob("*.yaml"))]
 SMALL = (
     bases.COPY, bases.ADD, bases.IN_TURN, bases.IN_TURN, bases.IN_TURN, bases.TWO_CHIPS, bases.GRADIENT, bases.MATMUL,

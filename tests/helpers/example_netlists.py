@@ -6,7 +6,7 @@ import numpy as np
 
 import buda_emu as be
 
-DIRECTORY = Path(__file__).resolve().parent.parent / "netlists"
+DIRECTORY = Path(__file__).resolve().parents[2] / "netlists"
 # In precision "format" inputs are rounded to formats of 7 or 8 mantissa bits, and so is what the host reads.
 TOLERANCE = {"ideal": 2e-5, "format": 4e-2}
 

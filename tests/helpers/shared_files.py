@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("BUDA_EMU_SHARED") or ROOT.parent / "shared")
 CORPUS = SHARED / "corpus"
 NO_CORPUS = f"no corpus at {CORPUS} (set BUDA_EMU_SHARED)"
