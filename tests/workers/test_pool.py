@@ -204,7 +204,7 @@ def program(tmp_path, child_environment):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     notes = [tmp_path / "first", tmp_path / "second"]
-    environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])}
     process = subprocess.Popen(
         [sys.executable, str(script), *map(str, notes)], env=environment, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
