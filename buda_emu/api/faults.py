@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.prepared import Chosen, prepared
+from buda_emu.workers.files import here
+from buda_emu.workers.job import Workers
 
 Progress = Callable[[int, int, float], object]
 """Faults done, of how many, in how many seconds."""
@@ -63,14 +66,14 @@ class Maker:
     def __call__(self) -> Bench:
         """Records a clean run."""
         subject = self.subject
-        opened = open_file(subject.path, subject.arch)
+        opened = open_file(here(subject.path), subject.arch)
         netlist, image = opened.netlist, opened.image
         chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
         ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
         def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(subject.inputs), image, ready.limit)
+                blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
                 blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
@@ -92,6 +95,7 @@ def faults(
     *,
     settings: Settings | None = None,
     workers: int = 1,
+    dask: str | None = None,
     known: Iterable[Effect] = (),
     progress: Progress | None = None,
     done: Callable[[Sequence[Effect]], object] | None = None,
@@ -99,9 +103,10 @@ def faults(
     """Inject single faults, so many of them or as `Budget` says, into one run of a netlist or device image and say what
     each does.
 
-    `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes share the
-    work; the result does not depend on them. `known`: effects of an interrupted campaign, which are not found again;
-    `done` is told of each part. Ctrl-C ends it: the faults until then are the result.
+    `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes, or the
+    Dask cluster whose scheduler is at `dask`, share the work; the result does not depend on them. `known`: effects of
+    an interrupted campaign, which are not found again; `done` is told of each part. Ctrl-C ends it: the faults until
+    then are the result.
 
     Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have; a
     place or kind that it has nothing for), ProgramError as the run would, UnsupportedError (values of the whole run do
@@ -124,15 +129,18 @@ def faults(
     ended = _Ended(wanted, bench.strata, budget.width)
     left = [number for number in wanted if number not in found]
     try:
-        for part in effects(make, left, workers, bench) if not ended.among(found) else ():
-            found |= {effect.fault.number: effect for effect in part}
-            if done is not None:
-                done(part)
-            if progress is not None:
-                progress(len(found), len(wanted), time.perf_counter() - start)
-            took = time.perf_counter() - start
-            if ended.among(found) or (budget.seconds is not None and took > budget.seconds):
-                break
+        left = [] if ended.among(found) else left
+        files = [name for name in (make.subject.path, make.subject.inputs) if name is not None]
+        with closing(effects(make, left, Workers(workers, dask), bench, files)) as parts:
+            for part in parts:
+                found |= {effect.fault.number: effect for effect in part}
+                if done is not None:
+                    done(part)
+                if progress is not None:
+                    progress(len(found), len(wanted), time.perf_counter() - start)
+                took = time.perf_counter() - start
+                if ended.among(found) or (budget.seconds is not None and took > budget.seconds):
+                    break
     except KeyboardInterrupt:
         pass
     netlist = bench.trace.netlist

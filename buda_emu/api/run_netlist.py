@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
 
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.machines.machines import Machines
+    from buda_emu.workers.job import Workers
 
 
 def run_netlist(
@@ -53,6 +55,7 @@ def run_netlist(
     version: str = "",
     image: "DeviceImage | None" = None,
     memory_limit: int | None = None,
+    workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
     sink: Callable[[OutputParts], None] | None = None,
@@ -66,9 +69,10 @@ def run_netlist(
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
     tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
-    (docs/memory.md). `inputs_done` is told how many of all inputs are through, on the thread that runs them. `sink`
-    takes each output in parts, and the report holds none, but those of an image with readout "host". Raises HostError,
-    NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
+    (docs/memory.md). `workers`: machines that hold the netlist in parts, which changes no bit (docs/workers.md); those
+    of this machine share the limit. `inputs_done` is told how many of all inputs are through, on the thread that runs
+    them. `sink` takes each output in parts, and the report holds none, but those of an image with readout "host".
+    Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
     if image and readout == "host":
         image.check_outputs()
@@ -84,7 +88,7 @@ def run_netlist(
     bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
     held = image.held_queues if image else frozenset[str]()
 
-    def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
+    def fill(emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs and is_archive_of_inputs(inputs):
             blocks = in_queues(image, archive_blocks(netlist, inputs, image, limit))
         elif inputs:
@@ -94,7 +98,7 @@ def run_netlist(
             blocks = made_up(netlist, ready.config, bodies, values, seed, image, given=held, needed=needed)
         return push(emulator, chain(begun_with(image), blocks), progress)
 
-    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
+    with _machine(netlist, workers, precision, threads, limit, tell) as emulator:
         progress("inputs")
         start = time.perf_counter()
         pushed = fill(emulator, tell)
@@ -105,7 +109,7 @@ def run_netlist(
             for body in bodies:
                 progress(f"program {body.name}")
                 before, start = len(compiled), time.perf_counter()
-                if told is None:
+                if told is None or not isinstance(emulator, Emulator):
                     emulator.run(body.name, values)
                 else:
                     told.run(emulator, body.name, values)
@@ -123,7 +127,7 @@ def run_netlist(
         found = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
     outputs = tuple(found)
     flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
-    if flaws:
+    if flaws and (workers is None or workers.alone):
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
         progress("looking for where it began")
         with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
@@ -136,6 +140,23 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+def _machine(
+    netlist: Netlist,
+    workers: "Workers | None",
+    precision: Precision,
+    threads: int,
+    limit: int,
+    tell: Callable[[str], None],
+) -> "Emulator | Machines":
+    """What runs the netlist. `limit`: bytes of all local workers together, or of each on a cluster."""
+    if workers is None or workers.alone:
+        return Emulator(netlist, precision, threads, memory_limit=limit)
+    from buda_emu.machines.machines import Machines
+
+    own = limit if workers.dask is not None else limit // workers.count
+    return Machines(netlist, workers, precision, threads, memory_limit=own, tell=tell)
 
 
 def _output(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device import pages
 from buda_emu.device.spare import SPARE
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, InternalError
 from buda_emu.records import dataclass
 
 TILE_ELEMENTS = 1024
@@ -216,6 +216,27 @@ class TileStore:
                 view.block(slot, 1)[...] = 0.0
 
 
+class ElsewhereStore(TileStore):
+    """Slices that another machine holds: their labels alone."""
+
+    __slots__ = ()
+
+    def data(self, slices: int) -> NDArray[np.float32]:
+        """There is none. Raises InternalError."""
+        raise InternalError(f"{self.name} lies on another machine ({slices} slices)")
+
+    def reach(self, slices: int) -> None:
+        """Nothing but room for labels."""
+        self._labels.extend([_NEVER] * (slices - len(self._labels)))
+
+    def slice_bytes(self, slices: int) -> int:  # noqa: ARG002
+        """None here."""
+        return 0
+
+    def zero_entries(self, view: "EntryView") -> None:
+        """Whoever has them does it."""
+
+
 class EntryView:
     """A queue's or ram's entries on a store: entry p covers z-slices [p*t, (p+1)*t).
 
@@ -298,6 +319,11 @@ class EntryView:
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
         return pages.address_of(block) == pages.address_of(self.block(slot, 1))
+
+    def note(self, slots: Sequence[int], label: str) -> None:
+        """Another machine has written these entries."""
+        self.reserve(max(slots, default=-1) + 1)
+        self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""

@@ -1,11 +1,9 @@
 """A campaign: a netlist recorded once, and one fault after the other on what was recorded."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
-from functools import cached_property
-from multiprocessing import get_context
+from functools import cached_property, partial
 from typing import Any, Final
 
 from buda_emu.errors import ProgramError, UnsupportedError
@@ -23,6 +21,8 @@ from buda_emu.injection.trace import Guard, Trace
 from buda_emu.records import dataclass
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.seeds import seed_of
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import in_order, spread
 
 BATCH: Final = 64
 """Faults that a worker is given at once, and after which the width of the interval is looked at."""
@@ -157,34 +157,27 @@ class Bench:
 
 # ----------------------------------------------------------------------------------------------------------- workers
 Make = Callable[[], Bench]
-_bench: list[Bench] = []
 
 
-def _begin(make: Make) -> None:
-    _bench[:] = [make()]
+def injector(make: Make) -> Callable[[Sequence[int]], list[Effect]]:
+    """The work of a campaign on workers: what faults of some numbers do."""
+    return partial(_effects, make())
 
 
-def _effects(numbers: Sequence[int]) -> list[Effect]:
-    return [_bench[0].effect(number) for number in numbers]
+def _effects(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
+    return [bench.effect(number) for number in numbers]
 
 
-def effects(make: Make, numbers: Sequence[int], workers: int, here: Bench | None = None) -> Iterator[list[Effect]]:
-    """What faults of these numbers do, in parts as they are done, in their order. `make` makes a bench in a worker;
-    with one worker `here` does it all."""
+def effects(
+    make: Make, numbers: Sequence[int], workers: Workers, here: Bench, files: Sequence[str] = ()
+) -> Generator[list[Effect], None, None]:
+    """What faults of these numbers do, in parts as they are done, in their order. `make` makes a bench in a worker, of
+    `files`; with one worker `here` does it all."""
     parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
-    if workers == 1:
-        bench = here or make()
+    if workers.alone:
         for part in parts:
-            yield [bench.effect(number) for number in part]
+            yield _effects(here, part)
         return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (make,))
-    with _ended(pool):
-        yield from pool.map(_effects, parts)
-
-
-@contextmanager
-def _ended(pool: ProcessPoolExecutor) -> "Generator[None]":
-    try:
-        yield
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    job = Job("buda_emu.injection.campaign:injector", make, tuple(files))
+    with closing(in_order(spread(job, parts, workers))) as found:
+        yield from found

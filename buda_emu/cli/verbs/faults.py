@@ -14,6 +14,7 @@ from buda_emu.cli.arguments import (
     add_param,
     add_program,
     add_seed,
+    add_workers,
     natural,
     positive,
     seconds,
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arch(parser)
     add_seed(parser)
     add_memory_limit(parser)
-    parser.add_argument("-n", type=positive, dest="workers", default=1, metavar="N", help="processes (default 1)")
+    add_workers(parser)
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
@@ -103,8 +104,8 @@ def main(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     known, log = _log(args, settings.as_json()) if args.output is not None else ([], None)
     found = faults(
-        subject, Budget(args.count, args.seconds, args.width), settings=settings, workers=args.workers, known=known,
-        done=log,
+        subject, Budget(args.count, args.seconds, args.width), settings=settings, workers=args.workers,
+        dask=args.dask, known=known, done=log,
         progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
     )  # fmt: skip
     progress.clear()

@@ -7,7 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_board, add_param, add_program, positive
+from buda_emu.cli.arguments import (
+    Taker,
+    add_arch,
+    add_baseline,
+    add_board,
+    add_param,
+    add_program,
+    add_workers,
+    positive,
+)
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
@@ -73,7 +82,7 @@ def _add_sweep(group: Taker) -> None:
         help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
         "repeatable, all combinations",
     )  # fmt: skip
-    group.add_argument("-n", "--workers", type=positive, default=1, metavar="N", help="processes of a sweep")
+    add_workers(group)
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 
@@ -215,7 +224,7 @@ def _sweep(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     points = sweep(
         args.file, axes, arch=args.arch, board=args.board, programs=args.program, parameters=dict(args.param),
-        workers=args.workers, progress=lambda done, count: progress.show(f"{done} of {count} points"),
+        workers=args.workers, dask=args.dask, progress=lambda done, count: progress.show(f"{done} of {count} points"),
     )  # fmt: skip
     progress.clear()
     rows, names = [point.row() for point in points], list(axes)

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.host_memory import size_text
@@ -172,6 +173,12 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _take(self, value: int, entries: int) -> Tensor:
         return self._pool.take(entries, self._plan.tiles[value])
+
+    def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
+        return [value]
+
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
+        return arrays[0]
 
     def _seen(self, array: Tensor) -> Tensor:
         return array

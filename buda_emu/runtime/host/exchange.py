@@ -83,6 +83,20 @@ class Exchange:
             self._pushing.pop(name, None)
             self._gate.wake()
 
+    def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
+        """See `Emulator.pushed_elsewhere`."""
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        with self._gate:
+            if isinstance(channel, Ram):
+                slots = list(range(slot or 0, (slot or 0) + count))
+            elif count > self._room(channel):
+                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+            else:
+                slots = [channel.ring.advance_write() for _ in range(count)]
+            channel.view.note(slots, self._host.label(queue))
+            for place in slots:
+                self._watched.push(name, HOST, place)
+
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
         """Hold an array by its reference instead of a push: where the memory holds nothing yet, and no tilizer reads
         what the host gave. It is read at once while all that is held is within a share of the limit."""
