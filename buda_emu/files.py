@@ -42,12 +42,23 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
         raise OSError(error.errno, error.strerror, name) from None
 
 
+def read_whole(path: "str | os.PathLike[str]", most_mib: int = 1024) -> bytes:
+    """What a file holds. Raises OSError as opening it does, HostError for a file of more than `most_mib` MiB, such as a
+    device that has no end."""
+    most = most_mib << 20
+    with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a small file
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise HostError(f"{os.fspath(path)}: larger than {most_mib} MiB")
+    return data
+
+
 def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
     """What a small YAML or JSON file holds. Raises HostError, which names the file and `what` it should be."""
     import yaml
 
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return yaml.safe_load(read_whole(path, 16).decode())
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise HostError(f"{path}: not {what}: {error}") from None
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.files import write_file, write_forward
+from buda_emu.cli.main import main
+from buda_emu.errors import Exit, HostError
+from buda_emu.files import read_whole, write_file, write_forward
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
 
@@ -143,3 +145,23 @@ def test_archives_and_arrays_go_to_what_only_goes_forward() -> None:
     pipe = Pipe()
     write_forward(pipe, lambda stream: np.save(stream, np.arange(5)))
     assert np.load(io.BytesIO(pipe.content)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_file_without_an_end_is_refused():
+    with pytest.raises(HostError, match=r"/dev/zero: larger than 1 MiB"):
+        read_whole("/dev/zero", 1)
+
+
+def test_a_whole_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1 << 20))
+    assert len(read_whole(path, 1)) == 1 << 20
+    path.write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(HostError, match="larger than 1 MiB"):
+        read_whole(path, 1)
+
+
+@pytest.mark.parametrize("verb", [["info"], ["gemini", "check"], ["vpux", "check"], ["darwinn", "check"], ["check"]])
+def test_verbs_refuse_what_has_no_end(verb, capsys):
+    assert main([*verb, "/dev/zero"]) == Exit.REFUSED
+    assert "larger than" in "".join(capsys.readouterr())

@@ -11,6 +11,7 @@ ALLOWED = {
     "errors.py": set(),
     "stopped.py": set(),
     "caches.py": set(),
+    "workers": set(),
     "files.py": set(),
     "version.py": set(),
     "screen.py": set(),
@@ -39,6 +40,7 @@ ALLOWED = {
     "timing": {"numpy"},
     "darwinn": {"numpy"},
     "runtime": {"numpy"},
+    "machines": {"numpy"},
     "advice": {"numpy"},
     "verify": {"numpy"},
     "coverage": set(),
@@ -65,7 +67,7 @@ OWN = {
     },
     "report/terminal/drawn_table.py": {"rich"},  # imported with the first table that is printed
     "testing/strategies.py": {"hypothesis"},  # imported where a property test asks for netlists
-    "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
+    "workers/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{
         path.relative_to(PACKAGE).as_posix(): {package}  # imported when such a model is read
         for package in ("onnx", "torch", "jax")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from buda_emu.advice.accuracy import Accuracy, Loss
 from buda_emu.advice.edits import Edit, Proposal, merged
@@ -87,14 +88,9 @@ class Search:
         order = sorted(range(len(found.start.reports)), key=lambda epoch: -found.start.reports[epoch].pace)
         seen: set[tuple[Edit, ...]] = set()
         for epoch in order:
-            for proposal in self._proposals(found.start, epoch):
-                if self.evaluator.tries >= self.tries // 3:
-                    return
-                if proposal.key in seen:
-                    continue
-                seen.add(proposal.key)
+            new = self._new(found.start, epoch, seen)
+            for proposal, variant in self.evaluator.each(found.start, new, self.tries // 3):
                 self.progress(f"alone: {proposal.sentence}")
-                variant = self.evaluator.with_edits(found.start, proposal.edits)
                 found.modelled += 1
                 if variant is None or not self._gains(found.start, variant, epoch):
                     continue
@@ -105,7 +101,7 @@ class Search:
                 loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
                 found.alone.append(
                     Tried(
-                        proposal, epoch, found.start.reports[epoch].pace, variant.reports[epoch].pace,
+                        proposal, epoch, found.start.figures[epoch].pace, variant.figures[epoch].pace,
                         variant.slowest, variant.cycles, loss,
                     )
                 )  # fmt: skip
@@ -131,14 +127,8 @@ class Search:
 
     def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
         """Take one change for an epoch, the most promising that makes it faster."""
-        modelled = 0
-        for proposal in self._proposals(found.best, epoch):
-            if proposal.key in refused:
-                continue
-            if modelled >= _TOGETHER or self.evaluator.tries >= self.tries:
-                return False
-            variant = self.evaluator.with_edits(found.best, proposal.edits)
-            modelled += 1
+        new = islice(self._new(found.best, epoch, set(refused)), _TOGETHER)
+        for proposal, variant in self.evaluator.each(found.best, new, self.tries):
             found.modelled += 1
             if variant is None or not self._is_better(found.best, variant, epoch):
                 continue
@@ -152,7 +142,7 @@ class Search:
                 refused.add(proposal.key)
                 found.refused.append((proposal, reason))
                 continue
-            found.best = variant
+            found.best = variant = self.evaluator.whole(variant)
             found.taken.append((proposal, loss))
             found.steps.append(variant)
             return True
@@ -167,13 +157,20 @@ class Search:
             return False
         if new_pace > pace * (1 - _BETTER) and new_load > load * (1 - _TAIL):
             return False
-        for number, (old, new) in enumerate(zip(before.reports, after.reports, strict=True)):
+        for number, (old, new) in enumerate(zip(before.figures, after.figures, strict=True)):
             limit = max(old.pace * (1 + _WORSE), 0.9 * new_pace)
             if number != epoch and new.pace > limit:
                 return False
         return True
 
     # ----------------------------------------------------------------------------------------------------- helpers
+    def _new(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
+        """Those that have not been seen; now they have."""
+        for proposal in self._proposals(variant, epoch):
+            if proposal.key not in seen:
+                seen.add(proposal.key)
+                yield proposal
+
     def _proposals(self, variant: Variant, epoch: int) -> Iterator[Proposal]:
         """Of what holds an epoch back most first; of one target the exact and the most promising first."""
         for target in targets(variant.reports[epoch]):

@@ -1,6 +1,7 @@
 """What would make a netlist faster, in one call: `be.advise`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from os import PathLike, fspath
 
 from buda_emu.advice.accuracy import Accuracy
@@ -19,6 +20,7 @@ from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.workers.job import Workers
 
 DEFAULT_TRIES = 160
 DEFAULT_LOSS = 1e-3
@@ -35,13 +37,16 @@ def advise(
     most_loss: float = DEFAULT_LOSS,
     tries: int = DEFAULT_TRIES,
     seed: int = 0,
+    workers: int = 1,
+    dask: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Advice:
     """Try what a compiler engineer tries on the netlist of that path; nothing is written.
 
     `board`: whose chips the netlist runs on, as for `perf`. `moves`: names of `advice.moves.MOVES`, default all.
     `most_loss`: of PCC against float32, that the changes together may cost the ops that they touch, added up. `tries`:
-    epochs that are modelled at most. `seed`: of the operands that accuracy is measured on.
+    epochs that are modelled at most. `seed`: of the operands that accuracy is measured on. `workers`: processes that
+    model proposals, or the Dask cluster whose scheduler is at `dask`; the advice does not depend on them.
 
     Raises NetlistError, HostError (no such program, parameter, move), ProgramError as the run would, UnsupportedError.
     """
@@ -62,9 +67,10 @@ def advise(
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
-    evaluator = Evaluator(netlist, bodies, values, chip_of(netlist.arch_name, board=board))
+    on = Workers(workers, dask)
     chosen = [known[name] for name in moves] or list(MOVES)
-    found = Search(data, evaluator, Accuracy(seed), most_loss, tries, chosen, progress).run()
+    with closing(Evaluator(netlist, bodies, values, chip_of(netlist.arch_name, board=board), on)) as evaluator:
+        found = Search(data, evaluator, Accuracy(seed), most_loss, tries, chosen, progress).run()
     text, after = data, found.best
     if found.taken:
         text, again = checked(data, netlist, merged(found.best.edits))

@@ -1,26 +1,31 @@
 """What faults do to a netlist: a campaign on one recorded run (docs/faults.md)."""
 
+import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
-from buda_emu.api.perf import perf
 from buda_emu.checker.suggest import near
-from buda_emu.device.host_memory import default_memory_limit
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.errors import HostError
 from buda_emu.image.opened import open_file
-from buda_emu.injection.campaign import Bench, Settings, effects, record
-from buda_emu.injection.fault import KINDS, PLACES
-from buda_emu.injection.result import Campaign, Effect
-from buda_emu.injection.sites import Sites
-from buda_emu.netlist.testing.config import read_test_config
+from buda_emu.injection.campaign import BATCH, Bench, Settings, effects
+from buda_emu.injection.fault import KINDS, PLACES, Fault
+from buda_emu.injection.machines import Machines
+from buda_emu.injection.protect import PROTECTIONS
+from buda_emu.injection.result import Campaign, Effect, share_of
+from buda_emu.injection.sites import STRATA
+from buda_emu.injection.slow import Times
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, image_args, in_queues, made_up
+from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.push import push
+from buda_emu.verify.prepared import Chosen, prepared
+from buda_emu.workers.files import here
+from buda_emu.workers.job import Workers
 
 Progress = Callable[[int, int, float], object]
 """Faults done, of how many, in how many seconds."""
@@ -42,6 +47,16 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """When a campaign ends: after `count` faults, after `seconds`, or as soon as the interval of the share that fails
+    is no wider than `width`, asked after each whole batch, so that it ends with the same fault on any machine."""
+
+    count: int = 1000
+    seconds: float | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Maker:
     """Makes the bench of a campaign, in this process or another."""
 
@@ -51,91 +66,155 @@ class Maker:
     def __call__(self) -> Bench:
         """Records a clean run."""
         subject = self.subject
-        opened = open_file(subject.path, subject.arch)
+        opened = open_file(here(subject.path), subject.arch)
         netlist, image = opened.netlist, opened.image
-        bodies = chosen_programs(netlist, subject.programs)
-        config = read_test_config(netlist.path, netlist.sections)
-        args = {**image_args(image), **config.args}
-        values = {**default_parameters(bodies, args), **known_parameters(bodies, dict(subject.parameters))}
-        limit = subject.memory_limit or default_memory_limit()
+        chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
+        ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
 
-        def fill(emulator: Emulator) -> None:
+        def fill(emulator: Emulator, seed: int) -> None:
             if subject.inputs is not None:
-                blocks = archive_blocks(netlist, Path(subject.inputs), image, limit)
+                blocks = archive_blocks(netlist, Path(here(subject.inputs)), image, ready.limit)
             else:
                 held = image.held_queues if image else frozenset[str]()
-                blocks = made_up(netlist, config, bodies, values, 0, image, given=held)
+                blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
             push(emulator, begun_with(image))
             push(emulator, in_queues(image, blocks))
 
-        trace = record(netlist, fill, {body.name: values for body in bodies}, subject.precision, limit)
         names = {op.name for op in netlist.ops.values()} | netlist.queues.keys()
         if self.settings.only and self.settings.only not in names:
             hint = near(self.settings.only, names)
             raise HostError(f"no op or queue {self.settings.only!r}{f' ({hint})' if hint else ''}")
-        cycles, hours_of_a_cycle = self._times()
-        sites = Sites(trace, cycles, self.settings.only)
-        return Bench(trace, sites, self.settings, sites.bit_cycles * hours_of_a_cycle)
-
-    def _times(self) -> tuple[dict[tuple[str, ...], tuple[float, float]], float]:
-        """By graphs, the modelled cycles of one execute, and of one input; and the hours of a cycle by the chip's
-        clock. Nothing and 0 where they are not modelled."""
-        subject = self.subject
-        try:
-            found = perf(
-                subject.path, arch=subject.arch, programs=subject.programs, parameters=dict(subject.parameters)
-            )
-        except UnsupportedError:
-            return {}, 0.0
-        cycles = {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in found.epochs}
-        return cycles, found.run.seconds(1.0) / 3600
+        machines = Machines(netlist, fill, dict(ready.programs), subject.precision, ready.limit, subject.inputs is None)
+        trace = machines.recorded()
+        return Bench(machines, Times(netlist, ready.bodies, ready.values, trace.epochs), trace, self.settings)
 
 
 def faults(
     source: "str | PathLike[str] | Subject",
-    count: int = 1000,
+    budget: "int | Budget" = 1000,
     *,
     settings: Settings | None = None,
     workers: int = 1,
+    dask: str | None = None,
     known: Iterable[Effect] = (),
-    seconds: float | None = None,
     progress: Progress | None = None,
     done: Callable[[Sequence[Effect]], object] | None = None,
 ) -> Campaign:
-    """Inject `count` single faults into one run of a netlist or device image and say what each does.
+    """Inject single faults, so many of them or as `Budget` says, into one run of a netlist or device image and say what
+    each does.
 
-    `settings`: what is hit and how it is judged. `workers` processes share the work; the result does not depend on
-    them. `known`: effects of an interrupted campaign, which are not found again; `done` is told of each part. `seconds`
-    bounds the time: the faults until then are the result. Ctrl-C does, too.
+    `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes, or the
+    Dask cluster whose scheduler is at `dask`, share the work; the result does not depend on them. `known`: effects of
+    an interrupted campaign, which are not found again; `done` is told of each part. Ctrl-C ends it: the faults until
+    then are the result.
 
-    Raises NetlistError, HostError (an unknown kind, place, op or program), ProgramError as the run would,
-    UnsupportedError (values of the whole run do not fit the memory limit; rams with several views).
+    Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have; a
+    place or kind that it has nothing for), ProgramError as the run would, UnsupportedError (values of the whole run do
+    not fit the memory limit; rams with several views).
     """
     settings = settings or Settings()
+    budget = Budget(budget) if isinstance(budget, int) else budget
     _require_words(settings.kinds, KINDS, "kind")
-    _require_words(settings.places, PLACES, "place")
+    if settings.places:
+        _require_words(settings.places, PLACES, "place")
+    if settings.strata:
+        _require_words((settings.strata,), STRATA[1:], "strata")
+    if settings.protect:
+        _require_words(settings.protect, PROTECTIONS, "protection")
     make = Maker(source if isinstance(source, Subject) else Subject(fspath(source)), settings)
     bench = make()
+    wanted = [fault.number for fault in settings.given] or list(range(budget.count))
     found = {effect.fault.number: effect for effect in known}
-    numbers = [number for number in range(count) if number not in found]
     start = time.perf_counter()
+    ended = _Ended(wanted, bench.strata, budget.width)
+    left = [number for number in wanted if number not in found]
     try:
-        for part in effects(make, numbers, workers, bench):
-            found |= {effect.fault.number: effect for effect in part}
-            if done is not None:
-                done(part)
-            if progress is not None:
-                progress(len(found), count, time.perf_counter() - start)
-            if seconds is not None and time.perf_counter() - start > seconds:
-                break
+        left = [] if ended.among(found) else left
+        files = [name for name in (make.subject.path, make.subject.inputs) if name is not None]
+        with closing(effects(make, left, Workers(workers, dask), bench, files)) as parts:
+            for part in parts:
+                found |= {effect.fault.number: effect for effect in part}
+                if done is not None:
+                    done(part)
+                if progress is not None:
+                    progress(len(found), len(wanted), time.perf_counter() - start)
+                took = time.perf_counter() - start
+                if ended.among(found) or (budget.seconds is not None and took > budget.seconds):
+                    break
     except KeyboardInterrupt:
         pass
     netlist = bench.trace.netlist
+    kept = tuple(found[number] for number in wanted[: ended.after] if number in found)
     return Campaign(
-        netlist.path, netlist.arch_name, make.subject.precision, settings.seed, settings.as_json(),
-        tuple(found[number] for number in sorted(found)), bench.bit_hours,
-        len(found) == count,
+        netlist.path, netlist.arch_name, make.subject.precision, settings.seed, bench.settings.as_json(), kept,
+        bench.bit_hours, len(kept) == len(wanted) or ended.after is not None, bench.strata, bench.costs(),
     )  # fmt: skip
+
+
+class _Ended:
+    """Whether a campaign is sure enough: asked after each whole batch of the faults that are wanted, in their order, so
+    that neither workers nor interruptions count. `after`: so many faults, once it is."""
+
+    def __init__(self, wanted: Sequence[int], strata: Mapping[str, float], width: float | None) -> None:
+        self._wanted, self._strata, self._width = wanted, strata, width
+        self._asked = 0
+        self.after: int | None = None
+
+    def among(self, found: Mapping[int, Effect]) -> bool:
+        """Is it, by the faults that were found so far?"""
+        while self._width is not None and self.after is None and self._asked + BATCH <= len(self._wanted):
+            until = self._asked + BATCH
+            if any(number not in found for number in self._wanted[self._asked : until]):
+                break
+            self._asked = until
+            effects = [found[number] for number in self._wanted[:until]]
+            low, high = share_of("all", effects, self._strata).interval
+            if high - low <= self._width:
+                self.after = until
+        return self.after is not None
+
+
+def read_sites(path: Path) -> tuple[Fault, ...]:
+    """Faults from a file of JSON lines, or from the faults.json of a campaign: each as `Fault.as_json` writes it, or
+    the part of it that says something. One without a number gets that of its line. Raises HostError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostError(f"sites: {path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        rows = _listed(json.loads(text))
+    except ValueError:
+        rows = _lines(path, text)
+    found: list[Fault] = []
+    for place, row in enumerate(rows):
+        if not isinstance(row, dict) or "kind" not in row:
+            raise HostError(f'sites: {path}: item {place + 1} is no fault: expected {{"kind": "flip", "place": ...}}')
+        try:
+            found.append(Fault.from_json({"number": place, **row}))
+        except TypeError as error:
+            raise HostError(f"sites: {path}: item {place + 1}: {error}") from None
+    if len({fault.number for fault in found}) < len(found):
+        raise HostError(f"sites: {path}: two faults have the same number")
+    if not found:
+        raise HostError(f"sites: {path}: no faults")
+    return tuple(found)
+
+
+def _listed(whole: Any) -> list[Any]:
+    return [whole] if not isinstance(whole, dict) or "faults" not in whole else whole["faults"]  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+def _lines(path: Path, text: str) -> list[Any]:
+    """The settings with which the log of a campaign begins are left out."""
+    rows: list[Any] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            row = json.loads(line) if line.strip() else None
+        except ValueError:
+            raise HostError(f"sites: {path}:{number}: not JSON") from None
+        if row is not None and not (number == 1 and isinstance(row, dict) and "kinds" in row):
+            rows.append(row)
+    return rows
 
 
 def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> None:
@@ -147,4 +226,4 @@ def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> Non
         raise HostError(f"no {what} is given: {', '.join(known)}")
 
 
-__all__ = ["Campaign", "Settings", "Subject", "faults"]
+__all__ = ["Budget", "Campaign", "Settings", "Subject", "faults"]

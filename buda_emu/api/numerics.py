@@ -15,6 +15,7 @@ from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.verify.op_by_op.numerics import explain
 from buda_emu.verify.op_by_op.numerics_result import CAUSES, Numerics, OpNumerics
+from buda_emu.workers.job import Workers
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def numerics(
     seed: int = 0,
     threads: int | None = None,
     memory_limit: int | None = None,
+    workers: int = 1,
+    dask: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Explained:
     """Run a netlist, or the path of one or of a device image, as the chip computes and in float32, and take the error
@@ -81,7 +84,8 @@ def numerics(
 
     `op`: of this one only; `inputs`: a folder with <queue>.npy, or an .npz file by queue, of an image that `compile`
     wrote by the model's own input names; `parameters` ("$name": value) replace the harness's
-    defaults. Raises what loading and running raise, HostError for an unknown op, program or parameter.
+    defaults. `workers`: processes that take ops apart, or the Dask cluster whose scheduler is at `dask`; they change no
+    figure. Raises what loading and running raise, HostError for an unknown op, program or parameter.
     """
     opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
     netlist = opened.to_run
@@ -90,6 +94,6 @@ def numerics(
     run = explain(
         netlist, programs, parameters, image=opened.image,
         inputs=Path(inputs) if inputs is not None else None, seed=seed, only=op, threads=threads or usable_processors(),
-        memory_limit=memory_limit, progress=progress,
+        memory_limit=memory_limit, workers=Workers(workers, dask), progress=progress,
     )  # fmt: skip
     return Explained(run)

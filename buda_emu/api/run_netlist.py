@@ -14,32 +14,30 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.jit.kernel import compilations
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.default import InputBlock
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
+from buda_emu.verify.inputs.entries import parameter_names
 from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import (
     archive_blocks,
     begun_with,
-    host_copies,
-    image_args,
     in_queues,
     is_archive_of_inputs,
     made_up,
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
-from buda_emu.verify.preflight import require_runnable
-from buda_emu.verify.room import foreseen, require_room
+from buda_emu.verify.prepared import Chosen, prepared
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
 
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.machines.machines import Machines
+    from buda_emu.workers.job import Workers
 
 
 def run_netlist(
@@ -57,6 +55,7 @@ def run_netlist(
     version: str = "",
     image: "DeviceImage | None" = None,
     memory_limit: int | None = None,
+    workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
     sink: Callable[[OutputParts], None] | None = None,
@@ -70,29 +69,28 @@ def run_netlist(
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
     tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
-    (docs/memory.md). `inputs_done` is told how many of all inputs are through, on the thread that runs them. `sink`
-    takes each output in parts, and the report holds none, but those of an image with readout "host". Raises HostError,
-    NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
+    (docs/memory.md). `workers`: machines that hold the netlist in parts, which changes no bit (docs/workers.md); those
+    of this machine share the limit. `inputs_done` is told how many of all inputs are through, on the thread that runs
+    them. `sink` takes each output in parts, and the report holds none, but those of an image with readout "host".
+    Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
-    bodies = chosen_programs(netlist, programs)
-    config = read_test_config(netlist.path, netlist.sections)
-    held = image.held_queues if image else frozenset[str]()
     if image and readout == "host":
         image.check_outputs()
-    args = {**image_args(image), **config.args}
-    values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
-    require_runnable(netlist, bodies)
-    progress("walking the programs")  # loops of millions of rounds take seconds
-    steps = foreseen(netlist, bodies, values)
-    beside = host_copies(image)
+    beside = 0
     if inputs:
         from buda_emu.verify.inputs.copies import copied_bytes
 
-        beside += copied_bytes(inputs)
-    limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
+        beside = copied_bytes(inputs)
+    ready = prepared(
+        netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
+        as_bits=precision == "device", beside=beside, progress=progress,
+    )  # fmt: skip
+    bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
+    held = image.held_queues if image else frozenset[str]()
     if image is not None and image.plan is not None:
-        if readout != "host" or programs:
-            raise HostError("run: an image with host parts is run whole, by its plan: without --program and --readout")
+        if readout != "host" or programs or workers is not None:
+            said = "without --program, --readout and --workers"
+            raise HostError(f"run: an image with host parts is run whole, by its plan: {said}")
         from buda_emu.api.run_parted import run_parted  # with what the host computes by
 
         report = RunReport(
@@ -101,17 +99,17 @@ def run_netlist(
         )  # fmt: skip
         return run_parted(image, values, report, inputs=inputs, memory_limit=limit, progress=progress)
 
-    def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
+    def fill(emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs and is_archive_of_inputs(inputs):
             blocks = in_queues(image, archive_blocks(netlist, inputs, image, limit))
         elif inputs:
             blocks = in_queues(image, _files(netlist, inputs, held, image, tell, limit))
         else:
             needed = steps and steps.entries
-            blocks = made_up(netlist, config, bodies, values, seed, image, given=held, needed=needed)
+            blocks = made_up(netlist, ready.config, bodies, values, seed, image, given=held, needed=needed)
         return push(emulator, chain(begun_with(image), blocks), progress)
 
-    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
+    with _machine(netlist, workers, precision, threads, limit, tell) as emulator:
         progress("inputs")
         start = time.perf_counter()
         pushed = fill(emulator, tell)
@@ -122,7 +120,7 @@ def run_netlist(
             for body in bodies:
                 progress(f"program {body.name}")
                 before, start = len(compiled), time.perf_counter()
-                if told is None:
+                if told is None or not isinstance(emulator, Emulator):
                     emulator.run(body.name, values)
                 else:
                     told.run(emulator, body.name, values)
@@ -140,7 +138,7 @@ def run_netlist(
         found = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
     outputs = tuple(found)
     flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
-    if flaws:
+    if flaws and (workers is None or workers.alone):
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
         progress("looking for where it began")
         with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
@@ -153,6 +151,23 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+def _machine(
+    netlist: Netlist,
+    workers: "Workers | None",
+    precision: Precision,
+    threads: int,
+    limit: int,
+    tell: Callable[[str], None],
+) -> "Emulator | Machines":
+    """What runs the netlist. `limit`: bytes of all local workers together, or of each on a cluster."""
+    if workers is None or workers.alone:
+        return Emulator(netlist, precision, threads, memory_limit=limit)
+    from buda_emu.machines.machines import Machines
+
+    own = limit if workers.dask is not None else limit // workers.count
+    return Machines(netlist, workers, precision, threads, memory_limit=own, tell=tell)
 
 
 def _output(

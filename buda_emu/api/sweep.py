@@ -1,7 +1,9 @@
 """One netlist modelled under many conditions: the product of speeds, chips and parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -12,6 +14,8 @@ from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.timing.transfers.rates import WHAT_IF
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import in_order, spread
 
 MOST_POINTS: Final = 100_000
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
@@ -87,9 +91,11 @@ def sweep(
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     workers: int = 1,
+    dask: str | None = None,
     progress: Callable[[int, int], None] = lambda _done, _count: None,
 ) -> list[Point]:
-    """Model the netlist of `path` at every point of `axes` (name -> values as text), on so many processes.
+    """Model the netlist of `path` at every point of `axes` (name -> values as text), on so many processes, or on
+    the Dask cluster whose scheduler is at `dask`.
 
     The result is in the order of the product and does not depend on `workers`. A point that cannot be modelled says
     why in `problem`. `board`: of all points. Raises what loading the netlist does, and HostError for an axis that does
@@ -99,63 +105,33 @@ def sweep(
     arch = agreed_arch(board, arch)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
-    job = _Job(path, arch, board, tuple(programs), dict(parameters or {}))
-    workers = min(workers, len(points))
-    if workers <= 1:
-        netlist = netlist_of(path, arch)
-        found: list[Point] = []
-        for settings in points:
-            found.append(_model(netlist, job, settings))
+    about = _About(netlist_of(path, arch), board, tuple(programs), dict(parameters or {}))
+    job = Job("buda_emu.api.sweep:modeller", about)
+    found: list[Point] = []
+    with closing(in_order(spread(job, points, Workers(min(workers, len(points)), dask)))) as results:
+        for point in results:
+            found.append(point)
             progress(len(found), len(points))
-        return found
-    return _on_processes(job, points, workers, progress)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    path: str
-    arch: str | None
+class _About:
+    netlist: Netlist
     board: str | None
     programs: tuple[str, ...]
     parameters: dict[str, str]
 
 
-def _on_processes(
-    job: _Job, points: Sequence[dict[str, str]], workers: int, progress: Callable[[int, int], None]
-) -> list[Point]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    netlist_of(job.path, job.arch)  # a netlist that is wrong is said once, by this process
-    context = multiprocessing.get_context("spawn")
-    found: list[Point] = []
-    with ProcessPoolExecutor(workers, context, _begin, (job,)) as pool:
-        try:
-            for point in pool.map(_in_worker, points, chunksize=max(1, len(points) // (8 * workers))):
-                found.append(point)
-                progress(len(found), len(points))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return found
+def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
+    """The work of a sweep: models one point."""
+    return partial(_model, about)
 
 
-_STATE: Final[dict[str, Any]] = {}
-"""Of a worker process: its job and netlist."""
-
-
-def _begin(job: _Job) -> None:
-    _STATE.update(job=job, netlist=netlist_of(job.path, job.arch))
-
-
-def _in_worker(settings: dict[str, str]) -> Point:
-    return _model(_STATE["netlist"], _STATE["job"], settings)
-
-
-def _model(netlist: Netlist, job: _Job, settings: Mapping[str, str]) -> Point:
+def _model(job: _About, settings: Mapping[str, str]) -> Point:
     try:
         found = perf(
-            netlist,
+            job.netlist,
             programs=job.programs,
             board=settings.get("board", job.board),
             parameters={**job.parameters, **{name: text for name, text in settings.items() if name.startswith("$")}},

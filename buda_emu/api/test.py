@@ -26,6 +26,7 @@ from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect
 from buda_emu.verify.runs.run_case import run_case
 from buda_emu.version import __version__
+from buda_emu.workers.job import Workers
 
 TIMEOUT = 600.0
 _GOOD = ("passed", "skipped")
@@ -122,6 +123,7 @@ def test(
     threads: int | None = None,
     memory_limit: int | None = None,
     workers: int = 1,
+    dask: str | None = None,
     timeout: float = TIMEOUT,
     progress: Callable[[CaseResult], None] = lambda _: None,
 ) -> Tested:
@@ -129,13 +131,12 @@ def test(
 
     `source`: a path, folder or pattern, a loaded netlist (read again from its file, for its architecture), or several.
     The observed run in `precision` is held against one in `expected`, or against tensors in the folder `reference`.
-    With `workers` above 1 netlists run in processes of their own, at most `timeout` seconds each; a script then needs
-    `if __name__ == "__main__":`. Else they run here, one after the other. What goes wrong with a netlist is its
+    With `workers` above 1, or on the Dask cluster whose scheduler is at `dask`, netlists run in processes of their own,
+    at most `timeout` seconds each. Else they run here, one after the other. What goes wrong with a netlist is its
     result's status. `detail` keeps what a notebook needs to draw where errors are. Raises HostError for paths that give
     no netlist, and for memory or workers that cannot be had.
     """
-    if workers < 1:
-        raise HostError(f"workers={workers}: at least 1")
+    on = Workers(workers, dask)
     limit = (memory_limit or default_memory_limit()) // workers
     settings = Settings(
         precision, expected, compare, seed, arch, tuple(programs), tuple(_named(parameters or {})),
@@ -144,15 +145,15 @@ def test(
     )  # fmt: skip
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
-    if workers == 1:
+    if on.alone:
         results: list[CaseResult] = []
         for case in cases:
             results.append(run_case(case))
             progress(results[-1])
     else:
-        from buda_emu.verify.runs.workers import run_all
+        from buda_emu.verify.runs.run_all import run_all
 
-        results = run_all(cases, workers, timeout=timeout, on_result=lambda _, result: progress(result))
+        results = run_all(cases, on, timeout=timeout, on_result=lambda _, result: progress(result))
     asked = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
     asked["reference"] = None if reference is None else fspath(reference)
     return Tested(TestRun(tuple(results), __version__, time.perf_counter() - start, asked))

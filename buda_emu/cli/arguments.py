@@ -14,6 +14,8 @@ from buda_emu.spec.precision import PRECISIONS, Precision
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from buda_emu.workers.job import Workers
+
 _PRECISION_HELP: Final = (
     "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
     "arithmetic (`buda-emu ops --precision device` says how sure its bits are)"
@@ -24,6 +26,10 @@ class Taker(Protocol):
     """A parser, or a group of one."""
 
     def add_argument(self, *names: str, **how: Any) -> object:
+        """As argparse's."""
+        ...
+
+    def add_mutually_exclusive_group(self) -> "Taker":
         """As argparse's."""
         ...
 
@@ -102,6 +108,26 @@ def add_threads(parser: Taker) -> None:
         metavar="N",
         help="default: one for each processor that may be used; never changes results",
     )
+
+
+def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
+    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/workers.md)."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        *(("-n",) if short else ()), "--workers", type=positive, default=default, dest="workers", metavar="N",
+        help=f"worker processes (default: {words}); never changes results",
+    )  # fmt: skip
+    where.add_argument(
+        "--dask", metavar="SCHEDULER",
+        help="share the work out over the Dask cluster of this scheduler, such as tcp://host:8786",
+    )  # fmt: skip
+
+
+def workers_of(args: argparse.Namespace) -> "Workers":
+    """What `add_workers` was given."""
+    from buda_emu.workers.job import Workers
+
+    return Workers(args.workers or 1, args.dask)
 
 
 def add_memory_limit(

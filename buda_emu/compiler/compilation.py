@@ -13,10 +13,12 @@ from buda_emu.compiler.mixed import Rule, read_rules
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.ahead import JOB
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import HostError, InternalError, UnsupportedError
 from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import Board, agreed_arch, board
+from buda_emu.workers.spread import Crew
 
 
 @contextmanager
@@ -52,6 +54,8 @@ class Compilation:
             device = device.harvested(given.harvested)
         else:
             aim = Objective.named(options.effort, options.objective, given, options.microbatch)
+        if options.workers is not None and not options.workers.alone:
+            aim.work.crew = Crew(JOB, options.workers)
         observer = options.observer or Observer(dump=options.dump)
         return Compilation(device, aim, tuple(read_rules(options.mixed, device)), options.fuse, options.name, observer)
 

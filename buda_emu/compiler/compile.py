@@ -3,6 +3,8 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Unpack, cast
 
 from buda_emu.compiler.compilation import Compilation, within_memory
@@ -11,6 +13,7 @@ from buda_emu.compiler.generate.caches import Program
 from buda_emu.compiler.generate.compile_programs import compile_programs
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
+from buda_emu.errors import HostError
 
 _OF_OTHER_DOORS: Final = (
     "keeps", "loss", "optimizer", "learning_rate", "optimizer_options", "optimizer_df", "target", "microbatches",
@@ -24,6 +27,7 @@ def compile(  # noqa: A001 - as be.compile
     source: Any,
     inputs: Sequence[Any] | None = None,
     *,
+    parameters: str | PathLike[str] | None = None,
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> CompiledModel:
@@ -32,6 +36,9 @@ def compile(  # noqa: A001 - as be.compile
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
     `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
     shapes that are inputs).
+    `parameters`: the file that a torch module's parameters and buffers lie in: .safetensors, its .index.json, a folder
+    of both, or what torch.save wrote. The module may be made under torch.device("meta"). They are read when the image
+    is written, and never all in memory (docs/compile.md).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 
     Keywords of a training (`loss` and what belongs to it), `keeps` and a mapping of Programs as `source` are
@@ -44,14 +51,18 @@ def compile(  # noqa: A001 - as be.compile
     given: dict[str, Any] = dict(words)
     older = {name: given.pop(name) for name in _OF_OTHER_DOORS if name in given}
     if older or isinstance(source, Mapping):
+        if parameters is not None:
+            raise HostError("compile: parameters: of a module that is compiled for inference")
         return _as_before(source, inputs, older, with_words(options, given))
-    return _inference(source, inputs, with_words(options, given))
+    return _inference(source, inputs, Path(parameters) if parameters is not None else None, with_words(options, given))
 
 
 @within_memory()
-def _inference(source: Any, inputs: Sequence[Any] | None, options: CompileOptions) -> CompiledModel:
+def _inference(
+    source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
+) -> CompiledModel:
     compilation = Compilation.of(options)
-    graph = read_model(source, inputs)
+    graph = read_model(source, inputs, parameters=parameters)
     return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
 
 
@@ -66,7 +77,7 @@ def _as_before(
         return compile_programs(programs, options=options)
     _warn(", ".join(f"`{name}`" for name in ("loss", *older)), "compile_training")
     if loss is None:  # the others meant nothing without
-        return _inference(source, inputs, options)
+        return _inference(source, inputs, None, options)
     from buda_emu.compiler.train.compile_training import compile_training
 
     return compile_training(source, inputs, loss=loss, options=options, **older)

@@ -28,11 +28,12 @@ from buda_emu.errors import HostError, InternalError
 from buda_emu.files import write_file
 from buda_emu.image.host_plan import HostPlan
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
-from buda_emu.image.pack import Contents, write_image
+from buda_emu.image.pack import Contents, Form, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.spec.precision import Precision
+from buda_emu.tensor.referenced import Referenced
 from buda_emu.timing.model import model_netlist
 from buda_emu.version import __version__
 
@@ -213,10 +214,13 @@ class CompiledModel:
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(
-        self, folder: str | Path, name: str = "model", *, host: tuple[HostPlan, Mapping[str, bytes]] | None = None
+        self, folder: str | Path, name: str = "model", *, tilized: bool | None = None,
+        host: tuple[HostPlan, Mapping[str, bytes]] | None = None,
     ) -> tuple[Path, Path]:  # fmt: skip
-        """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. `host`: what the
-        host does between programs, with its files. Raises OSError."""
+        """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. `tilized`: the
+        image holds parameters as tiles in the formats of their queues, not as the host has them; None: where some lie
+        in files, and so are too large to be written twice as large. `host`: what the host does between programs, with
+        its files. Raises OSError, UnsupportedError."""
         folder = Path(folder)
         text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
         result = check_text(self.text, str(text), strict=True)
@@ -226,9 +230,11 @@ class CompiledModel:
         if host is not None:
             plan, files = host
             io = replace(io, labels=tuple(item.label for item in plan.given), host=plan)
-        contents = Contents(
-            netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=io.as_json(), host=files
-        )
+        tensors = dict(self.tensors())
+        if tilized is None:
+            tilized = any(isinstance(array, Referenced) for array in tensors.values())
+        form: Form = "BACKEND_TILIZED" if tilized else "BACKEND"
+        contents = Contents(netlist, self.text.encode(), tensors, name, __version__, form, io.as_json(), files)
         folder.mkdir(parents=True, exist_ok=True)
         write_file(image, lambda stream: write_image(stream, contents))
         write_file(text, lambda stream: stream.write(self.text.encode()))

@@ -13,6 +13,7 @@ import numpy as np
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.target import Target
 from buda_emu.spec.formats import FORMATS
+from buda_emu.tensor.referenced import Referenced
 
 _LARGE: Final = 4096.0
 """Constants from here on are taken for masks, or for what makes a step of a difference."""
@@ -27,13 +28,19 @@ def keep_apart(tiles: TileGraph, target: Target) -> None:
     large = {
         name
         for name, constant in tiles.constants.items()
-        if constant.kind == "value" and constant.values.size and np.abs(constant.values).max() >= _LARGE
+        if constant.kind == "value" and constant.values.size and _reaches(constant.values, _LARGE)
     }
     for op in tiles.ops.values():
         if _is_large(op, large):
             large.add(op.name)
             if op.precision.df == "":
                 op.precision = replace(op.precision, df=target.output_df)
+
+
+def _reaches(values: Any, least: float) -> bool:
+    if isinstance(values, Referenced):
+        return values.bound() >= least and any(_reaches(block, least) for block in values.blocks())
+    return bool(np.abs(values).max() >= least)
 
 
 def _is_large(op: TileOp, large: set[str]) -> bool:

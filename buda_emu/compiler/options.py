@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from buda_emu.checker.suggest import near
 from buda_emu.compiler.mixed import Mixed
+from buda_emu.workers.job import Workers
 
 if TYPE_CHECKING:
     from buda_emu.compiler.graph.graph import Graph
@@ -51,6 +52,8 @@ class CompileOptions:
     """Inputs that go through an epoch before the next begins. None: 64, or 1 for latency; fewer where memory is full.
     Programs with caches take one input at a time, a training the microbatches of a step where it can
     (docs/placing.md)."""
+    workers: Workers | None = None
+    """Processes, or a Dask cluster, that share the search for a placement (docs/workers.md); they never change it."""
     name: str = ""
     """Name of the model in its netlist; "" leaves the name that the model has."""
     dump: "Callable[[str, Graph], None] | None" = None
@@ -73,6 +76,7 @@ class OptionWords(TypedDict, total=False):
     objective: str
     chips: int | str | PathLike[str] | None
     microbatch: int | None
+    workers: Workers | None
     name: str
     dump: "Callable[[str, Graph], None] | None"
     observer: "Observer | None"

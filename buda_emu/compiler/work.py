@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from buda_emu.checker.text import plural
+from buda_emu.workers.spread import Crew
 
 LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
 """Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
@@ -28,6 +29,8 @@ class Work:
     cut: bool = False
     at_bound: bool = False
     trials: list[Trial] = field(default_factory=list[Trial])
+    crew: Crew | None = None
+    """Workers that share the search; what they find does not depend on them."""
 
     @staticmethod
     def of(effort: str) -> "Work":
@@ -38,6 +41,10 @@ class Work:
         """Whether no more is to be modelled; who asks leaves something out then."""
         self.cut = self.cut or self.modelled >= self.limit > 0
         return self.cut
+
+    def has_room(self, ops: int) -> bool:
+        """Whether so many more ops end before the limit."""
+        return not self.limit or self.modelled + ops < self.limit
 
     @property
     def told(self) -> bool:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from buda_emu.coverage.features import features
 from buda_emu.coverage.lists import lists
 from buda_emu.errors import HostError
+from buda_emu.files import read_whole
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
 from buda_emu.version import RESULT_VERSION
@@ -78,7 +78,7 @@ def of_netlists(netlists: Iterable[Netlist]) -> Coverage:
 def read(path: "str | PathLike[str]") -> Coverage:
     """What `as_json` was written to. Raises HostError for another file, and one of another version."""
     try:
-        content: Any = json.loads(Path(path).read_text("utf-8"))
+        content: Any = json.loads(read_whole(path, 16))
         counts: Mapping[str, Mapping[str, int]] = content["counts"]
         known = lists()
         found = Coverage(int(content["netlists"]))

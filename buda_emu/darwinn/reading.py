@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from buda_emu.checker import ByteOffset, Diagnostic
@@ -12,6 +11,7 @@ from buda_emu.darwinn.container import unwrap
 from buda_emu.darwinn.flatbuffer import Malformed, read, starts
 from buda_emu.darwinn.idl import IDENTIFIER, Executable, MultiExecutable, PackageTable
 from buda_emu.darwinn.model import Package
+from buda_emu.files import read_whole
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
 RUNTIME: Final = 14
@@ -72,7 +72,7 @@ def contents(source: Source, path: str = "") -> tuple[bytes, str]:
     """The bytes of a file or of an object in memory, and what to call it. Raises OSError."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), path
-    return Path(source).read_bytes(), path or os.fspath(source)
+    return read_whole(source), path or os.fspath(source)
 
 
 def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:

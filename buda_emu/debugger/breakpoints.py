@@ -10,13 +10,14 @@ from buda_emu.debugger.expressions.functions import OF_POINTERS
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
 from buda_emu.debugger.goal import Moment
 from buda_emu.debugger.names import Names, line_of
+from buda_emu.debugger.steps import Steps
+from buda_emu.debugger.stop import StoppedShortError
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.topology import Topology
 
 if TYPE_CHECKING:
-    from buda_emu.debugger.engine import Engine
     from buda_emu.debugger.expressions.evaluate import Scope
 
 Kind = Literal["instruction", "op", "graph", "input", "pointer", "wrap", "watch", "if", "nan", "inf"]
@@ -76,9 +77,9 @@ def _pointer_names(values: Pointers) -> str:
 
 
 class BreakpointSet:
-    """All breakpoints of a session. Is a `engine.Breaks`. `scope`: what names mean at a moment of a machine."""
+    """All breakpoints of a session. Is a `steps.Breaks`. `scope`: what names mean at a moment of a machine."""
 
-    def __init__(self, names: Names, scope: "Callable[[Engine, Moment], Scope]") -> None:
+    def __init__(self, names: Names, scope: "Callable[[Steps, Moment], Scope]") -> None:
         self._names = names
         self._scope = scope
         self._next = 1
@@ -105,13 +106,13 @@ class BreakpointSet:
         return [item for item in self.items.values() if item.enabled]
 
     def forget(self) -> None:
-        """See `engine.Breaks`."""
+        """See `steps.Breaks`."""
         for item in self.items.values():
             item.last = None
 
     # --------------------------------------------------------------------------------- how closely to look
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
-        """See `engine.Breaks`."""
+        """See `steps.Breaks`."""
         return any(self._at_ops(item, graphs) for item in self.enabled)
 
     def _at_ops(self, item: Breakpoint, graphs: Sequence[str]) -> bool:
@@ -141,7 +142,7 @@ class BreakpointSet:
         return [self._names.queue(which.name).name for which in _tensors(node) if not self._is_op(which)]
 
     def stops_at_inputs(self, topo: Topology) -> bool:
-        """See `engine.Breaks`."""
+        """See `steps.Breaks`."""
         touched = {*topo.reads, *topo.writes, *topo.local}
         for item in self.enabled:
             if item.kind in ("pointer", "wrap", "watch") and item.name in touched:
@@ -151,20 +152,18 @@ class BreakpointSet:
         return False
 
     # --------------------------------------------------------------------------------------- does one stop
-    def hits(self, engine: "Engine", now: Moment) -> tuple[tuple[int, ...], str]:
-        """See `engine.Breaks`."""
+    def hits(self, engine: Steps, now: Moment) -> tuple[tuple[int, ...], str]:
+        """See `steps.Breaks`."""
+        before = [(item, item.last) for item in self.enabled]
+        try:
+            found = [(item, text) for item, _ in before if (text := self._told(item, engine, now)) is not None]
+        except StoppedShortError:  # this moment is going to be asked for again
+            for item, last in before:
+                item.last = last
+            raise
         numbers: list[int] = []
         texts: list[str] = []
-        for item in self.enabled:
-            text = self._hit(item, engine, now)
-            if text is None:
-                continue
-            if item.kind != "if" and item.condition is not None:
-                try:
-                    if not evaluate(item.condition, self._scope(engine, now)):
-                        continue
-                except HostError as error:
-                    text = f"{text}; its condition: {error}"
+        for item, text in found:
             if self.counting:
                 item.hits += 1
                 if item.ignore:
@@ -174,7 +173,19 @@ class BreakpointSet:
             texts.append(text)
         return tuple(numbers), "; ".join(texts)
 
-    def _hit(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+    def _told(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
+        """In words, where it hits and its condition holds or cannot be told; else None."""
+        text = self._hit(item, engine, now)
+        if text is None or item.kind == "if" or item.condition is None:
+            return text
+        try:
+            return text if evaluate(item.condition, self._scope(engine, now)) else None
+        except StoppedShortError:
+            raise
+        except HostError as error:
+            return f"{text}; its condition: {error}"
+
+    def _hit(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
         """In words, or None."""
         place = now.position
         match item.kind:
@@ -197,7 +208,7 @@ class BreakpointSet:
             case "if":
                 return self._holds(item, engine, now)
 
-    def _moved(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+    def _moved(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
         if now.event not in ("instruction", "stored"):
             return None
         before, values = item.last, pointers_of(engine.channels[item.name])
@@ -217,7 +228,7 @@ class BreakpointSet:
             return moved if reached else None
         return moved
 
-    def _not_finite(self, engine: "Engine", now: Moment, kind: str) -> str | None:
+    def _not_finite(self, engine: Steps, now: Moment, kind: str) -> str | None:
         """NaN in the result of the op that has run; of kind "inf" infinities, too."""
         from buda_emu.debugger.expressions.functions import OF_TENSOR
 
@@ -230,7 +241,7 @@ class BreakpointSet:
         count = int(OF_TENSOR["inf"][1](engine.values[op.name]))
         return f"op {op.name} gave {plural(count, 'infinity')}" if count else None
 
-    def _holds(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
+    def _holds(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
         """A condition of its own: of tensors when one of them is new, of pointers and variables when it becomes so."""
         if item.condition is None:
             return None
@@ -241,6 +252,8 @@ class BreakpointSet:
             return None
         try:
             value = bool(evaluate(item.condition, self._scope(engine, now)))
+        except StoppedShortError:
+            raise
         except HostError as error:
             if tensors:
                 return f"{item.text}: {error}"
@@ -251,7 +264,7 @@ class BreakpointSet:
         before, item.last = item.last, value
         return f"{item.condition_text} holds now" if value and before is False else None
 
-    def _is_new(self, tensors: Sequence[Tensor], engine: "Engine", now: Moment) -> bool:
+    def _is_new(self, tensors: Sequence[Tensor], engine: Steps, now: Moment) -> bool:
         """Is one of them from the step that has just been done, and are all of them there?"""
         ops = {which.name for which in tensors if self._is_op(which)}
         if not ops <= engine.values.keys():

@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from buda_emu.debugger.engine import Engine
 from buda_emu.debugger.expressions.tree import Tensor
 from buda_emu.debugger.names import Names
+from buda_emu.debugger.steps import Steps
 from buda_emu.debugger.tensors import Found
 from buda_emu.device.channel import Ram
 from buda_emu.errors import HostError, ProgramError
@@ -18,7 +18,7 @@ from buda_emu.records import dataclass
 class MomentScope:
     """Is an `expressions.evaluate.Scope`. `find`: a tensor, of the run, or as precision "ideal" has it."""
 
-    engine: Engine
+    engine: Steps
     names: Names
     find: Callable[[Tensor, bool], Found]
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from buda_emu.debugger.position import Position
+from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 
 Reason = Literal["start", "step", "breakpoint", "interrupted", "end", "error"]
@@ -20,3 +21,10 @@ class Stop:
     text: str = ""
     breakpoints: tuple[int, ...] = ()
     error: BaseException | None = None
+
+
+class StoppedShortError(HostError):
+    """Somebody interrupted the run on its way to a moment that was to be looked at."""
+
+    def __init__(self) -> None:
+        super().__init__("interrupted before it was found")

@@ -17,7 +17,7 @@ from buda_emu.runtime.machine.stepper import Tiles
 from buda_emu.tensor.tilize import untilize
 
 if TYPE_CHECKING:
-    from buda_emu.debugger.engine import Engine
+    from buda_emu.debugger.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def shape_of(item: Queue | Op, tiles: int) -> tuple[int, int, int]:
     return (t, rows, columns) if t * rows * columns == tiles else (1, 1, tiles)
 
 
-def newest(engine: "Engine", queue: str) -> int:
+def newest(engine: "Steps", queue: str) -> int:
     """The slot that was written last. Raises HostError where none was."""
     for chunk in engine.log.latest():
         slots = chunk.writes.get(queue)
@@ -87,7 +87,7 @@ def newest(engine: "Engine", queue: str) -> int:
     raise HostError(f"{queue} holds nothing yet")
 
 
-def of_queue(engine: "Engine", queue: Queue, slot: int | None) -> Found:
+def of_queue(engine: "Steps", queue: Queue, slot: int | None) -> Found:
     """An entry, the newest without `slot`. Raises HostError for one that is not there or was never written."""
     view = engine.channels[queue.name].view
     if slot is None:
@@ -100,7 +100,7 @@ def of_queue(engine: "Engine", queue: Queue, slot: int | None) -> Found:
     return Found(queue, slot, queue.df, queue.blocking.shape, np.array(view.entry(slot)), bits)
 
 
-def of_op(engine: "Engine", op: Op) -> Found:
+def of_op(engine: "Steps", op: Op) -> Found:
     """What it gave in the running input. Raises HostError where it has not run there."""
     tiles: Tiles | None = engine.values.get(op.name)
     if tiles is None:
@@ -108,7 +108,7 @@ def of_op(engine: "Engine", op: Op) -> Found:
     return Found(op, None, op.out_df, shape_of(op, tiles.shape[1]), tiles[0])
 
 
-def here(engine: "Engine", names: Names, which: Tensor) -> Found:
+def here(engine: "Steps", names: Names, which: Tensor) -> Found:
     """At the moment at which the machine stands. Raises HostError."""
     if which.kind == "op":
         return of_op(engine, names.op(which.name))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.pages import address_of
 from buda_emu.device.spare import SPARE
-from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
+from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, Source, TileStore, consecutive
 from buda_emu.errors import InternalError
 from buda_emu.formats.stored import Bits, floats_for, stored_tile_bytes
 from buda_emu.spec.formats import FORMATS
@@ -37,6 +37,7 @@ class BitStore(TileStore):
 
     def bits(self, slices: int) -> Bits:
         """Room for at least `slices` slices: [>=slices, tiles]."""
+        self.settle()
         self.reach(slices)
         return self._bits
 
@@ -49,6 +50,10 @@ class BitStore(TileStore):
         grown.assign(slice(0, reached), self._bits[:reached])
         self._bits = grown
 
+    def _fill(self, source: Source, slices: int) -> None:
+        for number in range(slices):
+            self._bits.assign(slice(number, number + 1), Bits.encoded(self.df, source(number, number + 1)))
+
     def slice_bytes(self, slices: int) -> int:
         """Bytes of so many slices."""
         return slices * self.tiles * stored_tile_bytes(self.df)
@@ -59,6 +64,7 @@ class BitStore(TileStore):
 
     def arrays(self) -> Arrays:
         """Datums [>=slices, tiles, 1024], and shared exponents [>=slices, tiles, 64] where the format has them."""
+        self.settle()
         return _parts(self._bits)
 
     def may_hold(self, arrays: Arrays) -> bool:
@@ -116,10 +122,12 @@ class BitView(EntryView):
     def read_bits(self, slots: Sequence[int]) -> Bits:
         """Entries in that order: [w, tiles]; a view where the slots are consecutive, else a copy."""
         if consecutive(slots):
+            if self._store.source is not None:
+                return Bits.encoded(self.df, self.lent(slots[0], len(slots)))
             return self.bits(slots[0], len(slots))
         found = Bits.empty(self.df, len(slots), self.tiles)
         for position, slot in enumerate(slots):
-            found.assign(position, self.bits(slot, 1)[0])
+            found.assign(position, self.read_bits([slot])[0])
         return found
 
     def write_bits(self, slots: Sequence[int], values: Bits, label: str) -> None:
@@ -135,7 +143,7 @@ class BitView(EntryView):
 
     def entry(self, slot: int) -> NDArray[np.float32]:
         """The values of one entry as the host reads them, a copy: float32[tiles, 1024]."""
-        return self.bits(slot, 1)[0].values()
+        return self.read_bits([slot])[0].values()
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
         """Store values[i], float32[w, tiles, 1024], encoded as by the host (FORMATS 3, 4)."""

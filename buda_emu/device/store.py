@@ -4,7 +4,7 @@ Values are held as float32 tiles, as the reference holds them (OPS 3: queues sto
 chip would hold is made on demand by `buda_emu.tensor`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from buda_emu.device import pages
 from buda_emu.device.spare import SPARE
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, InternalError
 from buda_emu.records import dataclass
 
 TILE_ELEMENTS = 1024
 Arrays = tuple[NDArray[Any], ...]
+Source = Callable[[int, int], NDArray[np.float32]]
+"""Slices from one up to another, of memory that lies elsewhere: float32[count, tiles, 1024], made each time."""
 _NEVER = ""
 _ROOM_BYTES = 256 << 20
 
@@ -54,9 +56,13 @@ def consecutive(slots: Sequence[int]) -> bool:
 
 
 class TileStore:
-    """A sequence of z-slices, each `tiles` tiles of 32x32 float32. Memory grows with use, up to `slices`."""
+    """A sequence of z-slices, each `tiles` tiles of 32x32 float32. Memory grows with use, up to `slices`.
 
-    __slots__ = ("_budget", "_data", "_labels", "name", "slices", "tiles")
+    What was `lent` lies elsewhere, in a file, and takes no memory here: it is read from there each time, until somebody
+    writes to the store.
+    """
+
+    __slots__ = ("_budget", "_data", "_labels", "_source", "name", "slices", "tiles")
 
     def __init__(self, name: str, slices: int, tiles: int, budget: MemoryBudget) -> None:
         self.name = name
@@ -65,9 +71,42 @@ class TileStore:
         self._budget = budget
         self._data: NDArray[np.float32] = np.empty((0, tiles, TILE_ELEMENTS), np.float32)
         self._labels: list[str] = []  # one for each slice that has been asked for so far
+        self._source: Source | None = None
+
+    def lend(self, source: Source, slices: int, label: str) -> bool:
+        """Hold so many slices, of that format label, by their source; False where something is held already."""
+        if self._labels:
+            return False
+        self._source, self._labels = source, [label] * slices
+        return True
+
+    @property
+    def source(self) -> Source | None:
+        """Of slices that are lent."""
+        return self._source
+
+    def settle(self) -> None:
+        """Take memory for what is lent, and fill it. Raises HostError beyond the budget's limit."""
+        source, labels = self._source, self._labels
+        if source is None:
+            return
+        self._source, self._labels = None, []
+        try:
+            self.reach(len(labels))
+        except HostError:
+            self._source, self._labels = source, labels
+            raise
+        self._fill(source, len(labels))
+        self._labels = labels
+
+    def _fill(self, source: Source, slices: int) -> None:
+        for number in range(slices):
+            self._data[number] = source(number, number + 1)[0]
 
     def data(self, slices: int) -> NDArray[np.float32]:
         """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        if self._source is not None:
+            self.settle()
         if slices > len(self._labels):
             self.reach(slices)
         return self._data
@@ -77,6 +116,8 @@ class TileStore:
         reached = len(self._labels)
         if slices <= reached:
             return
+        if self._source is not None:
+            self.settle()
         size = self.slice_bytes(1)
         self._budget.take((slices - reached) * size, f"memory of {self.name}")
         have = self._capacity()
@@ -134,7 +175,7 @@ class TileStore:
     @property
     def bytes_used(self) -> int:
         """What is counted against the budget."""
-        return self.slice_bytes(len(self._labels))
+        return self.slice_bytes(len(self._labels)) if self._source is None else 0
 
     def slice_bytes(self, slices: int) -> int:
         """Bytes of so many slices."""
@@ -146,6 +187,7 @@ class TileStore:
 
     def arrays(self) -> Arrays:
         """All that is held; slice by slice along the first axis of each: float32[>=slices, tiles, 1024]."""
+        self.settle()
         return (self._data,)
 
     def may_hold(self, arrays: Arrays) -> bool:  # noqa: ARG002 - any 32 bits are a float32
@@ -155,6 +197,7 @@ class TileStore:
     def replace(self, arrays: Arrays, labels: Sequence[str]) -> None:
         """Hold these slices, len(labels) in each array, instead; the caller has seen to the budget's limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
+        self._source = None
         self._take(arrays)
         self._labels = list(labels)
 
@@ -170,7 +213,28 @@ class TileStore:
         """Set every written entry of a view to 0.0 (NETLIST 4.1 zero; a dual view writes through, 4.5)."""
         for slot in range(len(self._labels) // view.t):
             if view.label(slot):
-                view.entry(slot)[...] = 0.0
+                view.block(slot, 1)[...] = 0.0
+
+
+class ElsewhereStore(TileStore):
+    """Slices that another machine holds: their labels alone."""
+
+    __slots__ = ()
+
+    def data(self, slices: int) -> NDArray[np.float32]:
+        """There is none. Raises InternalError."""
+        raise InternalError(f"{self.name} lies on another machine ({slices} slices)")
+
+    def reach(self, slices: int) -> None:
+        """Nothing but room for labels."""
+        self._labels.extend([_NEVER] * (slices - len(self._labels)))
+
+    def slice_bytes(self, slices: int) -> int:  # noqa: ARG002
+        """None here."""
+        return 0
+
+    def zero_entries(self, view: "EntryView") -> None:
+        """Whoever has them does it."""
 
 
 class EntryView:
@@ -208,8 +272,8 @@ class EntryView:
         return {(store, position) for position in range(slot * self.t, (slot + 1) * self.t)}
 
     def entry(self, slot: int) -> NDArray[np.float32]:
-        """One entry, writable: float32[tiles, 1024]."""
-        return self.block(slot, 1)[0]
+        """One entry, not to be written to: float32[tiles, 1024]."""
+        return self.read([slot])[0]
 
     def reserve(self, entries: int) -> None:
         """Make room for that many entries at once. Raises HostError when memory does not suffice."""
@@ -224,8 +288,16 @@ class EntryView:
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
         if len(slots) == 1 or consecutive(slots):
+            if self.store.source is not None:
+                return self.lent(slots[0], len(slots))
             return self.block(slots[0], len(slots))
         return np.stack([self.entry(slot) for slot in slots])
+
+    def lent(self, slot: int, count: int) -> NDArray[np.float32]:
+        """Consecutive entries of a store that is lent: float32[count, tiles, 1024]."""
+        source = self.store.source
+        assert source is not None, "of a store that is lent"
+        return source(slot * self.t, (slot + count) * self.t).reshape(count, self.tiles, TILE_ELEMENTS)
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
         """Store values[i] in slots[i]: float32[w, tiles, 1024]; of values for one slot the last remains."""
@@ -235,7 +307,7 @@ class EntryView:
             return
         self.reserve(max(slots, default=-1) + 1)
         for slot, value in dict(zip(slots, values, strict=True)).items():
-            self.entry(slot)[...] = value
+            self.block(slot, 1)[...] = value
         self.mark(slots, label)
 
     def exchange(self, values: NDArray[np.float32]) -> NDArray[np.float32] | None:
@@ -246,7 +318,12 @@ class EntryView:
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
-        return pages.address_of(block) == pages.address_of(self.entry(slot))
+        return pages.address_of(block) == pages.address_of(self.block(slot, 1))
+
+    def note(self, slots: Sequence[int], label: str) -> None:
+        """Another machine has written these entries."""
+        self.reserve(max(slots, default=-1) + 1)
+        self.mark(slots, label)
 
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""

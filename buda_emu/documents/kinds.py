@@ -145,9 +145,9 @@ def _is_document(path: str, only: Kind | None) -> bool:
         return False
     if kind.name == "package":
         from buda_emu.darwinn.container import holds_package
+        from buda_emu.files import read_whole
 
-        with open(path, "rb") as file:  # noqa: PTH123
-            return holds_package(file.read())
+        return holds_package(read_whole(path))
     return True
 
 

@@ -1,6 +1,6 @@
 """A schedule at several rates, buffers and meshes: each point is a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -8,6 +8,11 @@ from typing import Any
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.gemini.document import load
 from buda_emu.gemini.model import IR
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import in_order, spread
+
+Choice = tuple[tuple[int, int] | None, int | None, float, float, float]
+"""Mesh, buffer, bytes of the NoC, frequency and bandwidth of a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ def sweep(
     noc_bytes: Sequence[float] = (32,),
     buffersize: Sequence[int | None] = (None,),
     mesh: Sequence[tuple[int, int] | None] = (None,),
+    workers: Workers | None = None,
 ) -> Iterator[Point]:
     """Every combination: mesh, then buffer, NoC, frequency, and bandwidth quickest.
 
@@ -40,21 +46,32 @@ def sweep(
     HostError for a mesh that has no place for every core, and as `allocate` where a schedule without addresses is not
     allocated at all.
     """
+    job = Job("buda_emu.gemini.sweep:timer", ir.to_json())
+    choices = product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps)
+    yield from in_order(spread(job, choices, workers or Workers()))
+
+
+def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:
+    """The work of a sweep over a schedule: times one choice. What mesh and buffer make of the schedule is kept."""
     from buda_emu.gemini.time.schedule import simulate
 
+    ir = load(document)
     made: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
-    for xy, size, wide, ghz, gibps in product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps):
+
+    def timed(choice: Choice) -> Point:
+        xy, size, wide, ghz, gibps = choice
         if (xy, size) not in made:
             made[xy, size] = _fitted(ir if xy is None else on_mesh(ir, *xy), size)
         chosen, problem = made[xy, size]
         if chosen is None:
-            yield Point(gibps, ghz, wide, size, xy, None, None, problem)
-            continue
+            return Point(gibps, ghz, wide, size, xy, None, None, problem)
         try:
             total = simulate(chosen, dram_gibps=gibps, freq_ghz=ghz, noc_bytes_per_cycle=wide).total
-            yield Point(gibps, ghz, wide, size, xy, total, total / (ghz * 1e6), "")
         except ProgramError as error:
-            yield Point(gibps, ghz, wide, size, xy, None, None, error.problem.splitlines()[0])
+            return Point(gibps, ghz, wide, size, xy, None, None, error.problem.splitlines()[0])
+        return Point(gibps, ghz, wide, size, xy, total, total / (ghz * 1e6), "")
+
+    return timed
 
 
 def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:

@@ -5,13 +5,22 @@ import stat
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from buda_emu.image.containers.tar_index import tar_members
 from buda_emu.image.containers.zip_index import zip_members
 from buda_emu.image.member import Limits, Member
 from buda_emu.image.names import TOP, check_unique
 from buda_emu.image.rules import Place
+from buda_emu.lazy import lazy
+
+if TYPE_CHECKING:  # checking an image needs no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from buda_emu.tensor import mapped as memory
+else:
+    memory = lazy("buda_emu.tensor.mapped")
 
 _ZIP = b"PK\3\4"
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}
@@ -43,6 +52,18 @@ class Archive:
         if member.crc is not None and zlib.crc32(data) != member.crc:
             raise at.error("image-archive", "its checksum is wrong")
         return data
+
+    def is_plain(self, name: str) -> bool:
+        """Whether a file lies in the archive as it is, without a checksum that only all of it tells."""
+        return self.has(name) and not self.members[name].deflated and self.members[name].crc is None
+
+    def mapped(self, name: str) -> "NDArray[np.uint8]":
+        """The bytes of a file that `is_plain`, none of them read: uint8[size]. Raises ImageError as `read`."""
+        member = self.members[name]
+        with _opened(self.place) as stream:
+            if _identity(stream) != self._identity:
+                raise self.place.error("image-changed", "the file is not the one that was loaded")
+            return memory.map_bytes(stream, member.offset, member.size)
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""

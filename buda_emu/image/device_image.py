@@ -29,6 +29,7 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.spec.cluster import Cluster
+from buda_emu.spec.formats import is_raw
 
 if TYPE_CHECKING:  # checking an image needs no numpy
     import numpy as np
@@ -49,11 +50,14 @@ else:
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
+_LARGE = 1 << 20
+"""Bytes of a tensor from which on it is mapped, not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tensor of the image for one queue: `array` [entries, t, rows, cols]; `slot` is the first one of a ram."""
+    """A tensor of the image for one queue: `array` [entries, t, rows, cols], a large one by reference; `slot` is the
+    first one of a ram."""
 
     queue: str
     array: "Array"
@@ -123,12 +127,34 @@ class DeviceImage:
         for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
-                array = self._read(name, queue, to_push=True)
-                yield Held(
-                    queue.name,
-                    image_tensors.for_queue(array, self.tensors[name].format, queue),
-                    0 if queue.is_ram else None,
-                )
+                mapped = self._mapped(name, queue)
+                array = mapped if mapped is not None else image_tensors.for_queue(
+                    self._read(name, queue, to_push=True), self.tensors[name].format, queue
+                )  # fmt: skip
+                yield Held(queue.name, array, 0 if queue.is_ram else None)
+
+    @property
+    def lent_queues(self) -> frozenset[str]:
+        """Names of the queues whose data may stay in the image while a machine runs: `held` gives it by reference."""
+        names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
+        own = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
+        return frozenset(queue.name for name, queue in own if self._is_mapped(name, queue))
+
+    def _is_mapped(self, name: str, queue: Queue) -> bool:
+        """Whether a tensor is large, and lies in the archive as it is, in a format that is no words."""
+        entry = self.tensors[name]
+        known = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
+        return entry.file_bytes >= _LARGE and known and not is_raw(queue.df) and self._archive.is_plain(entry.member)
+
+    def _mapped(self, name: str, queue: Queue) -> Any:
+        """A tensor by reference; None where it is to be read."""
+        if not self._is_mapped(name, queue):
+            return None
+        entry = self.tensors[name]
+        data, place = self._archive.mapped(entry.member), self._archive.place.at(entry.member)
+        if entry.dump_format == "BACKEND":
+            return image_tensors.mapped_raw(data, entry, place)
+        return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place)
 
     @cached_property
     def for_inputs(self) -> Netlist:

@@ -3,22 +3,21 @@
 Equal netlists and tensors give equal bytes: members are sorted, times and owners are fixed, nothing is compressed.
 """
 
-import io
 import json
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from math import prod
 from pathlib import PurePath
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.formats import host_decode
+from buda_emu.formats.packing import pack_datums
 from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.host_plan import FOLDER
@@ -31,19 +30,32 @@ from buda_emu.image.tensors import ELEMENTS
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.spec.formats import is_raw
-from buda_emu.tensor.layout import EntryLayout, pack_entry
+from buda_emu.tensor.layout import EntryLayout, pack_entry, pack_strips
+from buda_emu.tensor.referenced import BLOCK, Referenced
 from buda_emu.tensor.tilize import tilize
 
 Array = NDArray[Any]
 Form = Literal["BACKEND", "BACKEND_TILIZED"]
 Container = Literal["tar", "zip"]
-Make = Callable[[], bytes]
 
 _FORMATS: Final[Mapping[str, str]] = {
     "float32": "Float32", "float16": "Float16", "int32": "Int32", "int8": "Int8", "uint8": "UInt8", "uint16": "UInt16",
 }  # fmt: skip
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 _BUILD: Final = f"{TOP}/backend_build_binaries"
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file of the archive: how many bytes it has, and what makes them, part by part."""
+
+    size: int
+    parts: Callable[[], Iterable[bytes | memoryview]]
+
+    @staticmethod
+    def of(data: bytes) -> "_Member":
+        """With these bytes."""
+        return _Member(len(data), lambda: (data,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,52 +87,57 @@ def write_image(stream: IO[bytes], contents: Contents, container: Container = "t
         _write_tar(stream, members)
 
 
-def _members(contents: Contents) -> dict[str, Make | None]:
-    """What makes every member's bytes, by name; None for a folder. All checks are made here."""
+def _members(contents: Contents) -> dict[str, _Member | None]:
+    """Every member by name; None for a folder. All checks are made here."""
     netlist = contents.netlist
     place = Place(contents.name)
     if netlist.arch_name not in ARCH_WORDS:
         raise UnsupportedError(f"pack: there are no images for {netlist.arch_name}, only for {', '.join(ARCH_WORDS)}")
     entries: dict[str, dict[str, Any]] = {}
-    members: dict[str, Make | None] = {TOP: None, f"{TOP}/tensors": None, _BUILD: None}
+    members: dict[str, _Member | None] = {TOP: None, f"{TOP}/tensors": None, _BUILD: None}
     for name, array in sorted(contents.tensors.items()):
-        entries[name], make = _tensor(netlist, name, array, contents.form)
-        _add(members, f"{TOP}/{entries[name]['bin']}", make, place)
-    _add(members, f"{TOP}/{PurePath(netlist.path).name}", lambda: contents.netlist_text, place)
-    _add(members, DEVICE, partial(_json, _device(contents, entries)), place)
-    _add(members, CONFIG, partial(_json, {}), place)
+        entries[name], member = _tensor(netlist, name, array, contents.form)
+        _add(members, f"{TOP}/{entries[name]['bin']}", member, place)
+    _add(members, f"{TOP}/{PurePath(netlist.path).name}", _Member.of(contents.netlist_text), place)
+    _add(members, DEVICE, _json(_device(contents, entries)), place)
+    _add(members, CONFIG, _json({}), place)
     for name, data in contents.host.items():
-        _add(members, f"{TOP}/{FOLDER}/{name}", partial(bytes, data), place)
+        _add(members, f"{TOP}/{FOLDER}/{name}", _Member.of(data), place)
     try:
-        check_unique(((name, make is None) for name, make in members.items()), place)
+        check_unique(((name, member is None) for name, member in members.items()), place)
     except ImageError as error:
         raise HostError(f"pack: {error.member}: {error.problem}: an image cannot tell these names apart") from None
     return dict(sorted(members.items()))
 
 
-def _add(members: dict[str, Make | None], name: str, make: Make, place: Place) -> None:
+def _add(members: dict[str, _Member | None], name: str, member: _Member, place: Place) -> None:
     try:
         checked_name(name, False, place)
     except ImageError as error:
         raise HostError(f"pack: {error.member}: {error.problem}") from None
     if name in members:
         raise HostError(f"pack: two members would be {name}: '/' in a queue's name becomes '_'")
-    members[name] = make
+    members[name] = member
 
 
-def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], Make]:
-    """A tensor's entry in device.json, and what makes its file."""
+def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], _Member]:
+    """A tensor's entry in device.json, and its file."""
     queue = _queue(netlist, name, array)
     file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
     df = "RawUInt32" if is_raw(queue.df) else _FORMATS.get(array.dtype.name, "Float32")
+    flat = form == "BACKEND_TILIZED" and queue.layout == "flat" and not is_raw(queue.df) and queue.df in ELEMENTS
+    if flat:
+        df = queue.df  # there are no tiles, but elements of the queue's format
     size = np.dtype(ELEMENTS[df]).itemsize
     strides = [size * prod(array.shape[place:]) for place in range(1, 5)]
     entry = {
         "bin": f"{file}.bin", "itemsize": size, "shape": list(array.shape), "strides": strides, "dim": 4, "format": df
     }  # fmt: skip
+    if flat:
+        return entry, _Member(array.size * size, lambda: _coded(array, df))
     if form == "BACKEND":
         # In its own type, or in the one that a push would convert it to.
-        return entry, lambda: np.ascontiguousarray(array).astype(ELEMENTS[df]).tobytes()
+        return entry, _Member(array.size * size, lambda: _elements(array, ELEMENTS[df]))
     if queue.layout != "tilized":
         raise UnsupportedError(
             f"pack: queue {name} has layout {queue.layout}, which takes no tiles: leave out --tilized"
@@ -128,21 +145,47 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
     layout = EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
     buffer = layout.entry_bytes * array.shape[0]
     tiled = {"bin": f"{file}.tbin", "format": queue.df, "num_buffers": queue.blocking.cells, "buf_size_bytes": buffer}
-    return {**entry, **tiled}, lambda: _tiles(array, layout)
+    return {**entry, **tiled}, _Member(buffer * queue.blocking.cells, lambda: _tiles(array, layout))
 
 
-def _tiles(array: Array, layout: EntryLayout) -> bytes:
-    """All entries of the first buffer, then all of the second, ... (NETLIST 8)."""
-    values = _values(array, is_raw(layout.format))
+def _elements(array: Array, dtype: str) -> Iterator[memoryview]:
+    """Row by row."""
+    for part in array.blocks() if isinstance(array, Referenced) else (array,):
+        yield np.ascontiguousarray(part).astype(dtype, copy=False).reshape(-1).view(np.uint8).data
+
+
+def _coded(array: Array, df: str) -> Iterator[memoryview]:
+    """Row by row in a format of whole bytes."""
     with np.errstate(all="ignore"):
-        entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
-    return b"".join(entry[cell].tobytes() for cell in range(layout.blocking.cells) for entry in entries)
+        for part in array.blocks() if isinstance(array, Referenced) else (array,):
+            yield pack_datums(df, _values(part).reshape(-1)).data
 
 
-def _values(array: Array, raw: bool) -> NDArray[np.float32]:
-    """As float32, as a push sees it; words as the bits of float32."""
-    if raw:
-        return array.astype(np.uint32).view(np.float32)
+def _tiles(array: Array, layout: EntryLayout) -> Iterator[memoryview]:
+    """All entries of the first buffer, then all of the second, ... (NETLIST 8)."""
+    if layout.megarow or len(array) > 1:
+        words = np.asarray(array)
+        values = words.astype(np.uint32).view(np.float32) if is_raw(layout.format) else _values(words)
+        with np.errstate(all="ignore"):
+            entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
+        yield from (entry[cell].data for cell in range(layout.blocking.cells) for entry in entries)
+        return
+
+    def read(t: int, rows: slice, columns: slice) -> NDArray[np.float32]:
+        box = (slice(0, 1), slice(t, t + 1), rows, columns)
+        return _values(array.read(box) if isinstance(array, Referenced) else array[box])[0, 0]
+
+    try:
+        with np.errstate(all="ignore"):
+            for strip in pack_strips(read, layout, BLOCK):
+                yield strip.reshape(-1).data
+    finally:  # who has as many bytes as there are asks for no more
+        if isinstance(array, Referenced):
+            array.give_back()
+
+
+def _values(array: Array) -> NDArray[np.float32]:
+    """As float32, as a push sees it."""
     return host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
 
 
@@ -260,23 +303,53 @@ def _count(args: Mapping[str, str], name: str) -> int:
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
-def _json(content: Any) -> bytes:
-    return (json.dumps(content, indent=4, allow_nan=False) + "\n").encode()
+def _json(content: Any) -> _Member:
+    return _Member.of((json.dumps(content, indent=4, allow_nan=False) + "\n").encode())
 
 
-def _write_tar(stream: IO[bytes], members: Mapping[str, Make | None]) -> None:
+class _Stream:
+    """What `tarfile` copies a member from."""
+
+    def __init__(self, parts: Iterable[bytes | memoryview]) -> None:
+        self._parts = iter(parts)
+        self._part = memoryview(b"")
+
+    def read(self, size: int) -> bytes | memoryview:
+        """So many bytes, fewer only at the end."""
+        found: list[memoryview] = []
+        while size and (self._part or self._next()):
+            found.append(self._part[:size])
+            self._part = self._part[len(found[-1]) :]
+            size -= len(found[-1])
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _next(self) -> bool:
+        self._part = memoryview(next(self._parts, b""))
+        return bool(self._part)
+
+
+def _write_tar(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, make in members.items():
-            info, data = tarfile.TarInfo(name), make() if make else b""  # time 0, no owner
-            info.type, info.mode = (tarfile.REGTYPE, 0o644) if make else (tarfile.DIRTYPE, 0o755)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
+        for name, member in members.items():
+            info = tarfile.TarInfo(name)  # time 0, no owner
+            if member is None:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                archive.addfile(info)
+                continue
+            info.type, info.mode, info.size = tarfile.REGTYPE, 0o644, member.size
+            archive.addfile(info, cast("IO[bytes]", _Stream(member.parts())))
 
 
-def _write_zip(stream: IO[bytes], members: Mapping[str, Make | None]) -> None:
+def _write_zip(stream: IO[bytes], members: Mapping[str, _Member | None]) -> None:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, make in members.items():
-            info = zipfile.ZipInfo(name if make else f"{name}/", _EPOCH)
+        for name, member in members.items():
+            info = zipfile.ZipInfo(name if member else f"{name}/", _EPOCH)
             info.create_system = 3  # whatever system this runs on
-            info.external_attr = (0o100644 if make else 0o40755) << 16
-            archive.writestr(info, make() if make else b"")
+            info.external_attr = (0o100644 if member else 0o40755) << 16
+            if member is None:
+                archive.writestr(info, b"")
+                continue
+            info.file_size = member.size
+            with archive.open(info, "w") as file:
+                for part in member.parts():
+                    file.write(part)

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from buda_emu.checker.text import shown
 from buda_emu.errors import HostError
 from buda_emu.formats import host_decode
+from buda_emu.formats.packing import unpack_tiles
 from buda_emu.image.rules import Place
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.tensor.tilize import untilize
+from buda_emu.tensor.layout import EntryLayout, tile_order, unpack_entry
+from buda_emu.tensor.mapped import giving_back
+from buda_emu.tensor.referenced import Box, Referenced, referenced
+from buda_emu.tensor.tilize import TILE_SIDE, untilize
 
 Array = NDArray[Any]
 
@@ -59,6 +62,55 @@ def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, t
             raise place.error("image-tensor", f"entry {number}: {error}") from None
     values = untilize(np.stack(entries), queue.blocking.tile_dim, layout.megarow)
     return values.view(np.uint32) if is_raw(queue.df) else values
+
+
+MAPPED: Final = ("Float32", "Float16_b")
+"""Formats of .bin files whose elements are float32 or the upper half of one."""
+
+
+def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place) -> Referenced:
+    """A .bin file in one of the formats MAPPED by reference."""
+    array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
+    return referenced(array, str(place.member), giving_back(data), bfloat16=entry.format == "Float16_b")
+
+
+def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place) -> Referenced:
+    """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words."""
+    layout = EntryLayout(_PACKED_AS.get(queue.df, queue.df), queue.blocking, "tilized", alignment)
+    blocking = queue.blocking
+    order = tile_order(blocking)
+    t, rows, columns = blocking.shape
+    height, width = blocking.tile_dim
+    places = np.empty(order.size, np.int64)
+    places[order.reshape(-1)] = np.arange(order.size)
+    places = places.reshape(t, rows, columns)
+    held = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
+
+    def read(box: Box) -> Array:
+        """Whole tiles around the box, then the box of them."""
+        entries, slices, down, across = box
+        first, left = down.start // height, across.start // width
+        tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
+        cells, at = np.divmod(tiles, blocking.tiles_per_core)
+        count = entries.stop - entries.start
+        found = np.empty((count, *tiles.shape, TILE_SIDE, TILE_SIDE), np.float32)
+        for number in range(count):
+            image = held[cells, entries.start + number, at].reshape(tiles.size, -1)
+            try:
+                with np.errstate(all="ignore"):
+                    own = unpack_tiles(layout.format, image, blocking.tile_dim, alignment)
+            except HostError as error:
+                raise place.error("image-tensor", f"entry {entries.start + number}: {error}") from None
+            found[number] = own.reshape(found.shape[1:])
+        part = untilize(found, blocking.tile_dim)
+        top, edge = down.start - first * height, across.start - left * width
+        return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
+
+    shape = (held.shape[1], *blocking.element_shape)
+    return Referenced(
+        shape, np.float32, read, (data.__array_interface__["data"][0], shape), str(place.member), lambda: np.inf,
+        giving_back(data),
+    )  # fmt: skip
 
 
 def pickled_tensor(data: bytes, place: Place) -> Array:

@@ -1,181 +1,183 @@
 """A campaign: a netlist recorded once, and one fault after the other on what was recorded."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import asdict
-from math import isfinite
-from multiprocessing import get_context
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from functools import cached_property, partial
 from typing import Any, Final
 
-import numpy as np
-
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.injection.fault import PLACES, Fault, Kind, Place
-from buda_emu.injection.result import Effect, Outcome
-from buda_emu.injection.sites import Sites, seed_of
+from buda_emu.injection.draw import TIMED, Draw
+from buda_emu.injection.fault import INSIDE, PLACES, Fault, Kind, Place
+from buda_emu.injection.in_debugger import Steps, steps
+from buda_emu.injection.judge import Judge, Tolerance
+from buda_emu.injection.machines import Machines
+from buda_emu.injection.protect import CLEAN_RUNS, Protection, Ranges, cost, in_memory
+from buda_emu.injection.result import After, Cost, Effect
+from buda_emu.injection.sites import Sites, Strata
+from buda_emu.injection.slow import Times
 from buda_emu.injection.spoil import spoils
-from buda_emu.injection.trace import Trace
-from buda_emu.injection.values import Floats, OnDevice
-from buda_emu.netlist.model import Netlist
+from buda_emu.injection.trace import Guard, Trace
 from buda_emu.records import dataclass
-from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.comparison.pcc import cleaned, pcc
+from buda_emu.verify.inputs.seeds import seed_of
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import in_order, spread
 
-_BATCH: Final = 64  # faults that a worker is given at once
-
-Fill = Callable[[Emulator], object]
-"""Pushes a machine's inputs."""
+BATCH: Final = 64
+"""Faults that a worker is given at once, and after which the width of the interval is looked at."""
+_WAITS: Final = frozenset(("full", "empty", "deadlock"))
+"""Of `STOP_KINDS`, those of a program that waits for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a campaign draws and how it judges. `burst`: neighbouring bits of a flip; `least_pcc`: what an output entry
-    must keep to be tolerable; `only`: an op or a queue, "" for all."""
+    """What a campaign draws and how it judges. `places`: where bits flip, all of the precision by default; `burst`:
+    neighbouring bits of a flip; `least_pcc`: what an output entry must keep to be tolerable; `only`: an op or a queue,
+    "" for all; `top1`: tolerable asks for the largest element of each row, too; `late`: the time, of that of the clean
+    run, beyond which a run is late; `strata`: parts that get equally many faults; `protect`: what is tried; `given`:
+    faults that are not drawn but given."""
 
     seed: int = 0
     kinds: tuple[Kind, ...] = ("flip",)
-    places: tuple[Place, ...] = PLACES
+    places: tuple[Place, ...] = ()
     burst: int = 1
     least_pcc: float = 0.99
     only: str = ""
+    top1: bool = False
+    late: float = 1.1
+    strata: Strata = ""
+    protect: tuple[Protection, ...] = ()
+    given: tuple[Fault, ...] = ()
+
+    def of(self, precision: Precision) -> "Settings":
+        """With all places that a precision has, where none are named."""
+        own = tuple(place for place in PLACES if precision == "device" or place not in INSIDE)
+        return self if self.places else replace(self, places=own)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {**asdict(self), "kinds": list(self.kinds), "places": list(self.places)}
-
-
-class _Epochs(Listener):
-    """Tells a trace where executes begin."""
-
-    def __init__(self, trace: "list[Trace]") -> None:
-        self._trace = trace
-
-    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """See `Listener`."""
-        for trace in self._trace:
-            trace.epoch(graphs)
-
-
-def record(
-    netlist: Netlist,
-    fill: Fill,
-    programs: Mapping[str, Mapping[str, str]],
-    precision: Precision,
-    memory_limit: int,
-) -> Trace:
-    """Run programs, by name with their parameters, and record every value. Raises as a run does, and UnsupportedError
-    where all values do not fit the memory."""
-    traces: list[Trace] = []
-    emulator = Emulator(
-        netlist, precision, 1, inputs_at_once=1, memory_limit=memory_limit, listeners=(_Epochs(traces),)
-    )
-    with closing(emulator):
-        arithmetic = Floats()
-        if precision == "device":
-            from buda_emu.tensix.words import core_of
-
-            arithmetic = OnDevice(core_of(netlist.arch_name))
-        trace = Trace(emulator, arithmetic, memory_limit)
-        traces.append(trace)
-        fill(emulator)
-        emulator.record(trace)
-        for name, parameters in programs.items():
-            emulator.run(name, parameters)
-        emulator.record(None)
-    return trace
+        lists = {name: list(getattr(self, name)) for name in ("kinds", "places", "protect")}
+        return {**asdict(self), **lists, "given": [fault.as_json() for fault in self.given]}
 
 
 class Bench:
-    """Faults on one recorded run. `bit_hours`: bits of DRAM and L1 times the hours that the run holds them; 0 where no
-    time is modelled."""
+    """Faults on one recorded run."""
 
-    def __init__(self, trace: Trace, sites: Sites, settings: Settings, bit_hours: float) -> None:
-        self.trace, self.sites, self.settings, self.bit_hours = trace, sites, settings, bit_hours
-        self._outputs = {number: place for place, number in trace.outputs().items()}
+    def __init__(self, machines: Machines, times: Times, trace: Trace, settings: Settings) -> None:
+        settings = settings.of(machines.precision)
+        self.trace, self.settings = trace, settings
+        self._machines, self._times = machines, times
+        self._given = {fault.number: fault for fault in settings.given}
+        given: list[Place] = [fault.place for fault in settings.given if fault.place != ""]
+        self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
+        self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata)
+        self._judge = Judge(trace, Tolerance(settings.least_pcc, settings.top1))
+        self.strata = self._draw.shares
+
+    @property
+    def bit_hours(self) -> float:
+        """Bits of DRAM and L1 times the hours that the run holds them; 0 where no time is modelled."""
+        return self.sites.bit_cycles * self._times.hours_of_a_cycle()
+
+    def costs(self) -> dict[str, Cost]:
+        """Of each protection that is tried."""
+        return {name: cost(name, self.sites, self._times) for name in self.settings.protect}
+
+    @cached_property
+    def _ranges(self) -> Ranges:
+        others = range(1, CLEAN_RUNS if self._machines.made_up else 1)
+        return Ranges(trace for seed in (None, *others) for trace in [self._clean(seed)])
+
+    def _clean(self, seed: int | None) -> Trace:
+        return self.trace if seed is None else self._machines.recorded(seed)
 
     def fault(self, number: int) -> Fault:
-        """Fault `number`."""
-        settings = self.settings
-        return self.sites.draw(number, settings.seed, settings.kinds, settings.places, settings.burst)
+        """Fault `number`. Raises HostError where nothing can be hit, and for a given fault that the run does not
+        have."""
+        if self._given:
+            return self._draw.resolved(self._given[number])
+        return self._draw.fault(number, self.settings.seed)
 
     def effect(self, number: int) -> Effect:
         """What fault `number` does."""
         fault = self.fault(number)
-        made = spoils(fault, self.trace, seed_of(self.settings.seed, number))
+        found = self._effect(fault, None)
+        after = {name: left for name in self.settings.protect if (left := self._after(name, found)) is not None}
+        return replace(found, after=after) if after else found
+
+    def in_debugger(self, number: int) -> Steps:
+        """Fault `number` as commands of the debugger. Raises HostError for one that it cannot make."""
+        fault = self.fault(number)
+        made = {} if fault.kind in TIMED or self._is_of_run(fault) else spoils(fault, self.trace, self._seed(fault))
+        return steps(self.sites, fault, made)
+
+    def _after(self, protection: Protection, found: Effect) -> After | None:
+        """What a protection leaves of a fault, None: all of it."""
+        fault = found.fault
+        if protection != "range":
+            return in_memory(protection, fault, self._seed(fault))
+        if found.outcome == "masked" or self._is_of_run(fault):
+            return None
+        return self._effect(fault, self._ranges.clipped).outcome
+
+    def _seed(self, fault: Fault) -> int:
+        return seed_of(self.settings.seed, fault.number)
+
+    @staticmethod
+    def _is_of_run(fault: Fault) -> bool:
+        """A whole run is made, or modelled, for it."""
+        return fault.kind in TIMED or fault.kind == "pointer" or (fault.kind == "entry" and fault.how == "lost")
+
+    def _effect(self, fault: Fault, guard: Guard | None) -> Effect:
         try:
-            differ, computed = self.trace.changed(made, fault.reader, fault.operand)
-        except (ProgramError, UnsupportedError) as error:
+            if fault.kind in TIMED:
+                return self._timed(fault)
+            if self._is_of_run(fault):
+                left = self._machines.spoilt(fault, self.trace, self._judge.outputs)
+                return self._judge.of_machine(fault, left)
+            made = spoils(fault, self.trace, self._seed(fault))
+            differ, computed = self.trace.changed(made, fault.reader, fault.operand, guard)
+        except ProgramError as error:
+            if error.kind not in _WAITS:
+                return Effect(fault, "stopped", error=error.problem)
+            waits = () if error.stopped is None else error.stopped.waiting
+            return Effect(fault, "deadlock", error="; ".join((error.problem, *map(str, waits))))
+        except UnsupportedError as error:
             return Effect(fault, "stopped", error=str(error).splitlines()[0])
-        return self._judged(fault, {n: value for n, value in differ.items() if n in self._outputs}, computed)
+        return self._judge.of_values(fault, differ, computed)
 
-    def _judged(self, fault: Fault, differ: Mapping[int, Any], computed: int) -> Effect:
-        if not differ:
-            return Effect(fault, "masked", computed=computed)
-        worst, error, tiles, output, strange = 1.0, 0.0, 0, "", False
-        for number, value in differ.items():
-            clean = self.trace.arithmetic.floats(self.trace.nodes[number].value)
-            found = self.trace.arithmetic.floats(value)
-            tiles += int((clean.view(np.uint32) != found.view(np.uint32)).any(axis=-1).sum())
-            strange |= bool((~np.isfinite(found) & np.isfinite(clean)).any())
-            likeness = _likeness(clean, found)
-            if likeness <= worst:
-                worst, output = likeness, self._outputs[number][0]
-            error = max(error, _error(clean, found))
-        outcome: Outcome = "tolerable" if worst >= self.settings.least_pcc else "corrupt"
-        return Effect(
-            fault, "not finite" if strange else outcome, worst, error if isfinite(error) else None, tiles, output,
-            computed,
-        )  # fmt: skip
-
-
-def _likeness(clean: "np.ndarray[Any, np.dtype[np.float32]]", found: "np.ndarray[Any, np.dtype[np.float32]]") -> float:
-    """PCC of an entry, as comparisons of tests have it (NETLIST 5.3)."""
-    with np.errstate(all="ignore"):
-        rows = [cleaned(values.reshape(1, -1).astype(np.float64), nan_is_zero=True) for values in (clean, found)]
-    value, rounded = pcc(rows[0], rows[1], rows[0].shape[1])
-    return 1.0 if rounded[0] else float(value[0]) if isfinite(value[0]) else 0.0
-
-
-def _error(clean: "np.ndarray[Any, np.dtype[np.float32]]", found: "np.ndarray[Any, np.dtype[np.float32]]") -> float:
-    """The largest difference, relative to the root mean square of the clean entry."""
-    with np.errstate(all="ignore"):
-        size = float(np.sqrt(np.mean(clean.astype(np.float64) ** 2)))
-        return float(np.max(np.abs(found.astype(np.float64) - clean))) / (size or 1.0)
+    def _timed(self, fault: Fault) -> Effect:
+        slower = self._times.slower(fault)
+        if slower.missed or slower.ratio > self.settings.late:
+            missed = f"performance-check: {', '.join(slower.missed)}" if slower.missed else ""
+            return Effect(fault, "late", ratio=slower.ratio, error=missed)
+        return Effect(fault, "masked" if slower.ratio == 1.0 else "tolerable", ratio=slower.ratio)
 
 
 # ----------------------------------------------------------------------------------------------------------- workers
 Make = Callable[[], Bench]
-_bench: list[Bench] = []
 
 
-def _begin(make: Make) -> None:
-    _bench[:] = [make()]
+def injector(make: Make) -> Callable[[Sequence[int]], list[Effect]]:
+    """The work of a campaign on workers: what faults of some numbers do."""
+    return partial(_effects, make())
 
 
-def _effects(numbers: Sequence[int]) -> list[Effect]:
-    return [_bench[0].effect(number) for number in numbers]
+def _effects(bench: Bench, numbers: Sequence[int]) -> list[Effect]:
+    return [bench.effect(number) for number in numbers]
 
 
-def effects(make: Make, numbers: Sequence[int], workers: int, here: Bench | None = None) -> Iterator[list[Effect]]:
-    """What faults of these numbers do, in parts as they are done, in their order. `make` makes a bench in a worker;
-    with one worker `here` does it all."""
-    parts = [numbers[start : start + _BATCH] for start in range(0, len(numbers), _BATCH)]
-    if workers == 1:
-        bench = here or make()
+def effects(
+    make: Make, numbers: Sequence[int], workers: Workers, here: Bench, files: Sequence[str] = ()
+) -> Generator[list[Effect], None, None]:
+    """What faults of these numbers do, in parts as they are done, in their order. `make` makes a bench in a worker, of
+    `files`; with one worker `here` does it all."""
+    parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
+    if workers.alone:
         for part in parts:
-            yield [bench.effect(number) for number in part]
+            yield _effects(here, part)
         return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (make,))
-    with _ended(pool):
-        yield from pool.map(_effects, parts)
-
-
-@contextmanager
-def _ended(pool: ProcessPoolExecutor) -> "Generator[None]":
-    try:
-        yield
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    job = Job("buda_emu.injection.campaign:injector", make, tuple(files))
+    with closing(in_order(spread(job, parts, workers))) as found:
+        yield from found

@@ -1,87 +1,158 @@
-"""Draws faults: places by the bits that the chip holds there and how long it holds them."""
+"""Where a recorded run can be hit: places by the bits that the chip holds there and how long it holds them."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
 from random import Random
+from typing import Final, Literal, get_args
 
 from buda_emu.errors import HostError
-from buda_emu.injection.fault import Fault, Kind, Place, bits_of_tile, exponent_bits
-from buda_emu.injection.spoil import OTHER_FORMAT
+from buda_emu.injection.fault import Place, bits_of_tile, exponent_bits
 from buda_emu.injection.trace import Node, Trace
+from buda_emu.injection.values import OnDevice
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.plan import Push, Run
 from buda_emu.spec.formats import FORMATS, is_block
 
+Strata = Literal["", "kind", "place", "op", "tensor", "bit"]
+STRATA: Final[tuple[Strata, ...]] = get_args(Strata)
+_LANES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Some tiles that bits may flip in. `node`: the value, or that of the op whose unit they go through; `reader` and
+    `operand`: who alone sees it; `first`: the first of the tiles; `df`: their format; `steps`: instructions of the
+    vector unit; `weight`: bits times cycles."""
+
+    place: Place
+    node: int
+    df: str
+    tiles: int
+    weight: float
+    reader: int | None = None
+    operand: int = -1
+    first: int = 0
+    steps: int = 1
+
 
 @dataclass(slots=True)
 class Weighted:
-    """Things to draw from, each as often as its weight says."""
+    """Sites to draw from, each as often as its weight says."""
 
-    items: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    items: list[Site] = field(default_factory=list[Site])
     sums: list[float] = field(default_factory=list[float])
 
     @staticmethod
-    def of(pairs: Sequence[tuple[tuple[int, ...], float]]) -> "Weighted":
-        """From things and weights; those without weight are left out."""
-        kept = [(item, weight) for item, weight in pairs if weight > 0]
-        return Weighted([item for item, _ in kept], list(accumulate(weight for _, weight in kept)))
+    def of(sites: Sequence[Site]) -> "Weighted":
+        """Those without weight are left out."""
+        kept = [site for site in sites if site.weight > 0]
+        return Weighted(kept, list(accumulate(site.weight for site in kept)))
 
     @property
     def total(self) -> float:
         """All weights."""
         return self.sums[-1] if self.sums else 0.0
 
-    def draw(self, random: Random) -> tuple[int, ...]:
+    def draw(self, random: Random) -> Site:
         """One of them."""
         return self.items[min(bisect_right(self.sums, random.random() * self.total), len(self.items) - 1)]
 
 
-def seed_of(seed: int, number: int) -> int:
-    """The seed of one fault of a campaign: fault N is the same however many are drawn beside it."""
-    return seed * 1_000_003 + number
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """A part of the sites from which equally many faults are drawn as from each other part. `share`: of all bits times
+    cycles; `bit`: that flips, of a datum or a shared exponent; None: any."""
+
+    name: str
+    share: float
+    sites: Weighted
+    bit: tuple[int, bool] | None = None
 
 
 class Sites:
-    """Where a recorded run can be hit. `cycles`: by the graphs of an execute its modelled cycles, and those of one
+    """Where values of a run can be hit. `cycles`: by the graphs of an execute its modelled cycles, and those of one
     input: what lies in DRAM is there from the execute that wrote it to the last that reads it, what lies in L1 for one
-    input, an operand for as long. Weights are bits times cycles."""
+    input, an operand for as long; of Dst a ublock on each core, of the packer a tile, of the vector unit one register.
+    `only`: an op or a queue, "" for all; `places`: where bits flip."""
 
-    def __init__(self, trace: Trace, cycles: Mapping[tuple[str, ...], tuple[float, float]], only: str = "") -> None:
-        self.trace = trace
-        self._only = only
+    def __init__(
+        self, trace: Trace, cycles: Mapping[tuple[str, ...], tuple[float, float]], only: str = "",
+        places: Sequence[Place] = ("dram", "l1", "operand"),
+    ) -> None:  # fmt: skip
+        self.trace, self.only = trace, only
         durations = [cycles.get(graphs, (1.0, 1.0)) for graphs in trace.epochs]
         self._starts = [0.0, *accumulate(whole for whole, _ in durations)]
         self._of_input = [one for _, one in durations]
+        self.numbers = numbered(trace)
+        self.ordinals = {number: place for numbers in self.numbers.values() for place, number in enumerate(numbers)}
+        """By number of a value, the how manieth of its op or queue it is."""
         nodes = [node for node in trace.nodes if node.df in FORMATS and self._is_asked(node)]
-        entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
-        results = [node for node in nodes if isinstance(node.step, Run)]
-        self.places: dict[Place, Weighted] = {
-            "dram": Weighted.of([((node.number,), self._bits(node) * self._lifetime(node)) for node in entries]),
-            "l1": Weighted.of([((node.number,), self._bits(node) * self._of_input[node.epoch]) for node in results]),
-            "operand": Weighted.of(self._edges(nodes)),
+        self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
+        self.results = [node for node in nodes if isinstance(node.step, Run)]
+        held = {
+            "dram": [self._site("dram", node, self._lifetime(node)) for node in self.entries],
+            "l1": [self._site("l1", node, self._of_input[node.epoch]) for node in self.results],
         }
-        self._entries, self._results = entries, results
+        self.bit_cycles = sum(site.weight for sites in held.values() for site in sites)
+        """Bits times cycles of DRAM and L1: what a rate of upsets for a bit and an hour is multiplied by."""
+        inside = list(self._inside()) if not {"dst", "sfpu", "packer"}.isdisjoint(places) else []
+        self.places: dict[Place, Weighted] = {
+            "dram": Weighted.of(held["dram"]), "l1": Weighted.of(held["l1"]),
+            "operand": Weighted.of(list(self._operands(nodes))),
+            **{place: Weighted.of([site for site in inside if site.place == place])
+               for place in ("dst", "sfpu", "packer")},
+        }  # fmt: skip
+        self.all = Weighted.of([site for place in places for site in self.places[place].items])
 
     def _is_asked(self, node: Node) -> bool:
-        name = node.step.op.name if isinstance(node.step, Run) else node.queue
-        return not self._only or name == self._only
+        return not self.only or name_of(node) == self.only
 
-    def _edges(self, nodes: list[Node]) -> list[tuple[tuple[int, ...], float]]:
-        """(value, reader, operand) of everything that an op unpacks."""
-        found: list[tuple[tuple[int, ...], float]] = []
+    def _site(self, place: Place, node: Node, cycles: float) -> Site:
+        tiles = node.value.shape[1]
+        return Site(place, node.number, node.df, tiles, tiles * bits_of_tile(node.df) * cycles)
+
+    def _operands(self, nodes: Sequence[Node]) -> Iterator[Site]:
+        """Everything that an op unpacks."""
         for node in nodes:
             for reader in node.readers:
                 other = self.trace.nodes[reader]
                 if isinstance(other.step, Run):
-                    bits = self._bits(node) * self._of_input[other.epoch]
-                    operands = [number for number, source in enumerate(other.inputs) if source == node.number]
-                    found += [((node.number, reader, operand), bits) for operand in operands]
-        return found
+                    tiles = node.value.shape[1]
+                    weight = tiles * bits_of_tile(node.df) * self._of_input[other.epoch]
+                    for operand, source in enumerate(other.inputs[: len(other.inputs) - other.sums]):
+                        if source == node.number:
+                            yield Site("operand", source, node.df, tiles, weight, reader, operand)
 
-    def _bits(self, node: Node) -> float:
-        return float(node.value.shape[1] * bits_of_tile(node.df))
+    def _inside(self) -> Iterator[Site]:
+        """Dst, packer and vector unit, which the ops of precision "device" have; each op runs once to count tiles."""
+        from buda_emu.injection.inside import Visit, WatchedUnits
+
+        arithmetic = self.trace.arithmetic
+        if not isinstance(arithmetic, OnDevice):
+            raise HostError("places dst, sfpu and packer are those of precision device (--precision device)")
+        known: dict[tuple[str, int], list[Visit]] = {}
+        for node in self.results:
+            assert isinstance(node.step, Run)
+            key = node.step.op.name, len(node.inputs)
+            if key not in known:
+                units = WatchedUnits(arithmetic.core)
+                self.trace.remade(node.number, units)
+                known[key] = units.visits
+            blocking = node.step.op.blocking
+            cycles = blocking.cells * self._of_input[node.epoch]
+            for visit in known[key]:
+                width = FORMATS[visit.df].bits
+                bits = {
+                    "dst": blocking.ublock[0] * blocking.ublock[1] * 1024 * width,
+                    "sfpu": _LANES * width, "packer": bits_of_tile(visit.df),
+                }[visit.place]  # fmt: skip
+                share = visit.tiles / sum(other.tiles for other in known[key] if other.place == visit.place)
+                yield Site(
+                    visit.place, node.number, visit.df, visit.tiles, bits * share * cycles, first=visit.first,
+                    steps=visit.steps,
+                )  # fmt: skip
 
     def _lifetime(self, node: Node) -> float:
         """Cycles from when it is written (an entry of the host: from the beginning) to when it is last read; what the
@@ -90,133 +161,45 @@ class Sites:
         end = self._starts[-1] if not node.readers else self._starts[node.last_epoch + 1]
         return max(end - begin, self._of_input[node.epoch])
 
-    @property
-    def bit_cycles(self) -> float:
-        """Bits times cycles of DRAM and L1: what a rate of upsets for a bit and an hour is multiplied by."""
-        return self.places["dram"].total + self.places["l1"].total
+    # ----------------------------------------------------------------------------------------------------- strata
+    def strata(self, by: Strata) -> list[Stratum]:
+        """The sites in parts, in the order of their names; all together where nothing is asked."""
+        if by in ("", "kind"):
+            return [Stratum("", 1.0, self.all)]
+        if by == "bit":
+            return sorted(self._by_bit(), key=lambda part: part.name)
+        names: Mapping[str, Callable[[Site], str]] = {
+            "place": lambda site: site.place, "tensor": lambda site: name_of(self.trace.nodes[site.node]),
+            "op": lambda site: name_of(self.trace.nodes[site.node if site.reader is None else site.reader]),
+        }  # fmt: skip
+        parts: dict[str, list[Site]] = {}
+        for site in self.all.items:
+            parts.setdefault(names[by](site), []).append(site)
+        made = [(name, Weighted.of(sites)) for name, sites in sorted(parts.items())]
+        return [Stratum(name, sites.total / self.all.total, sites) for name, sites in made]
 
-    # ------------------------------------------------------------------------------------------------------ draws
-    def draw(self, number: int, seed: int, kinds: Sequence[Kind], places: Sequence[Place], burst: int) -> Fault:
-        """Fault `number` of a campaign: the same for the same arguments. Raises HostError where nothing can be hit."""
-        random = Random(seed_of(seed, number))
-        kind = kinds[random.randrange(len(kinds))]
-        make: Mapping[Kind, Callable[[], Fault | None]] = {
-            "flip": lambda: self._flip(number, random, places, burst),
-            "stuck": lambda: self._stuck(number, random),
-            "core": lambda: self._core(number, random),
-            "packet": lambda: self._packet(number, random),
-            "entry": lambda: self._entry(number, random),
-            "format": lambda: self._format(number, random),
-        }
-        found = make[kind]()
-        if found is None:
-            what = f" in {self._only}" if self._only else ""
-            raise HostError(
-                f"kind {kind}: there is nothing{what} that such a fault can hit in places {', '.join(places)}"
-            )
-        return found
+    def _by_bit(self) -> Iterator[Stratum]:
+        parts: dict[str, list[Site]] = {}
+        for site in self.all.items:
+            parts.setdefault(site.df, []).append(site)
+        for df, sites in parts.items():
+            weighted = Weighted.of(sites)
+            whole = weighted.total / self.all.total / bits_of_tile(df)
+            for bit in range(FORMATS[df].bits):
+                yield Stratum(f"{df} {bit:02}", 1024 * whole, weighted, (bit, False))
+            for bit in range(exponent_bits(df) if is_block(df) else 0):
+                yield Stratum(f"{df} exponent {bit}", 64 * whole, weighted, (bit, True))
 
-    def _flip(self, number: int, random: Random, places: Sequence[Place], burst: int) -> Fault | None:
-        weights = Weighted.of([((at,), self.places[place].total) for at, place in enumerate(places)])
-        if not weights.total:
-            return None
-        place = places[weights.draw(random)[0]]
-        node, *edge = self.places[place].draw(random)
-        value = self.trace.nodes[node]
-        spec = FORMATS[value.df]
-        hit = random.randrange(bits_of_tile(value.df))
-        exponent = hit >= 1024 * spec.bits
-        width = exponent_bits(value.df) if exponent else spec.bits
-        datum, bit = divmod(hit - 1024 * spec.bits if exponent else hit, width)
-        return self._fault(
-            number, "flip", place, value, nodes=(node,), tile=random.randrange(value.value.shape[1]), datum=datum,
-            bits=tuple(range(bit, min(width, bit + burst))), exponent=exponent and is_block(value.df), edge=tuple(edge),
-        )  # fmt: skip
 
-    def _packet(self, number: int, random: Random) -> Fault | None:
-        if not self.places["operand"].items:
-            return None
-        node, *edge = self.places["operand"].draw(random)
-        value = self.trace.nodes[node]
-        tiles = value.value.shape[1]
-        how = "twice" if tiles > 1 and random.random() < 0.5 else "lost"
-        tile = random.randrange(1 if how == "twice" else 0, tiles)
-        return self._fault(number, "packet", "operand", value, nodes=(node,), tile=tile, how=how, edge=tuple(edge))
+def name_of(node: Node) -> str:
+    """Of the op that made it, else of the queue that it lies in."""
+    return node.step.op.name if isinstance(node.step, Run) else node.queue
 
-    def _stuck(self, number: int, random: Random) -> Fault | None:
-        found = self._of_core(random)
-        if found is None:
-            return None
-        nodes, core = found
-        value = self.trace.nodes[nodes[0]]
-        bit = random.randrange(FORMATS[value.df].bits)
-        return self._fault(
-            number, "stuck", "l1", value, nodes=nodes, core=core, bits=(bit,), how=str(random.randrange(2))
-        )
 
-    def _core(self, number: int, random: Random) -> Fault | None:
-        found = self._of_core(random)
-        if found is None:
-            return None
-        nodes, core = found
-        how = ("zero", "stale", "noise")[random.randrange(3)]
-        return self._fault(number, "core", "l1", self.trace.nodes[nodes[0]], nodes=nodes, core=core, how=how)
-
-    def _of_core(self, random: Random) -> tuple[tuple[int, ...], tuple[int, int]] | None:
-        """An op from one input on, and one core of it."""
-        if not self.places["l1"].items:
-            return None
-        (first,) = self.places["l1"].draw(random)
-        step = self.trace.nodes[first].step
-        assert isinstance(step, Run)
-        rows, cols = step.op.blocking.grid_size
-        nodes = tuple(
-            node.number for node in self._results
-            if node.number >= first and isinstance(node.step, Run) and node.step.op.name == step.op.name
-        )  # fmt: skip
-        return nodes, (random.randrange(rows), random.randrange(cols))
-
-    def _entry(self, number: int, random: Random) -> Fault | None:
-        pairs = [
-            (one, two)
-            for one, two in self._neighbours()
-            if one.value.shape == two.value.shape and (one.readers or two.readers)
-        ]
-        if not pairs:
-            return None
-        one, two = pairs[random.randrange(len(pairs))]
-        how = ("twice", "swapped")[random.randrange(2)]
-        return self._fault(number, "entry", "dram", two, nodes=(one.number, two.number), how=how)
-
-    def _neighbours(self) -> list[tuple[Node, Node]]:
-        """Entries of one queue that follow each other."""
-        last: dict[str, Node] = {}
-        found: list[tuple[Node, Node]] = []
-        for node in self._entries:
-            if node.queue in last:
-                found.append((last[node.queue], node))
-            last[node.queue] = node
-        return found
-
-    def _format(self, number: int, random: Random) -> Fault | None:
-        queues = sorted({node.queue for node in self._entries if node.df in OTHER_FORMAT})
-        if not queues:
-            return None
-        queue = queues[random.randrange(len(queues))]
-        nodes = [node for node in self._entries if node.queue == queue]
-        how = f"read as {OTHER_FORMAT[nodes[0].df]}"
-        numbers = tuple(node.number for node in nodes)
-        return self._fault(number, "format", "dram", nodes[0], nodes=numbers, how=how)
-
-    def _fault(
-        self, number: int, kind: Kind, place: Place, value: Node, *, nodes: tuple[int, ...],
-        edge: tuple[int, ...] = (), **more: object,
-    ) -> Fault:  # fmt: skip
-        reader, operand = edge or (None, -1)
-        at = self.trace.nodes[reader] if reader is not None else value
-        where = at.step.op.name if isinstance(at.step, Run) else at.queue
-        op_type = at.step.op.type if isinstance(at.step, Run) else "queue"
-        return Fault(
-            number, kind, place, where, op_type, value.df, nodes, reader=reader, operand=operand,
-            **more,  # type: ignore[arg-type]  # fields of a fault, by name
-        )  # fmt: skip
+def numbered(trace: Trace) -> dict[str, list[int]]:
+    """By op and by queue the numbers of their values, in the order in which the run made them."""
+    found: dict[str, list[int]] = {}
+    for node in trace.nodes:
+        if name := name_of(node):
+            found.setdefault(name, []).append(node.number)
+    return found

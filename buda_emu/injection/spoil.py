@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.formats.stored import Bits
-from buda_emu.injection.fault import Fault
+from buda_emu.formats.stored import Bits, datum_type
+from buda_emu.injection.fault import FLIT_BYTES, INSIDE, Fault, flit_of
 from buda_emu.injection.trace import Spoil, Trace
-from buda_emu.injection.values import Arithmetic, Value
+from buda_emu.injection.values import Arithmetic, OnDevice, Value
 from buda_emu.netlist.model import Op
 from buda_emu.runtime.graph.plan import Run
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.formats import FORMATS
 
 Numbers = NDArray[np.int64]
 OTHER_FORMAT = {
@@ -25,8 +27,15 @@ OTHER_FORMAT = {
 def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
     """For each node of a fault what happens to its value."""
     arithmetic = trace.arithmetic
+    if fault.place in INSIDE:
+        (hit,) = fault.nodes
+        return {hit: lambda _: _inside(trace, hit, fault)}
     if fault.kind == "flip":
         return {node: lambda value: _at(arithmetic, value, fault, _flip) for node in fault.nodes}
+    if fault.kind == "burst":
+        masks = burst_masks(fault.df, seed)
+        return {node: lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
+                for node in fault.nodes}  # fmt: skip
     if fault.kind == "packet":
         return {node: lambda value: _packet(arithmetic, value, fault) for node in fault.nodes}
     if fault.kind == "format":
@@ -44,6 +53,26 @@ def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
         node: lambda value, before=before: _dead(arithmetic, value, before, fault.how, tiles, noise)
         for node, before in zip(fault.nodes, _before(trace, fault.nodes), strict=True)
     }
+
+
+def _inside(trace: Trace, node: int, fault: Fault) -> Value:
+    """The op's result where one of its units is hit."""
+    from buda_emu.injection.inside import WatchedUnits
+
+    assert isinstance(trace.arithmetic, OnDevice)
+    return trace.remade(node, WatchedUnits(trace.arithmetic.core, fault=fault))
+
+
+def burst_noise(seed: int) -> int:
+    """Which of the bits of a burst change, as a number: the lowest bit is the first that is stored."""
+    return int.from_bytes(Random(seed).randbytes(FLIT_BYTES), "little")
+
+
+def burst_masks(df: str, seed: int) -> NDArray[np.unsignedinteger[Any]]:
+    """The same by datum."""
+    width, noise = FORMATS[df].bits, burst_noise(seed)
+    masks = [noise >> place & ((1 << width) - 1) for place in range(0, 8 * FLIT_BYTES, width)]
+    return np.array(masks, datum_type(df))
 
 
 def _op_of(trace: Trace, node: int) -> Op:
@@ -97,6 +126,10 @@ def _flip(bits: Bits, fault: Fault) -> None:
         bits.datums[0, 0, fault.datum] ^= bits.datums.dtype.type(mask)
 
 
+def _burst(bits: Bits, fault: Fault, masks: NDArray[np.unsignedinteger[Any]]) -> None:
+    bits.datums[0, 0, flit_of(fault.df, fault.datum)] ^= masks
+
+
 def _stuck(arithmetic: Arithmetic, value: Value, fault: Fault, tiles: Numbers) -> Value:
     bits = arithmetic.bits(value, fault.df)
     before = arithmetic.value(bits.copy())
@@ -116,11 +149,17 @@ def _as_other(arithmetic: Arithmetic, value: Value, df: str) -> Value:
 
 
 def _packet(arithmetic: Arithmetic, value: Value, fault: Fault) -> Value:
+    if fault.how == "part lost":
+        return _at(arithmetic, value, fault, _emptied)
     if fault.how == "twice":
         source = value[0:1, fault.tile - 1 : fault.tile]
     else:
         source = _as_held(arithmetic, value, np.zeros((1, 1, 1024), np.float32))
     return _with_tiles(value, np.array([fault.tile]), source)
+
+
+def _emptied(bits: Bits, fault: Fault) -> None:
+    bits.datums[0, 0, flit_of(fault.df, fault.datum)] = 0
 
 
 def _dead(arithmetic: Arithmetic, value: Value, before: Value | None, how: str, tiles: Numbers, noise: Random) -> Value:

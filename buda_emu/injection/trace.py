@@ -7,6 +7,7 @@ a node. Nodes are numbered in the order in which the machine made them, so what 
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import UnsupportedError
@@ -16,8 +17,13 @@ from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.graph.schedule import Chunk
 
+if TYPE_CHECKING:  # what only precision "device" needs is loaded for a fault inside an op
+    from buda_emu.injection.inside import WatchedUnits
+
 Spoil = Callable[[Value], Value]
 """What a fault makes of a value: another one, or the same."""
+Guard = Callable[["Node", Value], Value]
+"""What a protection makes of an op's result: another one, or the same."""
 
 
 @dataclass(slots=True)
@@ -55,6 +61,15 @@ class Trace:
         """By queue and slot, the node that is there."""
         self._sums: dict[str, int] = {}
         """By gradient op that no ram keeps the sum of, the last one."""
+        self.inputs = 0
+        """How many ran."""
+        self.pushed: list[tuple[int, str, int]] = []
+        """For each push into a queue: inputs until then with its own, the queue, and how many entries it then holds."""
+        self.beyond: set[str] = set()
+        """Queues of which entries are read that do not lie between their pointers."""
+        self.begun: Mapping[str, tuple[int, ...]] = {}
+        self.left: Mapping[str, tuple[int, ...]] = {}
+        """By queue the slots between its pointers before and after the run."""
 
         self.netlist = emulator.netlist
         shared = [channel.view.store for channel in emulator.channels.values()]
@@ -69,6 +84,8 @@ class Trace:
         if chunk.inputs != 1:
             raise UnsupportedError("a run is recorded one input at a time (Emulator(inputs_at_once=1))")
         channels = self._emulator.channels
+        self.inputs += 1
+        self.beyond |= beyond(channels, chunk)
         here: dict[int, int] = {}
         for step in plan.steps:
             match step:
@@ -86,6 +103,9 @@ class Trace:
             node = self.nodes[number]
             node.queue, node.slot = push.queue, slot
             self._at[push.queue, slot] = number
+            channel = channels[push.queue]
+            if isinstance(channel, Fifo):
+                self.pushed.append((self.inputs, push.queue, channel.ring.occupancy))
 
     def epoch(self, graphs: tuple[str, ...]) -> None:
         """An execute begins: all nodes from now on are of it."""
@@ -156,11 +176,17 @@ class Trace:
     def _now(self) -> int:
         return len(self.epochs) - 1
 
-    def _made(self, node: Node, inputs: list[Value], tiles: int = 0) -> Value:
+    def remade(self, number: int, units: "WatchedUnits") -> Value:
+        """The clean run's op once more, on these units (precision "device")."""
+        node = self.nodes[number]
+        return self._made(node, [self.nodes[source].value for source in node.inputs], units=units)
+
+    def _made(self, node: Node, inputs: list[Value], tiles: int = 0, units: "WatchedUnits | None" = None) -> Value:
         match node.step:
             case Run():
                 previous = inputs.pop() if node.sums else None
-                return self.arithmetic.run(node.step, inputs, previous, tiles or node.value.shape[1], node.df)
+                tiles = tiles or node.value.shape[1]
+                return self.arithmetic.run(node.step, inputs, previous, tiles, node.df, units)
             case Convert():
                 return self.arithmetic.convert(node.step, inputs[0])
             case Push():
@@ -182,10 +208,11 @@ class Trace:
         return found or made
 
     def changed(
-        self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1
+        self, spoils: Mapping[int, Spoil], seen_by: int | None = None, operand: int = -1, guard: Guard | None = None
     ) -> tuple[dict[int, Value], int]:
         """What becomes of the run where the values of some nodes are spoilt: all nodes that differ, and how many were
-        computed. `seen_by`: only this reader sees it, as its operand number `operand`. Raises what an op raises."""
+        computed. `seen_by`: only this reader sees it, as its operand number `operand`. `guard` is asked for each result
+        of an op that may differ. Raises what an op raises."""
         nodes, arithmetic = self.nodes, self.arithmetic
         differ: dict[int, Value] = {}
         queue = sorted(spoils) if seen_by is None else [seen_by]
@@ -203,6 +230,8 @@ class Trace:
                 computed += 1
             if seen_by is None and node.number in spoils:
                 value = spoils[node.number](value)
+            if guard is not None and isinstance(node.step, Run):
+                value = guard(node, value)
             if value is node.value or arithmetic.equal(value, node.value):
                 continue
             differ[node.number] = value
@@ -211,3 +240,16 @@ class Trace:
                     queued.add(reader)
                     heappush(queue, reader)
         return differ, computed
+
+
+def beyond(channels: Mapping[str, Fifo | Ram], chunk: Chunk) -> set[str]:
+    """Queues of which one input, whose pointers have moved, reads an entry that is not between them."""
+    found: set[str] = set()
+    for queue, slots in chunk.reads.items():
+        channel = channels[queue]
+        if isinstance(channel, Fifo):
+            ring, popped = channel.ring, channel.global_rdptr_autoinc
+            held = {ring.slot(ring.rd - popped + place) for place in range(ring.occupancy + popped)}
+            if not held.issuperset(slots):
+                found.add(queue)
+    return found

@@ -1,6 +1,6 @@
 """How values are computed, stored and compared in each precision: float32 tiles, or the bits of their formats."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from buda_emu.runtime.graph import execute
 from buda_emu.runtime.graph.plan import Convert, Push, Run
 from buda_emu.tensix.words import Core
 
+if TYPE_CHECKING:
+    from buda_emu.injection.inside import WatchedUnits
+
 Tiles = NDArray[np.float32]
 Value = Any
 """One entry: float32[1, tiles, 1024], or `Bits` [1, tiles]."""
@@ -27,8 +30,12 @@ class Arithmetic(Protocol):
         """A copy of an entry; `flat`: the host's data row by row, where the machine keeps that."""
         ...
 
-    def run(self, step: Run, inputs: list[Value], previous: Value | None, tiles: int, df: str) -> Value:
-        """The result of an op. Raises ProgramError and UnsupportedError as the machine does."""
+    def run(
+        self, step: Run, inputs: list[Value], previous: Value | None, tiles: int, df: str,
+        units: "WatchedUnits | None" = None,
+    ) -> Value:  # fmt: skip
+        """The result of an op; on the device on the units of a core that are given. Raises ProgramError and
+        UnsupportedError as the machine does."""
         ...
 
     def convert(self, step: Convert, source: Value) -> Value:
@@ -65,7 +72,10 @@ class Floats:
             return np.array(channel.flat[slot])[np.newaxis]
         return channel.view.block(slot, 1).copy()
 
-    def run(self, step: Run, inputs: list[Tiles], previous: Tiles | None, tiles: int, df: str) -> Tiles:  # noqa: ARG002
+    def run(
+        self, step: Run, inputs: list[Tiles], previous: Tiles | None, tiles: int, df: str,  # noqa: ARG002
+        units: "WatchedUnits | None" = None,  # noqa: ARG002
+    ) -> Tiles:  # fmt: skip
         """See `Arithmetic`."""
         out = np.empty((1, tiles, 1024), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
@@ -106,7 +116,7 @@ class OnDevice:
     """Precision "device"."""
 
     def __init__(self, core: Core) -> None:
-        self._core: Core = core
+        self.core: Core = core
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
         """See `Arithmetic`."""
@@ -115,7 +125,10 @@ class OnDevice:
             raise UnsupportedError(f"{view.name} does not hold bits")
         return view.bits(slot, 1).copy()
 
-    def run(self, step: Run, inputs: list[Bits], previous: Bits | None, tiles: int, df: str) -> Bits:
+    def run(
+        self, step: Run, inputs: list[Bits], previous: Bits | None, tiles: int, df: str,
+        units: "WatchedUnits | None" = None,
+    ) -> Bits:  # fmt: skip
         """See `Arithmetic`."""
         from buda_emu.ops.on_device.base import run
         from buda_emu.ops.on_device.kernel_units import KernelUnits
@@ -123,8 +136,8 @@ class OnDevice:
         if step.device is None:
             raise UnsupportedError(f"op {step.op.name} is not planned for precision device")
         out = Bits.empty(df, 1, tiles)
-        units = KernelUnits(self._core, lend=lambda count: np.empty(count, np.float32))
-        run(step.device, inputs, out, previous, units, serial)
+        own = units or KernelUnits(self.core, lend=lambda count: np.empty(count, np.float32))
+        run(step.device, inputs, out, previous, own, serial)
         return out
 
     def convert(self, step: Convert, source: Bits) -> Bits:

@@ -5,6 +5,7 @@ from typing import Final
 
 _NAMES: Final = (".yaml", ".yml")
 _SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)
+_MOST_BYTES: Final = 16 << 20  # larger files are no netlists, and some have no end
 _LEAST_SECTIONS: Final = 2  # other YAML files are something else
 
 
@@ -17,7 +18,7 @@ def holds_sections(path: str) -> bool:
     """Whether a file has the sections of one, whatever it is called; True where it cannot be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
-            data = file.read()
+            data = file.read(_MOST_BYTES)
     except OSError:
         return True
     return len({match[1] for match in _SECTION.finditer(data)}) >= _LEAST_SECTIONS

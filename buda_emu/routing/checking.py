@@ -8,6 +8,7 @@ from typing import Final
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import with_source_lines
 from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
 from buda_emu.netlist import load
 from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
@@ -83,7 +84,8 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
     if netlist is None:
         return result
     lines = split_lines(text)
-    found = list(findings(netlist, cluster))
+    with no_collections():  # over all epochs: after each it would go through all that was made for it
+        found = list(findings(netlist, cluster))
     if found and has_ignores(text):
         found = without_ignored(found, lines, netlist.path)
     found = with_source_lines(dict.fromkeys(found), lines)

@@ -26,6 +26,7 @@ from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.runtime.machine.memory import Memory, MemoryUse, Watched
+from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.running import ProgressCallback, Run
 from buda_emu.runtime.machine.stepper import Stepper
 from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
@@ -55,7 +56,8 @@ class Emulator:
     in queues and rams, default a share of what the computer has available (docs/memory.md). `step_limit`: instructions
     that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many as memory
     allows. `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses
-    it, as on silicon, and not at once, as in the reference (NETLIST 12). Use it as a context manager, or call `close`.
+    it, as on silicon, and not at once, as in the reference (NETLIST 12). `part`: of several machines that run the
+    netlist together (`buda_emu.machines`); one input at a time then. Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Emulator:
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
         late_pointer_checks: bool = False,
+        part: Part | None = None,
     ) -> None:
         if not isinstance(netlist, Netlist):  # pyright: ignore[reportUnnecessaryIsInstance] - callers need no types
             shown = f"{netlist!r}"[:60]
@@ -89,7 +92,7 @@ class Emulator:
         self._watched = Watched()
         self._watched.listeners = tuple(listeners)
         self._pool = WorkerPool(threads or usable_processors())
-        self._memory = Memory(netlist, memory_limit, as_bits=precision == "device")
+        self._memory = Memory(netlist, memory_limit, as_bits=precision == "device", part=part)
         self._gate = Gate()
         quantised = precision != "ideal"
         host = HostIo(netlist, self._pool, quantised)
@@ -102,6 +105,8 @@ class Emulator:
             from buda_emu.tensix.words import core_of
 
             self._context.core = core_of(netlist.arch_name)
+        if part is not None:  # else machines could differ in what they take at once
+            self._context.part, self._context.inputs_at_once = part, 1
         self._executor = Executor(self._context)
         self._epochs = epochs = Epochs(
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
@@ -179,6 +184,11 @@ class Emulator:
         """
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
+
+    def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
+        """Another machine was given entries of a queue that this part of a netlist does not hold. Raises as `push`."""
+        self._require_open("pushed_elsewhere")
+        self._exchange.pushed_elsewhere(queue, count, slot)
 
     def pop(self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0) -> NDArray[Any]:
         """Take `count` entries out of a queue: [count, t, rows, cols], float32, or uint32 for RawUInt formats.

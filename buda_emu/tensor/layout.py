@@ -1,6 +1,7 @@
 """One queue entry as the bytes of its buffers, and back (LAYOUT 3, 3.1, 3.3, 3.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -82,6 +83,39 @@ def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") 
         ]
     rows = untilize(tiles[np.newaxis], blocking.tile_dim, layout.megarow)[0]
     return [pack_datums(layout.format, part) for part in _grid_parts(rows, blocking.grid_size)]
+
+
+def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, most: int) -> Iterator[Bytes]:
+    """The tiles of an entry in each buffer, buffers row-major over the grid, in strips of about `most` elements: what
+    `pack_entry` gives, of an entry that is never whole. `read(t, rows, columns)` gives float32[rows, columns]. Not for
+    megarow tiles."""
+    blocking = layout.blocking
+    (grid_r, grid_c), (height, width) = blocking.grid_size, blocking.tile_dim
+    down, across = blocking.mblock[0] * blocking.ublock[0], blocking.mblock[1] * blocking.ublock[1]
+    by_column = blocking.ublock_order == "c"
+    count, step = (blocking.mblock[1], blocking.ublock[1]) if by_column else (blocking.mblock[0], blocking.ublock[0])
+    each = down * across * height * width // count  # elements of a row (column) of ublocks
+    for row, column, t in product(range(grid_r), range(grid_c), range(blocking.t)):
+        for first, last in _runs(count, max(1, most // each)):
+            rows, columns = (0, down), (0, across)
+            if by_column:
+                columns = first * step, last * step
+            else:
+                rows = first * step, last * step
+            part = read(
+                t, slice((row * down + rows[0]) * height, (row * down + rows[1]) * height),
+                slice((column * across + columns[0]) * width, (column * across + columns[1]) * width),
+            )  # fmt: skip
+            tiles = tilize(part[np.newaxis, np.newaxis], blocking.tile_dim)[0, 0]
+            tile_r, tile_c = blocking.ublock
+            ublocks = tiles.reshape(-1, tile_r, tiles.shape[1] // tile_c, tile_c, *tiles.shape[2:])
+            order = (2, 0, 1, 3, 4, 5) if by_column else (0, 2, 1, 3, 4, 5)
+            flat = ublocks.transpose(order).reshape(-1, *tiles.shape[2:])
+            yield pack_tiles(layout.format, flat, blocking.tile_dim, layout.alignment, True)
+
+
+def _runs(count: int, step: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + step, count)) for first in range(0, count, step))
 
 
 def unpack_entry(buffers: Sequence[Bytes], layout: EntryLayout) -> F32:

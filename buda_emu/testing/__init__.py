@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buda_emu.testing.generator.netlist import Budget, Generated, generate
+    from buda_emu.testing.mutants import Broken, broken
     from buda_emu.testing.strategies import netlists
 
-__all__ = ["Budget", "Generated", "generate", "netlists"]
+__all__ = ["Broken", "Budget", "Generated", "broken", "generate", "netlists"]
+_PLACES = {"netlists": "strategies", "broken": "mutants", "Broken": "mutants"}
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +19,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{'strategies' if name == 'netlists' else 'generator.netlist'}"), name)
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'generator.netlist')}"), name)

@@ -1,6 +1,7 @@
 """Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from heapq import nlargest
 from math import prod
 
 from buda_emu.device.host_memory import SHARE, default_memory_limit, size_text
@@ -8,7 +9,7 @@ from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.formats.stored import stored_tile_bytes
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
-from buda_emu.runtime.host.exchange import PART_BYTES
+from buda_emu.runtime.host.exchange import PART_BYTES, SHARE_OF_LENT
 from buda_emu.verify.inputs.entries import Walked, walked
 
 _NAMED = 3  # queues that the error names
@@ -37,16 +38,22 @@ def require_room(
     rams: bool = True,
     as_bits: bool = False,
     beside: int = 0,
+    lent: Collection[str] = (),
 ) -> int:
     """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
     start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
-    `beside`: bytes of host copies of input files.
+    `beside`: bytes of host copies of input files. `lent`: queues whose tensors stay in an image's file as far as they
+    take more than their share of the limit; two of them are in memory at a time.
     """
     each = (default_memory_limit() if limit is None else limit) // machines
     needed = bytes_held(netlist, steps, rams=rams, as_bits=as_bits) if steps is not None else {}
-    beside += _entry_copies(netlist)
+    beside += _entry_copies(netlist, lent)
+    apart = {name: needed.pop(name) for name in lent if name in needed}
+    if apart:
+        most = sum(apart.values())
+        needed["parameters in the image's file"] = min(most, each // SHARE_OF_LENT + sum(nlargest(2, apart.values())))
     total = sum(needed.values()) + beside
     if total <= each:
         return each
@@ -84,9 +91,9 @@ def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True, as_bits: b
     return {name: count for count, name in found.values()}
 
 
-def _entry_copies(netlist: Netlist) -> int:
-    """Bytes of host copies of the largest entry while it goes in or out: what is smaller goes in parts."""
-    largest = max((entry_bytes(queue) for queue in netlist.queues.values()), default=0)
+def _entry_copies(netlist: Netlist, lent: Collection[str]) -> int:
+    """Bytes of host copies of the largest entry while it goes in or out: what is smaller, or lent, goes in parts."""
+    largest = max((entry_bytes(queue) for queue in netlist.queues.values() if queue.name not in lent), default=0)
     return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.checker import CheckResult, Options
-from buda_emu.errors import HostError
+from buda_emu.files import read_whole
 from buda_emu.vpux import model
 from buda_emu.vpux.reader import read_into
 from buda_emu.vpux.rules import check_document
@@ -13,7 +13,7 @@ from buda_emu.vpux.rules import check_document
 if TYPE_CHECKING:
     from buda_emu.timeline.picture import TimelinePicture
 
-MOST_BYTES: Final = 64 << 20
+MOST_MIB: Final = 64
 """Of a file; a larger one is refused."""
 
 
@@ -44,10 +44,7 @@ def load(path: str | Path, split: int | None = None) -> Document:
     Never raises for bad text: `document.check()` reports it as X001. Raises OSError, and HostError for a file that is
     too large and for a split that is not there.
     """
-    file = Path(path)
-    if file.stat().st_size > MOST_BYTES:
-        raise HostError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
-    return read(file.read_text(encoding="utf-8", errors="replace"), str(path), split)
+    return read(read_whole(path, MOST_MIB).decode("utf-8", "replace"), str(path), split)
 
 
 def read(text: str, path: str = "<text>", split: int | None = None) -> Document:

@@ -61,7 +61,10 @@ def search_of(*epochs):
     search = Search(b"", evaluator, Accuracy(0), 1e-3, 10)
     reports = tuple(SimpleNamespace(pace=pace) for pace, _ in epochs)
     variant = SimpleNamespace(
-        reports=reports, cycles=sum(cycles for _, cycles in epochs), score=lambda number: (reports[number].pace, 0.0)
+        reports=reports,
+        figures=reports,
+        cycles=sum(cycles for _, cycles in epochs),
+        score=lambda number: (reports[number].pace, 0.0),
     )
     return search, variant
 

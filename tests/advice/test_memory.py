@@ -11,7 +11,7 @@ TEXT = (ROOT / "netlists/matmul.yaml").read_text()
 
 def variant(text=TEXT):
     netlist = check_bytes(text.encode(), "net.yaml").netlist
-    return Variant(netlist, (), ())
+    return Variant(netlist, (), (), ())
 
 
 def test_a_queue_of_its_own_memory_may_move():

@@ -37,6 +37,8 @@ SHARED = {
     "--seed": (["run", "test", "numerics", "advise", "generate", "faults", "debug"], "7", 7),
     "--threads": (["run", "numerics", "debug"], "2", 2),
     "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
+    "--workers": (["run", "test", "numerics", "advise", "perf", "compile", "faults"], "3", 3),
+    "--dask": (["run", "test", "numerics", "advise", "perf", "compile", "faults"], "tcp://h:1", "tcp://h:1"),
     "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
 _WITHOUT_LIST = f"{', '.join(ARCHS)}; default: wormhole_b0"
@@ -70,6 +72,7 @@ def test_every_verb_describes_them_alike(verb):
         assert verb in SHARED[option][0], option
         expected = NOT_LISTED[verb] if option == "--arch" and verb in NOT_LISTED else in_run[option]
         expected += "; of VPUX programs: 37XX, 40XX" if (verb, option) == ("check", "--arch") else ""
+        expected = expected.replace("default: 1", "default: one for each processor") if verb == "test" else expected
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import time
 import pytest
 from jsonschema import Draft202012Validator
 
+from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.main import main
 from buda_emu.cli.schemas import SCHEMAS
 from shared_files import ROOT
@@ -131,14 +133,19 @@ def _own_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.slow  # a Ctrl-C between two commands ends the debugger, once in a few runs: not mended yet
-def test_a_terminal_with_completion_history_and_ctrl_c(tmp_path, child_environment):
-    pytest.importorskip("prompt_toolkit")
+@pytest.fixture
+def endless_netlist(tmp_path):
+    """A minute or more, on any machine."""
     path = tmp_path / "endless.yaml"
-    path.write_text(endless().replace("3000000", "20000"))
+    path.write_text(endless().replace("3000000", "30000"))
+    return str(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_a_terminal_with_completion_history_and_ctrl_c(tmp_path, endless_netlist, child_environment):
+    pytest.importorskip("prompt_toolkit")
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    terminal = Terminal([str(path), "--threads", "1"], environment)
+    terminal = Terminal([endless_netlist, "--threads", "1"], environment)
     try:
         terminal.until("(buda)")
         terminal.send("whe\t\r")
@@ -157,6 +164,57 @@ def test_a_terminal_with_completion_history_and_ctrl_c(tmp_path, child_environme
         terminal.close()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("more", [["-e", "continue", "-e", "where"], ["-e", "back epoch", "-e", "next 1000000"]])
+def test_ctrl_c_ends_a_batch(endless_netlist, child_environment, more):
+    process = subprocess.Popen(
+        [*COMMAND, endless_netlist, "--batch", "-q", "--threads", "1", *more],
+        stdout=subprocess.PIPE, text=True, env=child_environment,
+    )  # fmt: skip
+    while process.stdout.readline() != f"(buda) {more[-1] if 'next' in more[-1] else more[1]}\n":
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out.startswith("interrupted\n")
+    assert "(buda)" not in out  # no further command
+
+
+@pytest.fixture(params=["prompt_toolkit", "plain"])
+def terminal(request, tmp_path, endless_netlist, child_environment):
+    """The debugger on a terminal, whose program does not end; with prompt_toolkit, and as if it were not installed."""
+    environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PROMPT_TOOLKIT_NO_CPR": "1"}
+    if request.param == "plain":
+        hidden = tmp_path / "hidden" / "prompt_toolkit"
+        hidden.mkdir(parents=True)
+        (hidden / "__init__.py").write_text("raise ImportError")
+        environment["PYTHONPATH"] = os.pathsep.join([str(hidden.parent), environment.get("PYTHONPATH", "")])
+    else:
+        pytest.importorskip("prompt_toolkit")
+    found = Terminal([endless_netlist, "--threads", "1"], environment)
+    try:
+        found.until("(buda)")
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_ctrl_c_at_any_moment_leads_to_the_prompt(terminal):
+    """Before a line is taken, while its command begins, while it runs, after it."""
+    number = 7000
+    for command in ("continue", "next 1000000", "info epochs"):
+        for wait in (0.0, 0.0003, 0.002, 0.008, 0.03):
+            number += 1
+            terminal.send(f"{command}\r")
+            time.sleep(wait)
+            terminal.send("\x03")
+            terminal.send(f"print {number} + 1000\r")
+            terminal.until(f"{number + 1000}")
+    terminal.send("quit\r")
+    assert terminal.process.wait(30) == 0
+
+
 def test_without_prompt_toolkit_lines_are_read_as_they_come(monkeypatch, capsys):
     from buda_emu.cli import command_lines
 
@@ -165,5 +223,7 @@ def test_without_prompt_toolkit_lines_are_read_as_they_come(monkeypatch, capsys)
     monkeypatch.setattr(
         command_lines.sys, "stdin", type("In", (), {"isatty": lambda _: True, "readline": lambda _: next(given)})()
     )
-    assert list(command_lines.command_lines(None, interactive=True, quiet=False)) == ["next"]
+    monkeypatch.setattr(command_lines, "_until_a_line_comes", lambda: None)
+    ctrl_c = CtrlC(lambda: None, lambda: None)
+    assert list(command_lines.command_lines(None, ctrl_c, interactive=True, quiet=False)) == ["next"]
     assert "pip install 'buda-emu[debug]'" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.dask_workers import by_content
+from buda_emu.verify.runs.run_all import by_content
 from buda_emu.verify.runs.run_case import run_case
 
 onnx = pytest.importorskip("onnx")

@@ -30,6 +30,15 @@ def test_what_is_refused_is_said_and_ends_in_2(tmp_path, capsys):
     ]
 
 
+def test_what_net2pipe_refuses_before_it_makes_pipes_is_refused(tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    text = (DIRECTORY / "softmax.yaml").read_text()
+    path.write_text(text.replace("df: Float16_b", "df: Float16", 1))
+    assert main(["route", str(path)]) == 2
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.split(": ")[1] == "V079"
+
+
 def test_what_is_not_routed_is_said(capsys):
     assert main(["route", str(DIRECTORY / "two_chips.yaml")]) == 3
     assert "ethernet_datacopy" in capsys.readouterr().err

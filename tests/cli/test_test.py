@@ -55,7 +55,7 @@ def here(monkeypatch):
             if maxfail == 0:
                 break
 
-    monkeypatch.setattr("buda_emu.verify.runs.workers.run_all", run_all)
+    monkeypatch.setattr("buda_emu.verify.runs.run_all.run_all", run_all)
 
 
 @pytest.fixture
@@ -476,7 +476,7 @@ def workers(process):
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             parent = (directory / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == process.pid and b"spawn_main" in (directory / "cmdline").read_bytes():
+            if int(parent) == process.pid and b"buda_emu.workers.child" in (directory / "cmdline").read_bytes():
                 found.append(int(directory.name))
     return found
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import signal
 import subprocess
 import sys
 
@@ -96,6 +97,15 @@ def test_stepping_forward_and_back_by_granularity(client):
     assert after("stepOut") == "run_fwd [6], round 1 of 2"
     assert after("stepBack", granularity="line") == "run_fwd [5], round 1 of 2"
     assert after("reverseContinue") == "before the first program"
+
+
+def test_ctrl_c_ends_the_adapter_while_a_program_runs(client, tmp_path):
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "30000"))
+    client.launch(str(path))
+    assert client.ask("threads")["threads"]
+    client.process.send_signal(signal.SIGINT)
+    assert client.process.wait(30) == 130
 
 
 def test_variables_queues_memory_and_expressions(client):

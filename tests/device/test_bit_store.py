@@ -110,3 +110,17 @@ def test_codes_that_a_format_has_not_got_are_told(df, largest):
     if largest < 0xFF:
         datums[0, 0, 7] = largest + 1
         assert not q.store.may_hold((datums, exponents))
+
+
+def test_bits_of_what_is_lent_are_those_of_a_push():
+    values = np.random.default_rng(0).standard_normal((3, 2, 1024)).astype(np.float32)
+    pushed, lent = (BitView("q", BitStore("q", 3, 2, MemoryBudget(limit), "Bfp8_b"), 3, 1) for limit in (1 << 20, 0))
+    pushed.write([0, 1, 2], values, "Bfp8_b")
+    assert lent.store.lend(lambda first, last: values[first:last], 3, "Bfp8_b")
+    for slots in ([1, 2], [2, 0], [1]):
+        found, expected = lent.read_bits(slots), pushed.read_bits(slots)
+        assert np.array_equal(found.datums, expected.datums)
+        assert np.array_equal(found.exponents, expected.exponents)
+    assert np.array_equal(lent.entry(1), pushed.entry(1))
+    with pytest.raises(HostError, match="memory of q needs"):
+        lent.bits(0, 1)

@@ -143,3 +143,59 @@ def test_memory_that_is_not_to_be_had_is_not_counted(monkeypatch):
     with pytest.raises(HostError, match="are not to be had"):
         view.write([3], tiles_of(1.0), "Float32")
     assert budget.used == used
+
+
+def lending(entries=2, t=2, limit=1 << 30):
+    """A view of six lent slices, of which three entries are held, and what was asked of their source."""
+    view, asked = make_view(entries + 1, t, limit=limit), []
+
+    def source(first, last):
+        asked.append((first, last))
+        return tiles_of(*range(first, last))
+
+    assert view.store.lend(source, (entries + 1) * t, "Bfp8_b")
+    return view, asked
+
+
+def test_what_is_lent_takes_no_memory_and_is_read_each_time():
+    view, asked = lending(limit=0)
+    assert [view.label(slot) for slot in range(3)] == ["Bfp8_b"] * 3
+    assert view.written == 3
+    for _ in range(2):
+        assert view.read([1, 2])[:, :, 0].tolist() == [[2, 3], [4, 5]]
+    assert view.read([2, 0])[:, :, 0].tolist() == [[4, 5], [0, 1]]
+    assert view.entry(1)[:, 0].tolist() == [2, 3]
+    assert asked == [(2, 6), (2, 6), (4, 6), (0, 2), (2, 4)]
+    assert view.store.bytes_used == 0
+
+
+def test_who_writes_to_what_is_lent_has_it_in_memory_first():
+    view, _ = lending()
+    view.write([1], tiles_of(7, 8).reshape(1, 2, 1024), "Float32")
+    assert view.store.source is None
+    assert view.read([0, 1, 2])[:, :, 0].tolist() == [[0, 1], [7, 8], [4, 5]]
+    assert [view.label(slot) for slot in range(3)] == ["Bfp8_b", "Float32", "Bfp8_b"]
+    assert view.store.bytes_used == 6 * TILE_BYTES
+
+
+def test_what_is_lent_stays_so_where_there_is_no_memory():
+    view, _ = lending(limit=5 * TILE_BYTES)
+    with pytest.raises(HostError, match="memory of q needs"):
+        view.write([1], tiles_of(7, 8).reshape(1, 2, 1024), "Float32")
+    assert view.read([1])[0, :, 0].tolist() == [2, 3]
+
+
+def test_memory_that_holds_something_lends_nothing():
+    view = make_view()
+    view.write([0], tiles_of(1.0), "Float32")
+    assert not view.store.lend(lambda first, last: tiles_of(*range(first, last)), 4, "Float32")
+
+
+def test_what_is_lent_goes_to_who_takes_all_of_it():
+    view, _ = lending()
+    (array,) = view.store.arrays()
+    assert array[:6, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    view, _ = lending()
+    view.store.free()
+    assert view.store.source is None
+    assert view.label(0) == ""

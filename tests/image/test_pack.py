@@ -13,6 +13,7 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import NETLIST_FORMATS, is_raw
+from buda_emu.tensor.referenced import referenced
 from small_images import TOP, netlist_text, values, write
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
@@ -232,12 +233,44 @@ def test_floats_for_a_raw_queue_are_refused_as_by_push():
         packed(one_queue("RawUInt32"), {"r": values((1, 2, 64, 96))})
 
 
-def test_tiles_for_a_flat_queue_are_refused_by_name(tmp_path):
-    source = one_queue("Float32", more=", layout: flat")
-    array = data_for("Float32", (1, 2, 64, 96), 3)
+@pytest.mark.parametrize(("df", "size"), [("Float32", 4), ("Float16_b", 2)])
+def test_a_flat_queue_has_no_tiles_but_elements_of_its_format(df, size, tmp_path):
+    source = one_queue(df, more=", layout: flat")
+    array = (values((1, 2, 64, 96), 3).view(np.uint32) & 0xFFFF0000).view(np.float32)
     assert np.array_equal(loaded(tmp_path, source, {"r": array}).tensor("r"), array)
+    image = loaded(tmp_path, source, {"r": array}, "BACKEND_TILIZED")
+    assert image.findings == ()
+    assert (image.tensors["r"].format, image.tensors["r"].file_bytes) == (df, size * array.size)
+    assert np.array_equal(image.tensor("r"), array)
+
+
+def test_tiles_of_words_for_a_flat_queue_are_refused_by_name():
+    source = one_queue("RawUInt32", more=", layout: flat")
     with pytest.raises(UnsupportedError, match="queue r has layout flat"):
-        packed(source, {"r": array}, "BACKEND_TILIZED")
+        packed(source, {"r": data_for("RawUInt32", (1, 2, 64, 96), 3)}, "BACKEND_TILIZED")
+
+
+@pytest.mark.parametrize("container", ["tar", "zip"])
+@pytest.mark.parametrize("form", ["BACKEND", "BACKEND_TILIZED"])
+@pytest.mark.parametrize("order", ["r", "c"])
+@pytest.mark.parametrize("df", ["Bfp8_b", "Float16_b"])
+def test_an_array_by_reference_gives_the_same_bytes_strip_by_strip(monkeypatch, df, order, form, container):
+    source = one_queue(df, more=f", ublock_order: {order}", **GRID)
+    array = values((1, 2, 128, 192), 3)
+    whole = packed(source, {"r": array}, form, container)
+    read = []
+    given_back = []
+    reference = referenced(array, "w", lambda: given_back.append(True)).each(
+        "told", lambda part: read.append(part.size) or part, 10.0
+    )
+    monkeypatch.setattr("buda_emu.image.pack.BLOCK", 32 * 96)
+    monkeypatch.setattr("buda_emu.tensor.referenced.BLOCK", 32 * 96)
+    assert packed(source, {"r": reference}, form, container) == whole
+    assert packed(source, {"r": array}, form, container) == whole
+    assert sum(read) == array.size
+    assert given_back, "pages that were read stay in memory"
+    if form == "BACKEND_TILIZED":
+        assert max(read) <= 64 * 96, "no more than a row or a column of ublocks of a core"
 
 
 def test_names_that_an_image_cannot_tell_apart():

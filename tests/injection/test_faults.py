@@ -2,6 +2,9 @@
 says."""
 
 import json
+import subprocess
+import sys
+import time
 from functools import cache
 
 import numpy as np
@@ -214,3 +217,18 @@ def test_wilson():
     assert (round(low, 4), round(high, 4)) == (0.0215, 0.1118)
     assert wilson(0, 100)[0] == 0.0
     assert round(wilson(100, 100)[1], 6) == 1.0
+
+
+def test_a_campaign_that_is_killed_goes_on(tmp_path):
+    """The log of a killed run, whose last line is cut, and the command once more: what an undisturbed run writes."""
+    command = [sys.executable, "-m", "buda_emu", "faults", str(DIRECTORY / "matmul.yaml"), "--count", "320", "-q", "-o"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*command, str(whole)], check=True)
+    with subprocess.Popen([*command, str(killed)]) as process:
+        log = killed / "faults.jsonl"
+        while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < 65):
+            time.sleep(0.005)
+        process.kill()
+    log.write_text(log.read_text()[:-20])
+    subprocess.run([*command, str(killed)], check=True)
+    assert (killed / "faults.json").read_bytes() == (whole / "faults.json").read_bytes()

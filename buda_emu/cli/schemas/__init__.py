@@ -57,23 +57,30 @@ def _info() -> Any:
 
 
 def _faults() -> Any:
-    counts: dict[str, Any] = dict.fromkeys(("masked", "tolerable", "corrupt", "not_finite", "stopped"), int)
+    from buda_emu.injection.result import OUTCOMES, TABLES, column
+
+    counts: dict[str, Any] = dict.fromkeys(map(column, OUTCOMES), int)
     share = Row(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
     rows = Rows(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
+    site: dict[str, Any] = {
+        "number": int, "kind": str, "place": str, "where": str, "op_type": str, "df": str, "tensor": str, "entry": int,
+        "tile": int, "datum": int, "bits": list[int], "field": str, "exponent": bool, "operand": int,
+        "core": list[int] | None, "step": int, "how": str, "stratum": str,
+    }  # fmt: skip
     fault = Rows(
-        number=int, kind=str, place=str, where=str, op_type=str, df=str, tile=int, datum=int, bits=list[int], field=str,
-        exponent=bool, operand=int, core=list[int] | None, how=str, outcome=str, pcc=float | None,
-        max_error=float | None, tiles=int, output=str, computed=int, error=str,
+        site, outcome=str, pcc=float | None, max_error=float | None, top1=float, tiles=int, output=str, computed=int,
+        error=str, ratio=float, maps=dict[str, str], after=dict[str, str],
     )  # fmt: skip
-    from buda_emu.injection.result import TABLES
-
     settings = Row(
-        seed=int, kinds=list[str], places=list[str], burst=int, least_pcc=float, only=str,
+        seed=int, kinds=list[str], places=list[str], burst=int, least_pcc=float, only=str, top1=bool, late=float,
+        strata=str, protect=list[str], given=Rows(site),
     )  # fmt: skip
+    cost = Row(bits=int, share=float, time=float | None)
+    protection = Rows(name=str, failures_before=int, failures=int, after=dict[str, int], cost=cost)
     return document(
         "Results of buda-emu faults --json",
         netlist=str, arch=str, precision=str, seed=int, settings=settings, bit_hours=float, finished=bool, total=share,
-        tables=Row(dict.fromkeys(TABLES, rows)), faults=fault,
+        strata=dict[str, float], protection=protection, tables=Row(dict.fromkeys(TABLES, rows)), faults=fault,
     )  # fmt: skip
 
 

@@ -3,7 +3,16 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments import add_arch, add_board, add_param, add_program, add_seed, natural, positive
+from buda_emu.cli.arguments import (
+    add_arch,
+    add_board,
+    add_param,
+    add_program,
+    add_seed,
+    add_workers,
+    natural,
+    positive,
+)
 from buda_emu.cli.output import Progress, say, write_json, write_output
 
 EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
@@ -28,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tries", type=positive, default=160, metavar="N", help="epochs that are modelled, at most (default 160)"
     )
     add_seed(parser)
+    add_workers(parser)
     parser.add_argument("--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the netlist with the changes, comments kept")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
@@ -42,7 +52,8 @@ def main(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     found = advise(
         args.file, programs=args.program, parameters=dict(args.param), arch=args.arch, board=args.board,
-        moves=args.move, most_loss=args.max_loss, tries=args.tries, seed=args.seed, progress=progress.show,
+        moves=args.move, most_loss=args.max_loss, tries=args.tries, seed=args.seed,
+        workers=args.workers, dask=args.dask, progress=progress.show,
     )  # fmt: skip
     progress.clear()
     if not args.quiet:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_board
+from buda_emu.cli.arguments import add_arch, add_board, add_workers, workers_of
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError, UnsupportedError
@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
+    add_workers(parser)
     _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")
@@ -147,7 +148,7 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
     return CompileOptions(
         arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
         acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
-        chips=args.chips, microbatch=args.microbatch, observer=observer,
+        chips=args.chips, microbatch=args.microbatch, observer=observer, workers=workers_of(args),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from buda_emu.cli.arguments import (
     memory_size,
     natural,
 )
+from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, speak_apart
 from buda_emu.errors import BudaError, Exit, HostError
@@ -42,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--batch", action="store_true",
-        help="end after these commands; exit code 2 where one is refused, 4 where the program has failed",
+        help="end after these commands; exit code 2 where one is refused, 4 where the program has failed, 130 after "
+        "Ctrl-C",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print each answer as JSON, one a line")
     parser.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, on stdio")
@@ -71,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Take commands until there are no more. Exit code 0; with --batch see its help."""
+    """Take commands until there are no more. Exit code 0; with --batch see its help, 130 after Ctrl-C."""
     if args.dap or args.port is not None:
         return _dap(args)
     if args.file is None:
@@ -79,39 +81,52 @@ def main(args: argparse.Namespace) -> int:
     commands = [*_script(args.script), *args.command]
     if args.json:
         speak_apart()
-    with closing(opened(args)) as run:
-        from buda_emu.debugger.console.console import Console
+    run = opened(args)
+    with CtrlC(run.interrupt, run.clear_interrupt) as ctrl_c, closing(run):
+        return _commands(run, ctrl_c, commands, args)
 
-        console = Console(run)
-        interactive = not args.batch and sys.stdin.isatty() and not args.json
-        if not args.quiet and not args.json:
-            say(greeting(run))
-        for line in commands:
-            code = _do(console, line, args, echo=not args.json)
-            if code and args.batch:
-                return code
+
+def _commands(run: "Session", ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
+    """Those of the command line, then, without --batch, what is typed."""
+    from buda_emu.debugger.console.console import Console
+
+    console = Console(run)
+    interactive = not args.batch and sys.stdin.isatty() and not args.json
+    if not args.quiet and not args.json:
+        say(greeting(run))
+    for line in commands:
+        code = _do(console, ctrl_c, line, args, echo=not args.json)
+        if code and args.batch:
+            return code
+        if console.quit:
+            return Exit.OK
+        if code == Exit.INTERRUPTED:
+            break
+    if not args.batch:
+        from buda_emu.cli.command_lines import command_lines
+
+        for line in command_lines(console, ctrl_c, interactive=interactive, quiet=args.json):
+            _do(console, ctrl_c, line, args, echo=False)
             if console.quit:
-                return Exit.OK
-        if not args.batch:
-            from buda_emu.cli.command_lines import command_lines
-
-            for line in command_lines(console, interactive=interactive, quiet=args.json):
-                _do(console, line, args, echo=False)
-                if console.quit:
-                    break
-        return Exit.FAILED if args.batch and run.stop.reason == "error" else Exit.OK
+                break
+    return Exit.FAILED if args.batch and run.stop.reason == "error" else Exit.OK
 
 
 def _dap(args: argparse.Namespace) -> int:
     from buda_emu.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
-        serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
+        with CtrlC(_end, lambda: None):  # of a program that runs, too
+            serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
         return Exit.OK
     if args.port > _MOST_PORT:
         raise HostError(f"debug: ports are 0..{_MOST_PORT}, not {args.port}")
     serve_port(args.port, lambda port: complain(f"buda-emu debug: waiting for editors on 127.0.0.1:{port}"))
     return Exit.OK
+
+
+def _end() -> None:
+    raise KeyboardInterrupt
 
 
 def _script(path: Path | None) -> list[str]:
@@ -158,8 +173,8 @@ def greeting(run: "Session") -> str:
     return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
 
 
-def _do(console: "Console", line: str, args: argparse.Namespace, *, echo: bool) -> int:
-    """One command, its answer printed; the exit code of what refused it."""
+def _do(console: "Console", ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
+    """One command, its answer printed; the exit code of what refused it, or of Ctrl-C."""
     from buda_emu.debugger.console.execute import execute
 
     if echo and line.strip():
@@ -173,6 +188,7 @@ def _do(console: "Console", line: str, args: argparse.Namespace, *, echo: bool) 
         error = refused
     except OSError as refused:
         error = HostError(f"{refused.filename or ''}: {refused.strerror or refused}")
+    interrupted, ctrl_c.seen = ctrl_c.seen, False
     if args.json:
         _print_json(console, line, found, error)
     elif error is not None:
@@ -181,7 +197,11 @@ def _do(console: "Console", line: str, args: argparse.Namespace, *, echo: bool) 
         say(current().paint(f"{error}", "red"))
     elif found is not None:
         for text in coloured(found):
+            if ctrl_c.seen:
+                break
             say(text)
+    if interrupted or ctrl_c.seen:
+        return Exit.INTERRUPTED
     return error.exit_code if error is not None else 0
 
 

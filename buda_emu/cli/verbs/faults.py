@@ -14,6 +14,7 @@ from buda_emu.cli.arguments import (
     add_param,
     add_program,
     add_seed,
+    add_workers,
     natural,
     positive,
     seconds,
@@ -38,19 +39,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
     parser.add_argument(
-        "--kind", default="flip", metavar="KIND,...", help="flip, stuck, core, packet, entry, format (default flip)"
+        "--width", type=_width, metavar="W", help="stop when the interval of the failing share is no wider than W"
     )
     parser.add_argument(
-        "--place",
-        default="dram,l1,operand",
-        metavar="PLACE,...",
-        help="where bits flip (default: dram, l1 and operand)",
+        "--kind", default="flip", metavar="KIND,...",
+        help="flip, burst, stuck, core, packet, entry, pointer, format, clock, link (default flip)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--place", default="", metavar="PLACE,...",
+        help="where bits flip: dram, l1, operand, in precision device dst, sfpu and packer, too (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stratify", default="", metavar="BY", help="as many faults of each: kind, place, op, tensor or bit"
     )
+    parser.add_argument("--protect", default="", metavar="P,...", help="try protection: parity, ecc, range")
     parser.add_argument("--bits", type=positive, default=1, metavar="N", help="neighbouring bits of a flip (default 1)")
     parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
     parser.add_argument(
         "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
     )
+    parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
+    parser.add_argument(
+        "--late", type=float, default=1.1, metavar="X",
+        help="kinds clock and link: late is beyond X times the time of the clean run (default 1.1)",
+    )  # fmt: skip
+    parser.add_argument("--sites", type=Path, metavar="FILE", help="inject these faults: JSON lines, or a faults.json")
+    parser.add_argument("--write-sites", type=Path, metavar="FILE", help="write the faults as --sites reads them")
     parser.add_argument(
         "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
     )
@@ -60,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arch(parser)
     add_seed(parser)
     add_memory_limit(parser)
-    parser.add_argument("-n", type=positive, dest="workers", default=1, metavar="N", help="processes (default 1)")
+    add_workers(parser)
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
@@ -73,23 +87,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
-    from buda_emu.api.faults import Settings, Subject, faults
+    from buda_emu.api.faults import Budget, Settings, Subject, faults, read_sites
     from buda_emu.image.opened import netlist_of
     from buda_emu.report.terminal.faults import campaign_lines
 
     settings = Settings(
-        args.seed, tuple(args.kind.split(",")), tuple(args.place.split(",")), args.bits, args.pcc, args.only
-    )
+        args.seed, _words(args.kind), _words(args.place), args.bits, args.pcc, args.only, args.top_1, args.late,
+        args.stratify, _words(args.protect), () if args.sites is None else read_sites(args.sites),
+    )  # fmt: skip
     subject = Subject(
         args.file, args.arch, tuple(args.program), tuple(dict(args.param).items()), args.inputs, args.precision,
         args.memory_limit,
     )  # fmt: skip
     if args.replay is not None:
-        return _replay(subject, settings, args.replay)
+        return _replay(subject, settings, args)
     progress = Progress(args.quiet)
     known, log = _log(args, settings.as_json()) if args.output is not None else ([], None)
     found = faults(
-        subject, args.count, settings=settings, workers=args.workers, known=known, seconds=args.seconds, done=log,
+        subject, Budget(args.count, args.seconds, args.width), settings=settings, workers=args.workers,
+        dask=args.dask, known=known, done=log,
         progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
     )  # fmt: skip
     progress.clear()
@@ -100,18 +116,63 @@ def main(args: argparse.Namespace) -> int:
         _write(args.output, found, netlist_of(args.file, args.arch))
         if not args.quiet:
             say(f"report: {args.output / 'report.html'}")
+    if args.write_sites is not None:
+        write_text(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
     if args.json is not None:
         write_json(args.json, found.as_json())
     return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
 
 
-def _replay(subject: "Subject", settings: "Settings", number: int) -> int:
+def _width(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.02")
+    return value
+
+
+def _words(text: str) -> tuple[Any, ...]:
+    """Of a list; `faults` refuses the unknown ones."""
+    return tuple(filter(None, text.split(",")))
+
+
+def _replay(subject: "Subject", settings: "Settings", args: argparse.Namespace) -> int:
+    """One fault in words, and how to make it in the debugger."""
     from buda_emu.api.faults import Maker
     from buda_emu.report.terminal.faults import effect_lines
 
-    for line in effect_lines(Maker(subject, settings)().effect(number)):
+    bench = Maker(subject, settings)()
+    for line in effect_lines(bench.effect(args.replay)):
         say(line)
+    try:
+        steps = bench.in_debugger(args.replay)
+    except HostError as error:
+        say(f"  in the debugger: {error}")
+        return Exit.OK
+    folder: Path = args.output or Path()
+    if args.output is None:
+        say("  in the debugger: give -o DIR, which gets the value that the fault makes")
+        return Exit.OK
+    from buda_emu.files import write_file
+
+    file = folder / f"fault-{args.replay}.npy"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(file, lambda stream: _save(stream, steps.values))
+    script = folder / f"fault-{args.replay}.txt"
+    write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))
+    options = [f"--precision {args.precision}", *(f"--param {name}={value}" for name, value in args.param)]
+    options += [f"--program {name}" for name in args.program] + ([f"--arch {args.arch}"] if args.arch else [])
+    inputs = f" --inputs DIR (the arrays of {args.inputs} as .npy files)" if args.inputs else ""
+    say(f"  in the debugger: buda-emu debug {args.file} {' '.join(options)} -x {script}{inputs}")
     return Exit.OK
+
+
+def _save(stream: Any, values: Any) -> None:
+    import numpy as np
+
+    np.save(stream, values)
 
 
 def _log(

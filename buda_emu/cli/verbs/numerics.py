@@ -12,7 +12,9 @@ from buda_emu.cli.arguments import (
     add_program,
     add_seed,
     add_threads,
+    add_workers,
     positive,
+    workers_of,
 )
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_arch(parser)
     add_seed(parser)
     add_threads(parser)
+    add_workers(parser, short=False)  # -n is --top
     add_memory_limit(parser)
     add_no_cache(parser)
     add_allow_pickle(parser)
@@ -65,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
             run = explain(
                 netlist, args.program, dict(args.param), image=opened.image, inputs=args.inputs,
                 seed=args.seed, only=args.op, threads=args.threads or usable_processors(),
-                memory_limit=args.memory_limit, progress=progress.show,
+                memory_limit=args.memory_limit, workers=workers_of(args), progress=progress.show,
             )  # fmt: skip
     finally:
         progress.clear()

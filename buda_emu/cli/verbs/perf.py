@@ -7,11 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_board, add_param, add_program, positive
+from buda_emu.cli.arguments import (
+    Taker,
+    add_arch,
+    add_baseline,
+    add_board,
+    add_param,
+    add_program,
+    add_workers,
+    positive,
+)
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
+from buda_emu.files import read_whole
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
 from buda_emu.version import RESULT_VERSION
 
@@ -72,7 +82,7 @@ def _add_sweep(group: Taker) -> None:
         help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
         "repeatable, all combinations",
     )  # fmt: skip
-    group.add_argument("-n", "--workers", type=positive, default=1, metavar="N", help="processes of a sweep")
+    add_workers(group)
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 
@@ -189,7 +199,7 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
     from buda_emu.report.machine_readable.perf_json import read_perf_json
     from buda_emu.report.perf_against import against, against_lines
 
-    text = args.against.read_bytes()
+    text = read_whole(args.against)
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
     else:
@@ -216,7 +226,7 @@ def _sweep(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     points = sweep(
         args.file, axes, arch=args.arch, board=args.board, programs=args.program, parameters=dict(args.param),
-        workers=args.workers, progress=lambda done, count: progress.show(f"{done} of {count} points"),
+        workers=args.workers, dask=args.dask, progress=lambda done, count: progress.show(f"{done} of {count} points"),
     )  # fmt: skip
     progress.clear()
     rows, names = [point.row() for point in points], list(axes)

@@ -9,7 +9,9 @@ from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
+from buda_emu.garbage import no_collections
 from buda_emu.image.opened import netlist_of
+from buda_emu.netlist.rules import BOOK
 from buda_emu.report.terminal.text import table
 from buda_emu.routing.streams.document import as_yaml
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from buda_emu.routing.epochs import RoutedEpoch
 
 EXAMPLE = "buda-emu route netlists/softmax.yaml -o streams"
+_BEFORE = ("N", "X")
+"""Stages of rules that the device's compiler holds, or that end programs, before there are pipes."""
 HEADERS = ("epoch", "graphs", "cores", "streams", "extra streams", "L1 bytes", "routed")
 
 
@@ -31,14 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Route every epoch. Exit code 0, or 2 where one is refused; failures are raised."""
+    """Route every epoch. Exit code 0, or 2 where one is refused, or the netlist before; failures are raised."""
     from buda_emu.routing.epochs import route_netlist
     from buda_emu.spec.cluster import read_cluster
 
     cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
-    epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
+    with no_collections():
+        epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for epoch in epochs:
@@ -48,7 +53,11 @@ def main(args: argparse.Namespace) -> int:
     refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
     for number, refusal in refusals:
         say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
-    return Exit.REFUSED if refusals else Exit.OK
+    known = {refusal.what for _, refusal in refusals}
+    before = [one for one in netlist.diagnostics if BOOK.rules[one.rule].stage in _BEFORE and one.rule not in known]
+    for one in before:
+        say(one_line(f"{one.where}: {one.rule}: {one.message}"))
+    return Exit.REFUSED if refusals or before else Exit.OK
 
 
 def _row(epoch: "RoutedEpoch") -> tuple[str, ...]:

@@ -18,7 +18,9 @@ from buda_emu.cli.arguments import (
     add_program,
     add_seed,
     add_threads,
+    add_workers,
     path,
+    workers_of,
 )
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json, write_output
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="host: outputs as the host reads them, widened to float32; raw: as held",
     )
     add_threads(parser)
+    add_workers(parser)
     add_memory_limit(parser)
     add_no_cache(parser)
     add_seed(parser)
@@ -141,6 +144,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
         progress.clear()
         tell_findings(netlist.diagnostics, args.file)
     start = time.perf_counter()
+    workers = workers_of(args)
 
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
@@ -153,7 +157,8 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=args.threads or usable_processors(),
+            threads=args.threads or (usable_processors() if workers.alone else 1),
+            workers=workers,
             seed=args.seed,
             progress=progress.show,
             load_seconds=load_seconds,

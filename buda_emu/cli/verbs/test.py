@@ -17,6 +17,7 @@ from buda_emu.cli.arguments import (
     add_precision,
     add_program,
     add_seed,
+    add_workers,
     natural,
     positive,
     seconds,
@@ -29,11 +30,13 @@ from buda_emu.cli.output import complain, say, speak_apart, write_json, write_te
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import Exit, HostError
+from buda_emu.files import read_whole
 from buda_emu.report.sides import sides
 from buda_emu.verify.result import TestRun
 from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect, part, selection
 from buda_emu.version import __version__
+from buda_emu.workers.job import Workers
 
 if TYPE_CHECKING:
     from buda_emu.report.baselines.verdict import Comparison
@@ -94,10 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(what)
     add_param(what)
     how = parser.add_argument_group("how")
-    where = how.add_mutually_exclusive_group()
-    where.add_argument(
-        "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each processor"
-    )
+    add_workers(how, None, "one for each processor")
     how.add_argument(
         "--timeout",
         type=seconds,
@@ -108,7 +108,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_memory_limit(how)
     add_no_cache(how)
     add_allow_pickle(how)
-    where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
     shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
@@ -186,7 +185,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
     netlists = f"{plural(len(cases), 'netlist')}{note}"
-    where = f"on {args.dask}" if args.dask else plural(workers, "worker")
+    where = Workers(workers, args.dask).title
     return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
 
 
@@ -207,7 +206,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
         allow_pickle=args.allow_pickle,
     )  # fmt: skip
-    defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
+    defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
     found: list[Case] = []
     for name in names:
         reference = None
@@ -259,14 +258,11 @@ def _run(
                 return [done[number] for number in sorted(done)], False
         order = [number for number in order if number not in done]
         todo = [cases[number] for number in order]
-        if args.dask and todo:
-            from buda_emu.verify.runs.dask_workers import run_all as run_on_dask
+        if todo:
+            from buda_emu.verify.runs.run_all import run_all
 
-            run_on_dask(todo, args.dask, timeout=args.timeout, on_result=on_result, maxfail=left)
-        elif todo:
-            from buda_emu.verify.runs.workers import run_all
-
-            run_all(todo, workers, timeout=args.timeout, on_result=on_result, maxfail=left)
+            on = Workers(workers, args.dask)
+            run_all(todo, on, timeout=args.timeout, on_result=on_result, maxfail=left)
     except KeyboardInterrupt:
         interrupted = True
     return [done[number] for number in sorted(done)], interrupted

@@ -11,6 +11,7 @@ from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.names import safe_name, shown_name
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.tensor.referenced import as_array
 
 MOST_ELEMENTS: Final = 1 << 31
 """Of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
@@ -59,7 +60,7 @@ class Builder:
                 raise InternalError(f"front-end op {op} has no reference")
             made_size(op, declared.shape(*[node.shape for node in nodes], **attrs), sum(map(_size, nodes)))
             with np.errstate(all="ignore"):
-                value = np.asarray(declared.reference(*[node.value for node in nodes], **attrs))
+                value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
             return self.constant(value.astype(np.float32) if value.dtype.kind == "f" else value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
         return self._add(op, nodes, attrs, shape, dtype)
@@ -82,7 +83,7 @@ class Builder:
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
         """A constant; floats become float32."""
-        array = np.asarray(value)
+        array = as_array(value)
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
         node = Node(

@@ -11,6 +11,7 @@ from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import FrontOp, front_op, has_front_op
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.errors import InternalError
+from buda_emu.tensor.referenced import Referenced
 
 FRONT: Final = "front"
 CORE: Final = "core"
@@ -31,7 +32,7 @@ def _defined(graph: Graph, node: Node) -> bool:
 
 def _value(_: Graph, node: Node) -> bool:
     value = node.attrs.get("value")
-    return node.op != "constant" or (isinstance(value, np.ndarray) and node.value.shape == node.shape)
+    return node.op != "constant" or (isinstance(value, (np.ndarray, Referenced)) and node.value.shape == node.shape)
 
 
 def _sized(_: Graph, node: Node) -> bool:

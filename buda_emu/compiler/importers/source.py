@@ -9,17 +9,25 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.errors import HostError
 
 
-def read_model(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
+def read_model(
+    source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), parameters: Path | None = None
+) -> Graph:
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
-    framework can run them. Raises HostError, UnsupportedError."""
-    graph = _read(source, inputs, on_host)
+    framework can run them; `parameters` of a torch module in a file. Raises HostError, UnsupportedError."""
+    graph = _read(source, inputs, on_host, parameters)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
     return graph
 
 
-def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]) -> Graph:
+def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], parameters: Path | None) -> Graph:
     kind: type[Any] = type(source)
+    if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
+        from buda_emu.compiler.importers.from_torch.reader import read_torch
+
+        return read_torch(source, inputs, parameters)
+    if parameters is not None:
+        raise HostError("compile: parameters: of a torch module: a file of a model has its own")
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.suffix == ".onnx":
@@ -37,10 +45,6 @@ def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]) -> 
         from buda_emu.compiler.importers.from_onnx.reader import read_proto
 
         return read_proto(source, inputs, on_host=on_host)
-    if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
-        from buda_emu.compiler.importers.from_torch.reader import read_torch
-
-        return read_torch(source, inputs)
     if callable(source):
         _need("jax", getattr(source, "__name__", kind.__name__))
         from buda_emu.compiler.importers.from_jax.reader import read_jax

@@ -2,13 +2,12 @@
 
 from math import prod
 
-import numpy as np
-
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.lower.inputs import index_queue
 from buda_emu.compiler.lower.layout import TILE, padded, reshaped, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.tiles import Use
+from buda_emu.tensor.referenced import scattered
 
 
 @lowers("embedding")
@@ -18,8 +17,8 @@ def embedding(low: Lowering, node: Node) -> Value:
     assert table is not None
     count = prod(node.shape[:-1])
     width = padded(table.shape[1])
-    held = np.zeros((1, padded(table.shape[0]), width), np.float32)
-    held[0, : table.shape[0], : table.shape[1]] = table
+    own = (slice(0, table.shape[0]), slice(0, table.shape[1]))
+    held = scattered(table, (padded(table.shape[0]), width), own)[None]
     indices = index_queue(low, node.inputs[1])
     rows = padded(count)
     name = low.op(

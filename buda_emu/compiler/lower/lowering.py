@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,6 +18,7 @@ from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileG
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.spec.infinity import LARGEST, STAND_IN
+from buda_emu.tensor.referenced import Referenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +98,38 @@ class Lowering:
         self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST
     ) -> str:
         """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one."""
-        values = np.ascontiguousarray(values)
-        if values.dtype.kind == "f" and not -most <= values.min() <= values.max() <= most:  # or not a number
-            if np.isnan(values).any():
-                raise UnsupportedError(
-                    f"{self.name(suffix)}: a constant with NaN: no value of the device stands for it: use a number"
-                )
-            values = np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN)
-            values = np.clip(values, -most, most)
-        if values.dtype.kind == "f":
-            values = values.astype(np.float32, copy=False)
+        given: Any = values
+        values = self._within(given, suffix, most) if isinstance(given, Referenced) else self._held(given, suffix, most)
         key = (kind, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
             self.out.constants[name] = Constant(name, values, kind)
             self._known[key] = name
         return self._known[key]
+
+    def _held(self, values: NDArray[Any], suffix: str, most: float) -> NDArray[Any]:
+        """In memory, without elements beyond `most`."""
+        values = np.ascontiguousarray(values)
+        if values.dtype.kind != "f":
+            return values
+        if not -most <= values.min() <= values.max() <= most:  # or not a number
+            if np.isnan(values).any():
+                raise self._nan(suffix)
+            values = _finite(values, most)
+        return values.astype(np.float32, copy=False)
+
+    def _within(self, values: Referenced, suffix: str, most: float) -> Any:
+        """Without elements beyond `most`."""
+        if values.dtype.kind != "f" or values.is_within(most):
+            return values
+        if values.has_nan():
+            raise self._nan(suffix, f" ({values.origin})")
+        return values.each(("within", most), lambda block: _finite(block, most), most)
+
+    def _nan(self, suffix: str, where: str = "") -> UnsupportedError:
+        return UnsupportedError(
+            f"{self.name(suffix)}{where}: a constant with NaN: no value of the device stands for it: use a number"
+        )
 
     # ----------------------------------------------------------------------------------------------- netlist ops
     def op(
@@ -248,9 +266,15 @@ class Lowering:
         return node.value if node.op == "constant" else None
 
 
+def _finite(values: NDArray[Any], most: float) -> NDArray[Any]:
+    """With numbers for infinities, and none beyond `most`."""
+    return np.clip(np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN), -most, most)
+
+
 def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
     """Whether nothing else is in it; the first row tells nearly always."""
-    return all(bool(((part == 0) | (part == 1)).all()) for part in (matrix[:1], matrix))
+    parts = chain([matrix[:1]], matrix.blocks() if isinstance(matrix, Referenced) else [matrix])
+    return all(bool(((part == 0) | (part == 1)).all()) for part in parts)
 
 
 def positions(layout: Layout, axis: str) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use
+from buda_emu.tensor.referenced import scattered
 
 WIDE = 256 * TILE
 """Columns of a product with a constant that are computed at once."""
@@ -39,13 +40,9 @@ def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
         return _sliced(low, value, matrix, dim)
     value = columns_of(low, value, (dim,))
     layout = value.layout
-    held = np.zeros((layout.extent[2], padded(width)), np.float32)
-    inner = Layout((layout.dims[dim],), layout.extent)
-    places = inner.place("c").ravel()
-    if (np.diff(places) == 1).all():
-        held[places[0] : places[0] + len(places), :width] = matrix
-    else:
-        held[places, :width] = matrix
+    places = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
+    rows = slice(places[0], places[0] + len(places)) if (np.diff(places) == 1).all() else places
+    held = scattered(matrix, (layout.extent[2], padded(width)), (rows, slice(0, width)))
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
     return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
@@ -60,8 +57,7 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
     count, columns = _slices(padded(width))
-    held = np.zeros((inner, columns), np.float32)
-    held[: matrix.shape[0], :width] = matrix
+    held = scattered(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
     left = low.use(value)

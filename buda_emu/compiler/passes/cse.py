@@ -9,6 +9,7 @@ import numpy as np
 from buda_emu.compiler.graph.array_key import ArrayKey
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.tensor.referenced import Referenced
 
 
 def cse(graph: Graph) -> Graph:
@@ -34,7 +35,7 @@ def cse(graph: Graph) -> Graph:
 
 
 def _key(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Referenced)):
         return ArrayKey(cast("Array", value))
     if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)

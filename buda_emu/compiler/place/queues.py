@@ -47,7 +47,7 @@ def add_queues(found: Placement, rounds: int) -> None:
 
 def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
     """Inputs, constants, states, what lies between epochs, outputs."""
-    target, tiles = found.target, found.tiles
+    target, tiles, pipelined = found.target, found.tiles, found.stages > 1
     for queue in tiles.inputs.values():
         df = "RawUInt32" if queue.indices else target.activation_df
         own = readers.get(queue.name, [])
@@ -72,7 +72,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
         held = any(placed.op.program != producer.op.program for placed in later)
         count = entries if held else found.microbatch
-        life = None if held or found.stages > 1 else (producer.epoch, max(placed.epoch for placed in later))
+        life = None if held or pipelined else (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
             label, name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip, life=life
         )

@@ -19,6 +19,8 @@ from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision]], Placement]
+Known = Mapping[int, tuple[list[PlacementDecision], int]]
+"""Of epochs: what has been found for them ahead, and the ops that were modelled for it (`ahead.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +40,52 @@ WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
 
-def improved(line: CandidateTable, spots: Spots, make: Make, budget: Budget, aim: Objective) -> Spots:
+def improved(
+    line: CandidateTable, spots: Spots, make: Make, budget: Budget, aim: Objective, known: Known | None = None
+) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
-    are changed alike."""
+    are changed alike. `known`: what was found ahead for these spots, as it would be found here."""
     placement = make(spots)
-    known: dict[object, list[PlacementDecision]] = {}
+    better: dict[int, list[PlacementDecision]] = {}
     found: Spots = {}
-    for epoch in range(placement.epochs):
-        names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
-        key = _alike(placement.tiles, names, spots)
-        if key not in known:
-            better = spots
-            if not aim.work.spent():
-                better = _Epoch(line, make, aim.chips, epoch, budget, aim.work).improved(spots, placement)
-            known[key] = [better[name] for name in names]
-        for name, spot in zip(names, known[key], strict=True):
+    for epoch, (first, names) in enumerate(epochs_alike(line, spots, placement)):
+        if first == epoch:
+            if aim.work.spent():
+                better[epoch] = [spots[name] for name in names]
+            elif known is not None and epoch in known and aim.work.has_room(known[epoch][1]):
+                better[epoch], done = known[epoch]
+                aim.work.modelled += done
+            else:
+                better[epoch] = of_epoch(line, spots, make, budget, aim, placement, names)
+        for name, spot in zip(names, better[first], strict=True):
             own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
             found[name] = replace(spot, epoch=epoch, choice=own)
     return found
+
+
+def epochs_alike(line: CandidateTable, spots: Spots, placement: Placement) -> list[tuple[int, list[str]]]:
+    """Of each epoch the first that is like it, and its own ops."""
+    firsts: dict[object, int] = {}
+    found: list[tuple[int, list[str]]] = []
+    for epoch in range(placement.epochs):
+        names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
+        found.append((firsts.setdefault(_alike(placement.tiles, names, spots), epoch), names))
+    return found
+
+
+def of_epoch(
+    line: CandidateTable,
+    spots: Spots,
+    make: Make,
+    budget: Budget,
+    aim: Objective,
+    placement: Placement,
+    names: list[str],
+) -> list[PlacementDecision]:
+    """What becomes of the ops of one epoch."""
+    epoch = spots[names[0]].epoch
+    found = _Epoch(line, make, aim.chips, epoch, budget, aim.work).improved(spots, placement)
+    return [found[name] for name in names]
 
 
 def _alike(tiles: TileGraph, names: list[str], spots: Spots) -> object:

@@ -1,10 +1,9 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -16,11 +15,12 @@ from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
+from buda_emu.compiler.search.ahead import Start, ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
-from buda_emu.compiler.search.improve import BUDGETS, improved
+from buda_emu.compiler.search.improve import BUDGETS, Known, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.search.report import limits
@@ -86,6 +86,19 @@ def place_best(
 ) -> tuple[int, Placement]:  # fmt: skip
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
+    try:
+        number, best = _with_effort(graphs, target, aim, entries)
+    finally:
+        if aim.work.crew is not None:
+            aim.work.crew.close()
+    placement = best.placement
+    placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
+    placement.cluster = aim.cluster
+    return number, placement
+
+
+def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, _Found]":
+    """The number of the quickest graph, after all efforts."""
     first = "default" if aim.effort == "high" else aim.effort
     number, best = _best_of(graphs, target, replace(aim, effort=first), entries)
     if aim.effort == "high":
@@ -93,10 +106,7 @@ def place_best(
         if not (aim.work.at_bound or aim.work.spent()):
             more = _best_of(graphs, target, aim, entries)
             number, best = min((number, best), more, key=lambda item: _cycles(item[1]))
-    placement = best.placement
-    placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
-    placement.cluster = aim.cluster
-    return number, placement
+    return number, best
 
 
 def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, _Found]":
@@ -202,9 +212,10 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
         return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
     tried: list[_Found] = []
-    for line, full in product(forms.likely(aim), shares):
-        if not tried or not aim.work.spent():
-            tried.append(_tried(line, target, aim, full, entries))
+    for line in forms.likely(aim):
+        for start, known in _starts(line, aim, shares, entries):
+            if not tried or not aim.work.spent():
+                tried.append(_improved(line, target, start, known))
     kept = min(tried, key=_cycles)
     best = _over_links(sorted([*tried, _Found.of(aim, judged(first))], key=_cycles))
     return replace(best, line=kept.line)
@@ -256,7 +267,8 @@ def _trained(
     number, *_ = key = quickest()
     best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
     for effort in ("training", "high") if aim.effort == "high" else ("training",):
-        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim)
+        (known,) = ahead(lines[number], [Start(spots, aim, effort, entries)], aim)
+        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim, known)
         best = min(_told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 
@@ -306,18 +318,43 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
         best = found
     again = aim.effort == "default" or best.line is not searched
     line = best.line
-    for full in SHARES if aim.chips == 1 and again else ():
-        if best.placement.epochs == 1 or best.cycles <= best.host or aim.work.spent():
-            break
-        best = _quicker(best, line, full, target, entries)
+    if line is not None and aim.chips == 1 and again and not _is_enough(best):
+        with closing(_starts(line, aim, SHARES, entries)) as starts:
+            for start, known in starts:
+                with suppress(UnsupportedError):
+                    best = min(best, _improved(line, target, start, known), key=_cycles)
+                if _is_enough(best):
+                    break
     if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
-        best = min(best, _improved(best.line, target, aim, best.spots, "high", entries), key=_cycles)
+        last = Start(dict(best.spots), aim, "high", entries)
+        best = min(best, _improved(best.line, target, last), key=_cycles)
     return best
+
+
+def _is_enough(best: _Found) -> bool:
+    """Whether there are no epochs to cut otherwise, or nothing more can be gained, or may be tried."""
+    return best.placement.epochs == 1 or best.cycles <= best.host or best.aim.work.spent()
+
+
+def _starts(
+    line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int
+) -> Generator[tuple[Start, Known], None, None]:
+    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
+    made: list[Start] = []
+
+    def starts() -> Iterator[Start]:
+        for full in shares:
+            made.append(Start(searched_spots(line, aim, full), aim, "default", entries))
+            yield made[-1]
+
+    with closing(ahead(line, starts(), aim)) as found:
+        for number, known in enumerate(found):
+            yield made[number], known
 
 
 def _one_by_one(line: CandidateTable, target: Target, aim: Objective, entries: int) -> _Found:
     """With epochs for a single input, by the longest way through their ops."""
-    return _improved(line, target, aim, spots_of_one(line, FULL), "default", entries)
+    return _improved(line, target, Start(spots_of_one(line, FULL), aim, "default", entries))
 
 
 def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
@@ -352,21 +389,18 @@ def _in_slices(line: CandidateTable, target: Target, count: int) -> CandidateTab
 
 def _tried(line: CandidateTable, target: Target, aim: Objective, full: float, entries: int) -> _Found:
     """A form of a graph, where rectangles are expected to cover such a share of a chip."""
-    return _improved(line, target, aim, searched_spots(line, aim, full), "default", entries)
+    return _improved(line, target, Start(searched_spots(line, aim, full), aim, "default", entries))
 
 
-def _improved(
-    line: CandidateTable,
-    target: Target,
-    aim: Objective,
-    spots: Mapping[str, PlacementDecision],
-    budget: str,
-    entries: int,
-) -> _Found:
+def _improved(line: CandidateTable, target: Target, start: Start, known: Known | None = None) -> _Found:
+    aim = start.aim
+
     def make(found: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(line.tiles, target, found, aim, entries)
+        return placed(line.tiles, target, found, aim, start.entries)
 
-    found = improved(line, dict(spots), make, BUDGETS[budget], aim)
+    if known is None:
+        (known,) = ahead(line, [start], aim)
+    found = improved(line, start.spots, make, BUDGETS[start.budget], aim, known)
     return _Found.of(aim, _told(aim, make(found)), line, found)
 
 

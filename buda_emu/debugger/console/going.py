@@ -48,10 +48,12 @@ def next_epoch(console: Console, text: str) -> Answer:
 @command("continue [N]", "continue", "going", aliases=("c", "cont"), repeats=True)
 def continue_run(console: Console, text: str) -> Answer:
     """Run to the next breakpoint that stops, or the N-th, or to the end."""
+    found = console.go("continue")
     for _ in range(count(text, 1) - 1):
-        if console.go("continue").data["reason"] != "breakpoint":
+        if found.data["reason"] != "breakpoint":
             break
-    return console.go("continue")
+        found = console.go("continue")
+    return found
 
 
 @command("until [WHERE]", "until run_fwd:4", "going", aliases=("u",), takes=("places",))

@@ -176,13 +176,14 @@ class Adapter:
         """Forward moves that other requests interrupt go on after these."""
         self.handles.clear()
         self.paused, self.running, self._interruptible = False, True, forward
+        self.session.clear_interrupt()
         try:
             stop = move()
             while stop.reason == "interrupted":
                 self._serve_waiting()
                 if self._over or self.paused:
                     break
-                stop = self.session.resume() if forward else move()
+                stop = self.session.resume()
         except BudaError as error:
             self.channel.event("output", category="stderr", output=f"{error}\n")
             stop = self.session.stop

@@ -4,13 +4,13 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.checker import TextPlace
 from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.errors import ScheduleError
+from buda_emu.files import read_whole
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.json_values import a_list, an_object, shown
 from buda_emu.gemini.model import IR, Dialect, Form, Workload
@@ -49,7 +49,7 @@ def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
 
 def decode(path: str) -> Any:
     """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) where it is no JSON."""
-    raw = Path(path).read_bytes()
+    raw = read_whole(path)
     try:
         return json.loads(unpacked(raw).decode())
     except json.JSONDecodeError as error:

@@ -7,10 +7,10 @@ third place. Values are Python literals and words of enumerations, `<DataFmt.INT
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.errors import ScheduleError
+from buda_emu.files import read_whole
 from buda_emu.gemini.json_values import a_list, texts, whole_numbers
 from buda_emu.gemini.reader.document import unpacked
 
@@ -54,7 +54,7 @@ UNITS: Final[Mapping[str, str]] = {
 
 def read_assembler(path: str) -> list[Instruction]:
     """Every instruction of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError."""
-    raw = Path(path).read_bytes()
+    raw = read_whole(path)
     try:
         lines = unpacked(raw).decode().splitlines()
     except ValueError as error:

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.files import write_file
+from buda_emu.files import read_whole, write_file
 from buda_emu.report.baselines.verdict import MEASURES, Comparison, Item, Known, Measure, Section, compare
 
 SCHEMA_VERSION: Final = 1
@@ -87,7 +87,7 @@ def read_baseline(
     """
     settings = json.loads(json.dumps(settings))  # as it is read back
     try:
-        data = Path(path).read_bytes()
+        data = read_whole(path)
     except FileNotFoundError:
         if not update:
             raise HostError(f"{path}: there is no such baseline; --update-baseline makes it") from None

@@ -1,20 +1,24 @@
 """A campaign of faults as one page: where the netlist is vulnerable, which bits are dangerous, every fault."""
 
+from math import prod
+
 from markupsafe import Markup
 
 from buda_emu.checker.text import plural
 from buda_emu.injection.fault import KIND_TEXTS, PLACE_TEXTS
-from buda_emu.injection.result import OUTCOME_TEXTS, TABLES, Campaign, Share
+from buda_emu.injection.protect import PROTECTION_TEXTS
+from buda_emu.injection.result import OUTCOME_TEXTS, OUTCOMES, TABLES, Campaign, Share
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import render
 from buda_emu.report.pages.tables import Cell, Column, Table, figure, named, table
-from buda_emu.report.pictures.fault_charts import outcome_bars
+from buda_emu.report.pictures.fault_charts import guarded_bar, outcome_bars, share_bar, tile_map
 from buda_emu.report.pictures.grid_svg import grid_svg
-from buda_emu.report.terminal.faults import HEADERS, row
+from buda_emu.report.terminal.faults import PROTECTION, guarded_row, headers, row
 from buda_emu.report.terminal.text import percent
 
 _MOST_ROWS = 5000
 _MOST_OPS = 400
+_MOST_MAPS = 12
 _CHARTS = ("kind", "place", "field", "bit")
 
 
@@ -27,40 +31,64 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
     picture = ""
     if of_ops and len(netlist.ops) <= _MOST_OPS:
         notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
-        heat = {name: share.share for name, share in of_ops.items()}
-        picture = grid_svg(netlist, heat=heat, notes=notes, red="the share of faults in the op that fail")
+        worst = max(share.share for share in of_ops.values()) or 1.0
+        heat = {name: share.share / worst for name, share in of_ops.items()}
+        red = f"the share of faults in the op that fail, up to {percent(worst)}"
+        picture = grid_svg(netlist, heat=heat, notes=notes, red=red)
     charts = [
-        (f"By {name}", Markup(outcome_bars(_in_order(name, found.table(name)), f"outcomes by {name}")))
+        (f"By {name}", Markup(outcome_bars([*map(share_bar, _in_order(name, found))], f"outcomes by {name}")))
         for name in _CHARTS
         if len(found.table(name)) > 1 or name == "kind"
     ]
-    words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS}
+    if found.costs:
+        bars = [share_bar(total), *map(guarded_bar, found.protection())]
+        charts.append(("With protection", Markup(outcome_bars(bars, "outcomes by protection"))))
+    words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS, **PROTECTION_TEXTS}
     return str(
         render(
             "faults.html", title=f"Faults in {netlist.path}",
             facts=f"{found.arch}, precision {found.precision}, seed {found.seed}: {plural(total.faults, 'fault')}, of "
             f"which {total.failures} fail: {percent(total.share)}, with 95 % certainty {low} to {high}",
-            charts=charts, picture=Markup(picture),
-            tables=[(name, _shares(found.table(name), name)) for name in TABLES if name not in _CHARTS],
+            charts=charts, picture=Markup(picture), maps=_maps(found, netlist), protection=_protection(found),
+            tables=[(name, _shares(found, name)) for name in TABLES if name not in _CHARTS],
             faults=_faults(found), left_out=max(0, len(found.effects) - _MOST_ROWS),
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
     )  # fmt: skip
 
 
-def _in_order(name: str, rows: list[Share]) -> list[Share]:
+def _in_order(name: str, found: Campaign) -> list[Share]:
     """Bits from the highest to the lowest of each format; others as they are, the worst first."""
+    rows = found.table(name)
     if name != "bit":
         return rows
     return sorted(rows, key=lambda item: (item.name.rsplit(" ", 1)[0], -int(item.name.rsplit(" ", 1)[1])))
 
 
-def _shares(rows: list[Share], name: str) -> Table:
-    columns = [Column(name, "name"), *(Column(title, "number") for title in HEADERS[1:-1]), HEADERS[-1]]
+def _maps(found: Campaign, netlist: Netlist) -> list[tuple[str, Markup]]:
+    """For the outputs that failing faults change most, how many of them change each tile."""
+    hits: dict[str, list[int]] = {}
+    for effect in filter(lambda effect: effect.failed, found.effects):
+        for queue, bits in effect.maps.items():
+            counts = hits.setdefault(queue, [0] * prod(netlist.queues[queue].blocking.shape))
+            changed = int(bits, 16)
+            for tile in range(len(counts)):
+                counts[tile] += changed >> tile & 1
+    worst = sorted(hits, key=lambda queue: (-sum(hits[queue]), queue))[:_MOST_MAPS]
+    return [(name, Markup(tile_map(name, netlist.queues[name].blocking.shape, hits[name]))) for name in worst]
+
+
+def _protection(found: Campaign) -> Table | None:
+    rows = [[named(cells[0]), *cells[1:]] for cells in map(guarded_row, found.protection())]
+    return table(PROTECTION, rows) if rows else None
+
+
+def _shares(found: Campaign, name: str) -> Table:
+    columns = [Column(name, "name"), *(Column(title, "number") for title in headers(found)[:-1]), headers(found)[-1]]
     cells: list[list[Cell | str]] = []
-    for share in rows:
-        texts = row(share)
-        counts = [figure(float(text)) for text in texts[1:7]]
+    for share in found.table(name):
+        texts = row(found, share)
+        counts = [figure(float(text)) for text in texts[1:-2]]
         cells.append([named(share.name), *counts, figure(100 * share.share, 1, share.share), texts[-1]])
     return table(columns, cells, "find a name")
 
@@ -72,7 +100,7 @@ def _faults(found: Campaign) -> Table:
         Column("place", choose=True), Column("where", "name"), Column("format", choose=True), "bit",
         Column("PCC", "number"), Column("tiles", "number"), Column("why", "words"),
     )  # fmt: skip
-    order = {name: place for place, name in enumerate(("stopped", "not finite", "corrupt", "tolerable", "masked"))}
+    order = {name: -place for place, name in enumerate(OUTCOMES)}
     effects = sorted(found.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
     rows = [
         [

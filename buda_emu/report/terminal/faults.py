@@ -3,12 +3,17 @@
 from collections.abc import Iterator
 
 from buda_emu.checker.text import plural
-from buda_emu.injection.result import OUTCOME_TEXTS, OUTCOMES, Campaign, Effect, Share
+from buda_emu.injection.fault import Fault
+from buda_emu.injection.result import OUTCOME_TEXTS, Campaign, Effect, Guarded, Share, column
 from buda_emu.report.terminal.text import number, percent, table
 
-HEADERS = ("", "faults", "masked", "tolerable", "corrupt", "not finite", "stopped", "failing", "95 % interval")
 SHOWN = ("kind", "place", "op or queue", "field")
 """Tables that are printed; the others are in the files."""
+
+
+def headers(found: Campaign) -> tuple[str, ...]:
+    """Columns of `row`, but for the first."""
+    return ("faults", *found.outcomes(), "failing", "95 % interval")
 
 
 def campaign_lines(found: Campaign, top: int) -> Iterator[str]:
@@ -16,47 +21,84 @@ def campaign_lines(found: Campaign, top: int) -> Iterator[str]:
     total = found.total()
     low, high = map(percent, total.interval)
     yield f"{found.netlist}: {found.arch}, precision {found.precision}, seed {found.seed}"
+    weighted = ", weighted by the strata" if found.strata else ""
     yield (
-        f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: {percent(total.share)}, with 95 % "
-        f"certainty {low} to {high}"
+        f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: {percent(total.share)}{weighted}, with "
+        f"95 % certainty {low} to {high}"
     )
     for name in SHOWN:
         rows = found.table(name)
         if len(rows) > 1 or name == "kind":
             shown = rows[:top] if top else rows
+            columns = headers(found)
             yield ""
-            yield table((name, *HEADERS[1:]), map(row, shown), right=tuple(range(1, 9)))
+            yield table((name, *columns), (row(found, share) for share in shown), right=tuple(range(1, len(columns))))
             if len(shown) < len(rows):
                 yield f"{len(rows) - len(shown)} more; --top 0 shows all"
+    if found.costs:
+        yield ""
+        yield table(PROTECTION, map(guarded_row, found.protection()), right=tuple(range(1, len(PROTECTION))))
     if found.bit_hours:
         yield ""
         yield f"one run holds {found.bit_hours:.3g} bit-hours of DRAM and L1 by the timing model"
 
 
-def row(share: Share) -> tuple[str, ...]:
+def row(found: Campaign, share: Share) -> tuple[str, ...]:
     """Of a table of counts."""
     low, high = share.interval
-    counts = (str(share.counts[outcome.replace(" ", "_")]) for outcome in OUTCOMES)
+    counts = (str(share.counts[column(outcome)]) for outcome in found.outcomes())
     return (share.name, str(share.faults), *counts, percent(share.share), f"{percent(low)} to {percent(high)}")
+
+
+PROTECTION = ("protection", "failing", "with it", "corrected", "detected", "bits more", "of all", "time more")
+
+
+def guarded_row(item: Guarded) -> tuple[str, ...]:
+    """Of the table of protections."""
+    counts = (str(item.counts.get(name, 0)) for name in ("corrected", "detected"))
+    time = "not modelled" if item.cost.time is None else percent(item.cost.time - 1)
+    return (
+        item.name, str(item.before), str(item.failures), *counts, f"{item.cost.bits:,}", percent(item.cost.share), time
+    )  # fmt: skip
 
 
 def effect_lines(effect: Effect) -> Iterator[str]:
     """What one fault is, and what it did."""
     fault = effect.fault
-    hit = f"tile {fault.tile}, " if fault.tile >= 0 else ""
-    if fault.exponent:
-        hit += f"shared exponent of group {fault.datum}, "
-    elif fault.datum >= 0:
-        hit += f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32}), "
-    bits = f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})" if fault.bits else fault.how
-    core = f"core {fault.core[0]}, {fault.core[1]} of its grid, " if fault.core is not None else ""
     seen = f", seen as operand {fault.operand}" if fault.operand >= 0 else ""
-    yield f"fault {fault.number}: {fault.kind} in {fault.place} of {fault.where} ({fault.op_type}, {fault.df}{seen})"
-    yield f"  {core}{hit}{bits}{f', {fault.how}' if fault.bits and fault.how else ''}"
+    place = f" in {fault.place} of" if fault.place else ":"
+    df = f", {fault.df}" if fault.df else ""
+    yield f"fault {fault.number}: {fault.kind}{place} {fault.where} ({fault.op_type}{df}{seen})"
+    yield f"  {site_text(effect.fault)}"
     yield f"  {effect.outcome}: {effect.error or OUTCOME_TEXTS[effect.outcome]}"
     if effect.tiles:
         error = "infinite" if effect.max_error is None else number(effect.max_error)
         yield (
             f"  {plural(effect.tiles, 'output tile')} differ, worst in {effect.output}: PCC {effect.pcc:.6f}, largest "
-            f"error {error} of the usual size"
+            f"error {error} of the usual size, {percent(effect.top1)} of rows keep their largest element"
         )
+    if effect.ratio != 1.0:
+        yield f"  the run takes {effect.ratio:.3f} times as long by the timing model"
+    for name, left in effect.after.items():
+        yield f"  with {name}: {left}"
+
+
+def site_text(fault: Fault) -> str:
+    """What of the value is hit, and how."""
+    if fault.kind in ("clock", "link"):
+        since = f" from execute {fault.entry} on" if fault.kind == "clock" else ""
+        return f"{fault.how} of what it is{since}"
+    if fault.kind == "pointer":
+        return f"bit {fault.bits[0]} of its pointer {fault.how} flips after {plural(fault.entry, 'input')} of the run"
+    if fault.kind == "entry" and fault.how == "lost":
+        return f"entry {fault.tile} of those it holds is lost after {plural(fault.entry, 'input')} of the run"
+    parts = [f"value {fault.entry} of {fault.where}"] if fault.entry >= 0 else []
+    parts += [f"core {fault.core[0]}, {fault.core[1]} of its grid"] if fault.core is not None else []
+    parts += [f"tile {fault.tile}"] if fault.tile >= 0 else []
+    if fault.exponent:
+        parts.append(f"shared exponent of group {fault.datum}")
+    elif fault.datum >= 0:
+        parts.append(f"datum {fault.datum} (row {fault.datum // 32}, column {fault.datum % 32})")
+    parts += [f"instruction {fault.step} of the vector unit"] if fault.step >= 0 else []
+    parts += [f"bit {', '.join(map(str, fault.bits))} ({fault.bit_name})"] if fault.bits else []
+    return ", ".join([*parts, fault.how] if fault.how else parts)

@@ -16,7 +16,7 @@ PRE_TM, POST_TM = 0, 1
 """`Buffer.prefetch_type`: an operand kept in L1 as it lies in DRAM, or as the consumer reads it, after its TMs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # frozen, the making of these alone would take a tenth of the time of pipes
 class Buffer:
     """A buffer: an operand of a core (unpacker, packer, intermediate), a relay, or a queue's buffer in DRAM."""
 
@@ -86,7 +86,7 @@ class Buffer:
     tilize_row_col_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Pipe:
     """Inputs in the order in which their tiles are read, and who receives them."""
 

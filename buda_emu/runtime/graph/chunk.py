@@ -17,10 +17,12 @@ from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
+from buda_emu.runtime.graph.duties import Duties, duties
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same, Step, uses
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
+from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.stepper import Stepper
 
 if TYPE_CHECKING:
@@ -47,7 +49,17 @@ class Context:
     core: "Core | None" = None  # whose arithmetic the ops have: precision "device"
     recorder: "Recorder | None" = None  # told of each chunk before it runs
     pool: BufferPool = field(default_factory=BufferPool)
+    part: Part | None = None  # of several machines that run the netlist together
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
+
+    known_duties: dict[int, Duties] = field(default_factory=dict[int, Duties])  # of plans, which live as long
+
+    def duties(self, plan: Plan, part: Part) -> Duties:
+        """What the machine does of a plan."""
+        found = self.known_duties.get(id(plan))
+        if found is None:
+            found = self.known_duties[id(plan)] = duties(plan, part)
+        return found
 
     def free(self) -> None:
         """Let go of all tensors."""
@@ -66,12 +78,15 @@ class ChunkRun(ABC, Generic[V]):
         self._chunk = chunk
         self._values: dict[int, V] = {}
         self._owned: set[int] = set()
+        self._duties = None if context.part is None else context.duties(plan, context.part)
         self._direct = self._places()
 
     def _places(self) -> dict[int, tuple[str, V]]:
         """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
         found: dict[int, tuple[str, V]] = {}
         for step in self._plan.direct:
+            if self._duties is not None and step.value not in self._duties.computed:
+                continue
             slots = self._chunk.writes[step.queue]
             busy = self._chunk.reads.get(step.queue)
             if step.value not in found and consecutive(slots) and not (busy and set(slots).intersection(busy)):
@@ -81,28 +96,58 @@ class ChunkRun(ABC, Generic[V]):
 
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
-        values, owned, give_back = self._values, self._owned, self._give_back
-        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
-            match step:
-                case Run():
-                    self._op(step)
-                case Read():
-                    self._read(step)
-                case Convert():
-                    self._convert(step)
-                case Same():
-                    self._same(step)
+        part, duties = self._context.part, self._duties
+        later: dict[int, Read] = {}  # what is lent is made when it is needed, not all at once
+        for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
+            source = 0 if part is None or duties is None else duties.source[number]
+            own = 0 if part is None else part.number
+            for value in later.keys() & uses(step) if later and source == own else ():
+                self._read(later.pop(value))
+            if part is not None and source != own:
+                if source >= 0:
+                    self._values[step.value] = self._from_arrays(step.value, part.receive(source))
+            else:
+                self._step(step, freed, later)
+            if part is not None and duties is not None:
+                for other in duties.targets[number]:
+                    if step.value in later:
+                        self._read(later.pop(step.value))
+                    part.send(other, self._arrays(self._values[step.value]))
             for value in freed:
-                array = values.pop(value)
-                if value in owned:
-                    give_back(array)
+                array = self._values.pop(value, None)  # None: another machine has it
+                if array is not None and value in self._owned:
+                    self._give_back(array)
+        for step in later.values():  # which a push alone needs
+            self._read(step)
+
+    def _step(self, step: Step, freed: tuple[int, ...], later: dict[int, Read]) -> None:
+        match step:
+            case Run():
+                if self._context.part is not None:
+                    self._context.part.at(step.op.name)
+                self._op(step)
+            case Read():
+                if self._is_lent(step) and step.value not in freed:
+                    later[step.value] = step
+                else:
+                    self._read(step)
+            case Convert():
+                self._convert(step)
+            case Same():
+                self._same(step)
+
+    def _is_lent(self, step: Read) -> bool:
+        return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
     def store(self) -> None:
         """Results into queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
-        for push in self._plan.pushes:
-            self._push(push)
+        for number, push in enumerate(self._plan.pushes):
+            if self._duties is None or self._duties.pushes[number]:
+                self._push(push)
+            else:
+                self._context.memory.channels[push.queue].view.note(self._chunk.writes[push.queue], push.label)
         for value, array in self._values.items():
             if value in self._owned:
                 self._give_back(array)
@@ -209,6 +254,14 @@ class ChunkRun(ABC, Generic[V]):
         if previous is not None and len(previous) != self._plan.tiles[step.value]:
             raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
         return previous
+
+    @abstractmethod
+    def _arrays(self, value: V) -> list[NDArray[Any]]:
+        """A tensor as it goes to another machine."""
+
+    @abstractmethod
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> V:
+        """The tensor again."""
 
     @abstractmethod
     def _block(self, view: EntryView, slot: int, count: int) -> V:

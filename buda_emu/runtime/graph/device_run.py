@@ -1,6 +1,9 @@
 """The steps of a plan in precision "device": tensors are the bits of their formats (DEVICE_NUMERICS 6)."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.device.bit_store import BitView
 from buda_emu.device.store import EntryView
@@ -28,6 +31,12 @@ class DeviceRun(ChunkRun[Bits]):
     def _take(self, value: int, entries: int) -> Bits:
         df, tiles = self._plan.labels[value], self._plan.tiles[value]
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
+
+    def _arrays(self, value: Bits) -> list[NDArray[Any]]:
+        return [value.datums] if value.exponents is None else [value.datums, value.exponents]
+
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
+        return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
 
     def _seen(self, array: Bits) -> Tensor:
         return array.values()

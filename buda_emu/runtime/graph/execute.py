@@ -1,10 +1,12 @@
 """Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
 
 from collections.abc import Mapping, Sequence
+from heapq import nlargest
 from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.host_memory import size_text
@@ -21,6 +23,7 @@ from buda_emu.runtime.graph.schedule import Chunk, Scheduler
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS
+from buda_emu.runtime.machine.memory import Memory
 from buda_emu.tensor.tilemap import TileMap
 
 TILE_BYTES = 4 * TILE_ELEMENTS
@@ -80,10 +83,11 @@ class Executor:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal, scheduler.peek())
             each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
+            room -= _lent(context.memory, plan)
             if own > room:
                 raise ProgramError(
                     f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
-                    f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
+                    f"{size_text(max(0, room))} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
             chunk_bytes = _CHUNK_BYTES if context.core is None else _DEVICE_CHUNK_BYTES
@@ -169,6 +173,12 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _take(self, value: int, entries: int) -> Tensor:
         return self._pool.take(entries, self._plan.tiles[value])
+
+    def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
+        return [value]
+
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
+        return arrays[0]
 
     def _seen(self, array: Tensor) -> Tensor:
         return array
@@ -276,6 +286,16 @@ class FormatRun(ChunkRun[Tensor]):
         super().store()
         for array in self._replaced:  # till here a value may have been a view of it
             self._give_back(array)
+
+
+def _lent(memory: Memory, plan: Plan) -> int:
+    """Bytes of the two largest tensors that are read from files: they are made when an op needs them."""
+    sizes = (
+        plan.tiles[step.value] * TILE_BYTES
+        for step in plan.steps
+        if isinstance(step, Read) and memory.channels[step.queue].view.store.source is not None
+    )
+    return sum(nlargest(2, sizes))
 
 
 def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:

@@ -317,7 +317,7 @@ class _Builder:
         last: dict[int, int] = {}
         kept = {step.value for step in self._steps if isinstance(step, Push)}
         for index, step in enumerate(self._steps):
-            for value in _uses(step):
+            for value in uses(step):
                 last[value] = index
         freed: list[list[int]] = [[] for _ in self._steps]
         for value, index in last.items():
@@ -355,7 +355,8 @@ def _dims(shape: Shape) -> str:
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
 
 
-def _uses(step: Step | Push) -> tuple[int, ...]:
+def uses(step: Step | Push) -> tuple[int, ...]:
+    """Tensors that a step reads or makes."""
     match step:
         case Read():
             return (step.value,)
@@ -384,7 +385,7 @@ def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tupl
     alive = peak = 0
     seen: set[int] = set()
     for step, freed in zip(steps, releases, strict=True):
-        for value in _uses(step):
+        for value in uses(step):
             if value not in seen:
                 seen.add(value)
                 alive += tiles[value]

@@ -20,9 +20,15 @@ from buda_emu.runtime.machine.gate import Gate, Slices
 from buda_emu.runtime.machine.journal import HOST
 from buda_emu.runtime.machine.memory import Channel, Memory, Watched
 from buda_emu.spec.formats import is_raw
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.tensor.referenced import Referenced
 
 _PART = 64  # entries that are converted and stored at a time, or
 PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/memory.md)
+SHARE_OF_LENT: Final = 4
+"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
+_OF_SHARE: Final = 8
+"""but none larger than an eighth of that, which would take as much once more while it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class Exchange:
         channel = self._channel(name)
         slot = None if slot is None else _whole(slot, "slot")
         queue = self._netlist.queues[name]
+        if isinstance(array, Referenced) and not slot and self._lent(channel, queue, array):
+            return
         values = self._host.host_array(queue, array)
         if isinstance(channel, Ram):
             self._push_ram(channel, queue, values, slot or 0)
@@ -74,6 +82,49 @@ class Exchange:
         finally:
             self._pushing.pop(name, None)
             self._gate.wake()
+
+    def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
+        """See `Emulator.pushed_elsewhere`."""
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        with self._gate:
+            if isinstance(channel, Ram):
+                slots = list(range(slot or 0, (slot or 0) + count))
+            elif count > self._room(channel):
+                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+            else:
+                slots = [channel.ring.advance_write() for _ in range(count)]
+            channel.view.note(slots, self._host.label(queue))
+            for place in slots:
+                self._watched.push(name, HOST, place)
+
+    def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        """Hold an array by its reference instead of a push: where the memory holds nothing yet, and no tilizer reads
+        what the host gave. It is read at once while all that is held is within a share of the limit."""
+        view, count, memory = channel.view, len(array) if array.ndim == 4 else 0, self._memory
+        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
+        kept = memory.held + size <= share and size <= share // _OF_SHARE
+        fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
+        words = is_raw(queue.df) and array.dtype.kind not in "iu"
+        if not fits or words or view.name != view.store.name or (channel.flat is not None and self._is_tilized(queue)):
+            return False
+        with self._gate as gate:
+            if isinstance(channel, Fifo) and (channel.ring.wr or channel.ring.rd or channel.name in self._pushing):
+                return False
+            if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
+                return False
+            if kept:
+                view.store.settle()
+            for slot in range(count):
+                if isinstance(channel, Fifo):
+                    channel.ring.advance_write()
+                self._watched.push(queue.name, HOST, slot)
+            gate.changed()
+        return True
+
+    def _is_tilized(self, queue: Queue) -> bool:
+        """Whether an op reads the rows that the host gave."""
+        readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
+        return any(OP_TYPES[op.type].has("reads what was pushed") for op in readers)
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
         """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""

@@ -5,14 +5,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.device.store import TILE_ELEMENTS, Source
 from buda_emu.formats import host_read, host_widen
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert
-from buda_emu.runtime.host.arrays import host_array
+from buda_emu.runtime.host.arrays import as_float32, host_array
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.layout import EntryLayout, Form, pack_entry
+from buda_emu.tensor.referenced import BLOCK, Referenced
 from buda_emu.tensor.tilize import tilize, untilize
 
 Readout = Literal["raw", "host"]
@@ -62,12 +63,36 @@ class HostIo:
     def tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32[w, tiles, 1024] of one part of a push, rounded to the queue's format in precision "format"."""
         tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
-        t, rows, cols = queue.blocking.shape
-        result = tiles.reshape(len(values), t * rows * cols, TILE_ELEMENTS)
+        result = tiles.reshape(len(values), -1, TILE_ELEMENTS)
         if self._quantised and queue.df != "Float32":
             with np.errstate(all="ignore"):
                 convert(result, queue.df, self._parallel, truncate=False)
         return result
+
+    def source(self, queue: Queue, array: Referenced) -> Source:
+        """What a push of an array by reference would store, slice by slice. `array` is [entries, t, rows, cols]."""
+        _, rows, cols = queue.blocking.shape
+        height, width = queue.blocking.tile_dim
+        slices = array.reshape(-1, rows * height, cols * width)
+        step = max(1, BLOCK // (cols * TILE_ELEMENTS))
+
+        def read(first: int, last: int) -> NDArray[np.float32]:
+            found = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
+            for number in range(first, last):
+                for row in range(0, rows, step):
+                    end = min(row + step, rows)
+                    box = slice(number, number + 1), slice(row * height, end * height), slice(0, cols * width)
+                    values = np.ascontiguousarray(slices.read(box))[np.newaxis]
+                    own = (
+                        values.astype(np.uint32).view(np.float32)
+                        if is_raw(queue.df)
+                        else as_float32(values, queue.name)
+                    )
+                    found[number - first, row:end] = self.tiles(queue, own).reshape(end - row, cols, TILE_ELEMENTS)
+            array.give_back()
+            return found.reshape(last - first, rows * cols, TILE_ELEMENTS)
+
+        return read
 
 
 def _is_megarow(queue: Queue) -> bool:

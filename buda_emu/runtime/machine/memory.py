@@ -9,13 +9,14 @@ from buda_emu.checker.suggest import ranked
 from buda_emu.device.bit_store import BitStore, BitView
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
-from buda_emu.device.store import EntryView, MemoryBudget, TileStore
+from buda_emu.device.store import ElsewhereStore, EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.records import dataclass
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.stepper import Stepper
 from buda_emu.spec.ring import RingPointers
 
@@ -38,8 +39,10 @@ class MemoryUse:
 class Memory:
     """All queues and rams of a netlist, by name. `as_bits`: they hold bits of their formats (precision "device")."""
 
-    def __init__(self, netlist: Netlist, limit: int, *, as_bits: bool = False) -> None:
+    def __init__(self, netlist: Netlist, limit: int, *, as_bits: bool = False, part: Part | None = None) -> None:
+        """`part`: of several machines, which of queues and rams are held here."""
         self._netlist = netlist
+        self._part = part
         self._as_bits = as_bits
         self._ops = netlist.ops
         self._budget = MemoryBudget(limit)
@@ -142,6 +145,8 @@ class Memory:
 
     def _store(self, queue: Queue, tiles: int) -> TileStore:
         slices = queue.entries * queue.blocking.t
+        if self._part is not None and self._part.number not in self._part.keepers(queue.name):
+            return ElsewhereStore(queue.name, slices, tiles, self._budget)
         if self._as_bits:
             return BitStore(queue.name, slices, tiles, self._budget, queue.df)
         return TileStore(queue.name, slices, tiles, self._budget)

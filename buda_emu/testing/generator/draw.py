@@ -14,6 +14,8 @@ class Draw:
     """A source of choices."""
 
     random: Random
+    wanted: frozenset[str] = frozenset()
+    """What is taken more often than not where it is among the choices: what coverage lacks."""
 
     def integer(self, least: int, most: int) -> int:
         """One of least, ..., most."""
@@ -21,11 +23,18 @@ class Draw:
 
     def pick(self, items: Sequence[T]) -> T:
         """One of them."""
+        liked = [item for item in items if isinstance(item, str) and item in self.wanted] if self.wanted else []
+        if liked and self.chance(80):
+            items = liked
         return items[self.random.randint(0, len(items) - 1)]
 
     def chance(self, percent: int) -> bool:
         """Yes in so many of a hundred cases."""
         return self.random.randint(0, 99) < percent
+
+    def sometimes(self, percent: int, *words: str) -> bool:
+        """Yes in so many of a hundred cases, mostly where one of the words is wanted."""
+        return self.chance(70 if self.wanted.intersection(words) else percent)
 
     def divisor(self, number: int, most: int | None = None) -> int:
         """One of the divisors of a number, none above `most`."""

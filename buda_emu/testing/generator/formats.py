@@ -2,20 +2,27 @@
 
 from typing import Final
 
+from buda_emu.netlist.rules.ops.formats import A_FORMATS, B_FORMATS
 from buda_emu.spec.archs import Arch
+from buda_emu.spec.formats import FORMATS
 from buda_emu.testing.generator.sheet import Formats, Sheet
 
-OPERANDS: Final = {
-    "b": ("Float16_b", "Float32", "Bfp8_b", "Bfp4_b", "Bfp2_b"),
-    "a": ("Float16", "Bfp8", "Bfp4", "Bfp2"),
+_OPERANDS: Final = {
+    family: tuple(
+        spec.name
+        for spec in FORMATS.values()
+        if spec.netlist_legal and spec.kind in ("float", "block") and (spec.family or "a") == family
+    )
+    for family in ("a", "b")
 }
-"""By family, the usual first."""
+"""By family; Fp8_e4m3 is packed as Lf8 is."""
 _SUMS: Final = {"b": ("Float16_b", "Float32", "Bfp8_b"), "a": ("Float16", "Bfp8")}
 
 
 def operands(sheet: Sheet) -> tuple[str, ...]:
-    """Formats that operands of the open graph may have."""
-    return OPERANDS[sheet.graph.family]
+    """Formats that operands of the open graph may have; 4-bit exponents are blackhole's (FORMATS 6.5)."""
+    names = _OPERANDS[sheet.graph.family]
+    return names if sheet.arch.name == "blackhole" else tuple(name for name in names if FORMATS[name].family)
 
 
 def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradient: bool = False) -> Formats:
@@ -23,7 +30,10 @@ def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradi
     `gradient`: it adds to its result of before."""
     draw, family, arch = sheet.draw, sheet.graph.family, sheet.arch
     acc = draw.pick(_accumulators(family, arch))
-    result = draw.pick(out or OPERANDS[family])
+    legal = out or operands(sheet)
+    if sums and arch.name == "grayskull":  # V090
+        legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
+    result = draw.pick(legal)
     if gradient:
         result = draw.pick(_SUMS[family])
         return Formats(result, result, acc if acc != "Float32" or result == "Float32" else _SUMS[family][0])

@@ -1,36 +1,40 @@
 """One netlist from one seed: graphs of ops that follow each other, queues between them, a program."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 from buda_emu.errors import HostError
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.model import Netlist, Op, evolve
+from buda_emu.netlist.model import Netlist, Op, SourcedT, Tm, evolve
 from buda_emu.netlist.printer import document_text
+from buda_emu.netlist.reader import Document
 from buda_emu.records import dataclass
-from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.blocking import LEGAL_TILE_DIMS, Blocking
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.testing.generator.builders.elementwise import binary, unary
+from buda_emu.testing.generator.attributes import with_attribute
+from buda_emu.testing.generator.builders.elementwise import binary, ethernet, unary
 from buda_emu.testing.generator.builders.fused import fused
 from buda_emu.testing.generator.builders.integers import quantization
 from buda_emu.testing.generator.builders.moves import embedding, reduce, splice, tilizer, topk
 from buda_emu.testing.generator.builders.products import depthwise, matmul
 from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.operands import value_of
-from buda_emu.testing.generator.programs import Rounds, add_program, draw_rounds
+from buda_emu.testing.generator.programs import Rounds, add_programs, draw_rounds
 from buda_emu.testing.generator.sheet import NoRoomError, OpenGraph, Sheet
 
 Builder = Callable[[Sheet, str], None]
 _OF_FAMILY: Final[Mapping[str, Builder]] = {
     "matmul": matmul, "depthwise": depthwise, "binary": binary, "quantization": quantization, "unary": unary,
     "sfpu": unary, "reduce": reduce, "splice": splice, "embedding": embedding, "tilizer": tilizer, "topk": topk,
-    "fused": fused,
+    "fused": fused, "ethernet": ethernet,
 }  # fmt: skip
 GENERATED: Final = tuple(name for name, op in OP_TYPES.items() if op.family in _OF_FAMILY and OP_TYPES.is_own(name))
 """Op types that are drawn from."""
 _MOST_TRIES = 200
+_TILES: Final = {f"{high}x{wide}": (high, wide) for high, wide in LEGAL_TILE_DIMS}
 _UNTILIZED = ("Float16", "Float16_b", "Float32")
 
 
@@ -46,11 +50,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A valid netlist and its text. `tries`: how many were drawn for it, the last of which had no errors."""
+    """A valid netlist and its text. `tries`: how many were drawn for it, the last of which had no errors. `refused`:
+    attributes that it may not have, with the rules that say so."""
 
     text: str
     netlist: Netlist
     tries: int
+    refused: tuple[str, ...] = ()
 
 
 def generate(
@@ -59,15 +65,17 @@ def generate(
     arch: str = "wormhole_b0",
     budget: Budget | None = None,
     op_types: Sequence[str] = GENERATED,
+    wanted: Collection[str] = (),
 ) -> Generated:
     """A netlist without findings that refuse it; the same for the same seed. `op_types`: those that ops are drawn of.
+    `wanted`: words of the language that it has more likely than others (`steering.py`).
 
     Raises HostError for an op type that is not known, and where none of many tries was valid.
     """
     unknown = [name for name in op_types if name not in GENERATED]
     if unknown or not op_types:
         raise HostError(f"op types {', '.join(unknown) or '(none)'}: known are {', '.join(GENERATED)}")
-    draw = Draw(seed if isinstance(seed, Random) else Random(seed))
+    draw = Draw(seed if isinstance(seed, Random) else Random(seed), frozenset(wanted))
     for tries in range(1, _MOST_TRIES + 1):
         sheet = _drawn(draw, arch, budget or Budget(), op_types)
         if sheet is None:
@@ -75,17 +83,38 @@ def generate(
         text = document_text(sheet.document)
         found = check_text(text, "generated.yaml", arch)
         if found.netlist is not None:
-            return Generated(text, found.netlist, tries)
+            return _decorated(draw, sheet.document, Generated(text, found.netlist, tries))
     raise HostError(f"no valid netlist of {', '.join(op_types)} for {arch} in {_MOST_TRIES} tries")
+
+
+def _decorated(draw: Draw, document: Document, made: Generated) -> Generated:
+    """The netlist with attributes that no builder draws."""
+    refused: list[str] = []
+    for _ in range(draw.pick((0, 1, 1, 2, 3))):
+        found = with_attribute(draw, document)
+        if isinstance(found, str):
+            refused += [found] if found else []
+        else:
+            document, netlist = found
+            made = replace(made, text=document_text(document), netlist=netlist)
+    return replace(made, refused=tuple(refused))
 
 
 def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Sheet | None:
     """One attempt; None where not one op found its place."""
     sheet = Sheet.new(draw, arch, budget.tiles)
+    only_links = all(OP_TYPES[name].has("Ethernet") for name in op_types)
+    small = [
+        name for name in op_types if OP_TYPES[name].has("tile by tile") and OP_TYPES[name].family != "quantization"
+    ]
+    if arch != "grayskull" and small and draw.chance(10):
+        sheet.tile, op_types = _TILES[draw.pick(tuple(_TILES))], small
+    elif budget.graphs > 1 and draw.chance(100 if only_links else 12):
+        sheet.chips = 2
     rounds = draw_rounds(sheet)
     inputs = draw.integer(1, budget.inputs)
     sheet.rounds = rounds.count
-    count = draw.integer(1, budget.graphs)
+    count = max(sheet.chips, draw.integer(1, budget.graphs))
     for number in range(count):
         _open(sheet, number, inputs)
         for _ in range(draw.integer(1, max(1, budget.ops // count))):
@@ -98,19 +127,31 @@ def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Sh
     if not sheet.graphs:
         return None
     _set_rounds(sheet, rounds)
+    _set_tiles(sheet)
+    if _may_be_copied(sheet) and draw.chance(6):
+        sheet.document.graph_devices = dict.fromkeys(sheet.document.graphs, (0, 1))
+        sheet.document.queue_devices = dict.fromkeys(sheet.document.queues, (0, 1))
     return sheet
 
 
 def _open(sheet: Sheet, number: int, inputs: int) -> None:
-    """A new graph, which may read what graphs before it stored and what the host gave those."""
+    """A new graph, which may read what graphs before it stored and what the host gave those. The second of two graphs
+    on two chips reads the ops of the first, too: both run as one (NETLIST 1.8)."""
     rows, cols = sheet.arch.grid
     free = {(row, col) for row in range(rows) for col in range(cols)}
     before = sheet.graphs[-1] if sheet.graphs else None
     family = before.family if before is not None else sheet.draw.pick("bbba")
-    graph = OpenGraph(f"graph_{number}", 0, inputs, free, family)
+    graph = OpenGraph(f"graph_{number}", number % sheet.chips, inputs, free, family)
     sheet.graphs.append(graph)
-    if before is not None:
-        graph.values += [value for value in before.values if value.is_queue]
+    if before is None:
+        return
+    graph.values += [
+        value for value in before.values
+        if value.is_queue and (sheet.chips == 1 or value.name not in sheet.constants)
+    ]  # fmt: skip
+    if graph.chip > before.chip:
+        tiled = {op.name for op in before.ops if not op.untilize_output and not op.gradient_op}
+        graph.values += [value for value in before.values if value.name in tiled]
 
 
 def _add_op(sheet: Sheet, op_types: Sequence[str]) -> None:
@@ -142,7 +183,15 @@ def _store(sheet: Sheet, *, last: bool) -> None:
         if flat:
             graph.ops[number] = evolve(op, untilize_output=True)
             blocking = _one_buffer(blocking)
-        queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, headers=not flat)
+        if not flat and not read and draw.chance(8):
+            ram = sheet.queue("out", blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
+            sheet.stepped.add(ram.name)
+            continue
+        tms: tuple[Tm, ...] = ()
+        if not flat and sheet.chips == 1 and blocking.t > 1 and draw.chance(15):
+            t, rows, cols = blocking.shape
+            tms, blocking = (Tm("hstack", (t,)),), Blocking((1, 1), 1, (rows, cols * t), (1, 1), "r")
+        queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
         if not flat and not last and draw.chance(80):
             graph.values.append(value_of(queue))
 
@@ -160,8 +209,27 @@ def _one_buffer(blocking: Blocking) -> Blocking:
     return Blocking((1, 1), blocking.t, (m * down, n * across), ublock, "r", blocking.tile_dim)
 
 
+def _may_be_copied(sheet: Sheet) -> bool:
+    """Whether everything may stand on a list of chips: a name of an alias stays as it is, and copies of a queue in host
+    memory are all of the first chip (NETLIST 1.7)."""
+    queues = sheet.document.queues.values()
+    return sheet.chips == 1 and not any(queue.alias or queue.loc == "host" for queue in queues)
+
+
+def _set_tiles(sheet: Sheet) -> None:
+    """Everything in tiles of the netlist's size."""
+    document = sheet.document
+
+    def cut(item: SourcedT) -> SourcedT:
+        return evolve(item, blocking=replace(getattr(item, "blocking"), tile_dim=sheet.tile))  # noqa: B009
+
+    document.queues = {name: cut(queue) for name, queue in document.queues.items()}
+    for name, graph in document.graphs.items():
+        document.graphs[name] = evolve(graph, ops=tuple(map(cut, graph.ops)))
+
+
 def _set_rounds(sheet: Sheet, rounds: Rounds) -> None:
-    add_program(sheet, rounds)
+    add_programs(sheet, rounds)
     if rounds.parameter:
         sheet.document.sections |= {"test-config": _test_args(rounds.inner)}
 

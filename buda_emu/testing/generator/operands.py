@@ -2,10 +2,11 @@
 OPS 7)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
-from buda_emu.netlist.model import Pad, Queue, Tm
-from buda_emu.spec.blocking import Blocking, Shape
+from buda_emu.netlist.model import Pad, Queue, Tm, evolve
+from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing.generator.sheet import NoRoomError, Operand, Sheet, Value
 
@@ -36,10 +37,13 @@ def operand(
         rows, cols = (draw.integer(0, size - 1) for size in shape[1:])
         if rows + cols:
             pad = Pad(rt=rows, ct=cols, value=draw.pick((0.0, 1.0, 0.25)))
+            if draw.chance(30):  # the same as the last of the TMs (OPS 7.3)
+                tms, pad = [Tm("pad", (pad.rt, pad.ct, pad.value))], Pad()
             shape = (shape[0], shape[1] - rows, shape[2] - cols)
     steps = draw.integer(0, _MOST_STEPS) if shaped else 0
     for _ in range(steps):
-        choices = list(_sources(sheet, shape, transposed and not any(tm.name == "transpose" for tm in tms)))
+        turned = transposed and sheet.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
+        choices = list(_sources(sheet, shape, turned))
         if choices:
             tm, shape = draw.pick(choices)
             tms.insert(0, tm)
@@ -107,9 +111,27 @@ def _queue_value(sheet: Sheet, shape: Shape, df: str, source: Source) -> Value:
     if source in ("any", "own") and draw.chance(50):
         made = sheet.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
         sheet.constants.add(made.name)
+        if made.is_ram and source == "any" and draw.chance(15):
+            made = _view(sheet, made)
     else:
-        made = sheet.queue("x", blocking, df, entries=sheet.graph.input_count, layout=layout)
+        kind = "ram" if source == "any" and draw.chance(8) else "queue"
+        made = sheet.queue("x", blocking, df, kind=kind, entries=sheet.graph.input_count, layout=layout)
+        if kind == "ram":
+            sheet.stepped.add(made.name)
+        elif source == "any" and draw.chance(5):
+            sheet.strided.add(made.name)
     return value_of(made)
+
+
+def _view(sheet: Sheet, base: Queue) -> Queue:
+    """Another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
+    name, order = sheet.name("view"), "c" if base.blocking.ublock_order == "r" else "r"
+    view = evolve(
+        base, name=name, written_name=name, alias=base.name, blocking=replace(base.blocking, ublock_order=order)
+    )
+    sheet.document.queues[view.name] = view
+    sheet.constants.add(view.name)
+    return view
 
 
 def value_of(queue: Queue) -> Value:

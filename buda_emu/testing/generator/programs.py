@@ -30,6 +30,8 @@ class Rounds:
     parameter: bool
     """The inner count is `$p_loop_count`."""
     looped: bool
+    split: bool
+    """Every graph has a program of its own."""
 
     @property
     def count(self) -> int:
@@ -43,51 +45,59 @@ def draw_rounds(sheet: Sheet) -> Rounds:
     looped = draw.chance(75)
     outer = draw.pick((1, 1, 1, 2)) if looped else 1
     inner = draw.pick((1, 2, 3)) if looped else draw.pick((1, 1, 2))
-    return Rounds(outer, inner, looped and draw.chance(40), looped)
+    return Rounds(outer, inner, looped and draw.chance(40), looped, sheet.chips == 1 and draw.chance(15))
 
 
-def add_program(sheet: Sheet, rounds: Rounds) -> None:
-    """Gives queues their entries and writes the one program that runs all graphs."""
-    name = "run_fwd"
+def add_programs(sheet: Sheet, rounds: Rounds) -> None:
+    """Gives queues their entries and writes the program that runs all graphs, or one for each."""
     sizes = {queue.name: _entries(sheet, queue, rounds) for queue in sheet.document.queues.values()}
     for queue, entries in sizes.items():
         sheet.document.queues[queue] = evolve(sheet.document.queues[queue], entries=entries)
-    sheet.document.programs[name] = Program(name=name, instructions=tuple(_instructions(sheet, rounds)))
-    sheet.document.program_order.append(name)
+    for number, graphs in enumerate([[graph] for graph in sheet.graphs] if rounds.split else [sheet.graphs]):
+        name = f"run_fwd_{number}" if rounds.split else "run_fwd"
+        instructions = tuple(_instructions(sheet, rounds, graphs))
+        sheet.document.programs[name] = Program(name=name, instructions=instructions)
+        sheet.document.program_order.append(name)
 
 
 def _entries(sheet: Sheet, queue: Queue, rounds: Rounds) -> int:
     """A constant keeps its one; the host fills a stream before the program runs and empties results after it."""
     if queue.name in sheet.constants or queue.type == "ram":
         return queue.entries
-    between = not queue.host_fed and any(queue.name in graph.read for graph in sheet.graphs)
-    return queue.entries if between else queue.entries * rounds.count
+    between = not rounds.split and not queue.host_fed and any(queue.name in graph.read for graph in sheet.graphs)
+    return (2 if queue.name in sheet.strided else 1) * queue.entries * (1 if between else rounds.count)
 
 
 def _pointer(inputs: int, entries: int) -> tuple[str, str]:
     return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
 
 
-def _instructions(sheet: Sheet, rounds: Rounds) -> Iterator[Instruction]:
+def _instructions(sheet: Sheet, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
     draw = sheet.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
-    executes = [_execute(sheet, graph, pointers) for graph in sheet.graphs]
+    executes = [_execute(sheet, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=("$p_loop_count",))
+    count = "$p_loop_count" if rounds.parameter else str(rounds.inner)
+    computed = [("$rounds", "0")] if rounds.looped and not rounds.parameter and draw.chance(40) else []
     kind = draw.pick(("var", "var", "staticvar"))
-    names = [name for pair in pointers for name in pair]
-    if names:
-        yield Declare(kind=kind, variables=tuple((name, "0") for name in names))
+    variables = [(name, "0") for pair in pointers for name in pair] + computed
+    if variables:
+        yield Declare(kind=kind, variables=tuple(variables))
     if kind == "staticvar":  # a second run of the program starts where this one ends
-        yield from (VarInst(out=name, opcode="set", args=("0",)) for name in names)
-    dynamic = _dynamic(sheet) if draw.chance(25) else ()
+        yield from (VarInst(out=name, opcode="set", args=("0",)) for name, _ in variables)
+    if computed:
+        opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
+        yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
+        count = "$rounds"
+    dynamic = _dynamic(sheet) if not rounds.split and draw.chance(25) else ()
     if dynamic:
         yield Allocate(queues=dynamic)
     body = [*executes, *_moved(pointers)]
     if rounds.looped:
         if rounds.outer > 1:
             yield Loop(count=str(rounds.outer))
-        yield Loop(count="$p_loop_count" if rounds.parameter else str(rounds.inner))
+        yield Loop(count=count)
         yield from body
         yield EndLoop()
         if rounds.outer > 1:
@@ -122,6 +132,10 @@ def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tup
     for queue in sheet.document.queues.values():
         if queue.name in graph.read:
             settings.append(_reading(sheet, graph, queue, pointers))
+        elif queue.name in sheet.stepped and any(op.name == queue.input for op in graph.ops):
+            settings.append(
+                QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_wrptr_autoinc="1")
+            )
         elif queue.input in gradients:
             settings.append(
                 QueueSettings(
@@ -137,9 +151,20 @@ def _reading(
 ) -> QueueSettings:
     if queue.name in sheet.constants:
         local, written = ("", "0") if queue.type == "ram" else ("0", "")
+        kept = queue.type == "ram" and sheet.draw.chance(30)
         return QueueSettings(
-            queue=queue.name, prologue="true", rd_ptr_global="0", rd_ptr_local=local, wr_ptr_global=written
-        )
-    pair = _pointer(graph.input_count, queue.entries)
-    pointers[pair] = (graph.input_count, queue.entries)
-    return QueueSettings(queue=queue.name, rd_ptr_local=pair[0], rd_ptr_global=pair[1])
+            queue=queue.name, prologue="true", rd_ptr_global="0", rd_ptr_local=local, wr_ptr_global=written,
+            read_only="true" if kept else "false",
+        )  # fmt: skip
+    if queue.name in sheet.stepped:
+        return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
+    stride = 2 if queue.name in sheet.strided else 1
+    step = graph.input_count * stride
+    pair = _pointer(step, queue.entries)
+    pointers[pair] = (step, queue.entries)
+    alone = sum(queue.name in other.read for other in sheet.graphs) == 1
+    popping = stride == 1 and queue.host_fed and alone and sheet.draw.chance(15)
+    return QueueSettings(
+        queue=queue.name, rd_ptr_local=pair[0], rd_ptr_global=pair[1], rd_ptr_autoinc=str(stride),
+        global_rdptr_autoinc="1" if popping else "0",
+    )  # fmt: skip

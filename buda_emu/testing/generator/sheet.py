@@ -10,12 +10,14 @@ from buda_emu.netlist.sizes import align_up
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
-from buda_emu.spec.blocking import Blocking, Shape
+from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer, tile_bytes
 from buda_emu.testing.generator.draw import Draw
 
 FIRST_ADDRESS: Final = 0x10000000
 """In DRAM; what is below belongs to the backend (NETLIST V153)."""
+_HOST_BYTES: Final = (1 << 30) - (1 << 27)
+"""Of channel 0 of the host's memory that queues may have (NETLIST V156)."""
 
 
 class NoRoomError(Exception):
@@ -65,8 +67,15 @@ class Sheet:
     graphs: list[OpenGraph] = field(default_factory=list[OpenGraph])
     constants: set[str] = field(default_factory=set[str])
     """Queues that a graph reads the same entry of for every input."""
+    stepped: set[str] = field(default_factory=set[str])
+    """Rams of an entry for each input: their pointers move on by themselves (NETLIST 4.2)."""
+    strided: set[str] = field(default_factory=set[str])
+    """Queues of which every second entry is read."""
+    chips: int = 1
+    tile: tuple[int, int] = FULL_TILE
+    """Of everything in the netlist."""
     ends: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
-    """By chip and DRAM channel: the first free byte."""
+    """By chip, -1 for the host, and channel: the first free byte."""
     count: int = 0
     rounds: int = 1
     """Executes of each graph: streams and results have entries for all of them."""
@@ -97,26 +106,30 @@ class Sheet:
         kind: str = "queue",
         entries: int,
         layout: str = "tilized",
-        headers: bool = True,
+        input_tms: tuple[Tm, ...] = (),
     ) -> Queue:
-        """A new queue of the open graph's chip, in DRAM."""
+        """A new queue of the open graph's chip, in DRAM, or, of the chip at the host, now and then in the host's."""
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
-        entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, headers)
-        size = entry * entries * self.rounds + self.arch.alignment
+        at_host = chip == 0 and kind == "queue" and self.draw.chance(6)
+        entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, True)
+        size = 2 * entry * entries * self.rounds + self.arch.alignment
         buffers: list[Buffer] = []
-        channel = self.draw.integer(0, self.arch.dram_channels - 1)
+        channels = 1 if at_host else self.arch.dram_channels
+        place = -1 if at_host else chip
+        channel = self.draw.integer(0, channels - 1)
         for _ in range(blocking.cells):
-            start = align_up(self.ends.get((chip, channel), FIRST_ADDRESS), self.arch.alignment)
-            if start + size > self.arch.dram_channel_bytes:
+            start = align_up(self.ends.get((place, channel), FIRST_ADDRESS), self.arch.alignment)
+            if start + size > (_HOST_BYTES if at_host else self.arch.dram_channel_bytes):
                 raise NoRoomError
-            self.ends[chip, channel] = start + size
+            self.ends[place, channel] = start + size
             buffers.append(Buffer(channel, start))
-            channel = (channel + 1) % self.arch.dram_channels
+            channel = (channel + 1) % channels
         made = Queue(
             name=name, written_name=name, input=source, type=kind, entries=entries, blocking=blocking, df=df,
-            target_device=chip, loc="dram", buffers=tuple(buffers), layout=layout,
+            target_device=chip, loc="host" if at_host else "dram", buffers=tuple(buffers), layout=layout,
+            input_tms=input_tms,
         )  # fmt: skip
         self.document.queues[name] = made
         return made

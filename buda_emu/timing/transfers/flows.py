@@ -129,7 +129,7 @@ def _share(op: Op, operand: int, shape: Shape) -> int:
 def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
     arch = netlist.arch
     queue = netlist.queues.get(name)
-    producer = ops.get(name) or netlist.ops.get(name)
+    producer = None if queue is not None else ops.get(name) or netlist.ops.get(name)
     item: Op | Queue | None = queue if queue is not None else producer
     assert item is not None, name
     df = op.in_df[operand] if operand < len(op.in_df) else op.out_df

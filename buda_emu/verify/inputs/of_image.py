@@ -38,6 +38,11 @@ def host_copies(image: "DeviceImage | None") -> int:
     return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
 
 
+def lent(image: "DeviceImage | None") -> frozenset[str]:
+    """Queues whose tensors may stay in the image's file (docs/memory.md)."""
+    return image.lent_queues if image is not None else frozenset()
+
+
 def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
     """The constants and parameters of an image."""
     for tensor in image.held() if image is not None else ():

@@ -1,14 +1,18 @@
 """Pushes inputs, wherever they come from. Apart from `feed`: a plain run needs none of the tensors of files."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.input_used import InputUsed
 
+if TYPE_CHECKING:
+    from buda_emu.machines.machines import Machines
+    from buda_emu.runtime.emulator import Emulator
+
 
 def push(
-    emulator: Emulator, blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
+    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
 ) -> tuple[InputUsed, ...]:
     """Push them all; says what was pushed."""
     queues = emulator.netlist.queues

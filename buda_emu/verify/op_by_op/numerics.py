@@ -4,36 +4,41 @@ Both precisions run side by side. When an op is seen for the first time, it is r
 the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Empty, Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.testing.config import read_test_config
-from buda_emu.ops.base import Parallel, Tiles
+from buda_emu.ops.base import Parallel, Tiles, serial
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.graph.plan import Run, build_plan
 from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
-from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.feed import Feed
-from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
 from buda_emu.verify.inputs.push import push
-from buda_emu.verify.inputs.reference import DirectoryFiles
-from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
+from buda_emu.verify.op_by_op.lockstep import Key, PartnerFailedError, Rendezvous, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
 from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
-from buda_emu.verify.preflight import require_runnable
-from buda_emu.verify.room import foreseen, require_room
+from buda_emu.verify.prepared import Chosen, prepared
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import spread
 
 if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
+
+
+Item = tuple[str, Tiles, list[Ideal] | None]
+"""Name of an op, its result in the ideal run, and its operands there."""
+_ON_THE_WAY: Final = Parts(())
 
 
 def explain(
@@ -47,30 +52,21 @@ def explain(
     only: str | None = None,
     threads: int = 1,
     memory_limit: int | None = None,
+    workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Numerics:
     """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
 
     `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
-    bytes of both runs. Raises what a run and `op_numerics` raise.
+    bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
     """
-    bodies = chosen_programs(netlist, names)
-    config = read_test_config(netlist.path, netlist.sections)
-    args = {**image_args(image), **config.args}
-    parameters = {**default_parameters(bodies, args), **known_parameters(bodies, given or {})}
-    require_runnable(netlist, bodies)
-    progress("walking the programs")
-    steps, beside = foreseen(netlist, bodies, parameters), host_copies(image)
-    limit = require_room(netlist, steps, memory_limit, machines=2, beside=beside)
-    archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
-    folder = inputs if archive is None else None
-    files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
-    feed = Feed(netlist, config, bodies, parameters, seed, files, archive, image, limit)
+    ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
+    feed = ready.feed(inputs, seed)
     ops = op_numerics(
-        netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],
-        threads=threads, only=only, memory_limit=limit, progress=progress,
+        netlist, lambda emulator: push(emulator, feed.blocks()), ready.programs,
+        threads=threads, only=only, memory_limit=ready.limit, workers=workers, progress=progress,
     )  # fmt: skip
-    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in bodies), parameters, seed, ops)
+    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in ready.bodies), ready.values, seed, ops)
 
 
 def op_numerics(
@@ -81,6 +77,7 @@ def op_numerics(
     threads: int = 1,
     only: str | None = None,
     memory_limit: int | None = None,
+    workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
@@ -106,11 +103,63 @@ def op_numerics(
 
         return work
 
-    try:
+    def run() -> None:
         run_both(side(0, "ideal"), side(1, "device"), meeting)
+
+    try:
+        if workers is None or workers.alone:
+            run()
+        else:
+            _with_workers(run, looking, netlist, workers)
     finally:
         pool.close()
     return looking.results()
+
+
+def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist, workers: Workers) -> None:
+    """Both runs on a thread, which waits where workers have enough to do: two ops for each."""
+    looking.sent = sent = Queue[Item | None](2 * workers.count)
+    failed: list[BaseException] = []
+    names: list[str] = []
+
+    def produce() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+        finally:
+            sent.put(None)
+
+    def items() -> Iterator[Item]:
+        while (item := sent.get()) is not None:
+            names.append(item[0])
+            yield item
+
+    thread = Thread(target=produce, name="numerics")
+    thread.start()
+    try:
+        with closing(spread(Job("buda_emu.verify.op_by_op.numerics:taker", netlist), items(), workers)) as found:
+            for number, parts in found:
+                looking.parts[names[number]] = parts
+    finally:
+        looking.stopped = True
+        while thread.is_alive():
+            with suppress(Empty):
+                sent.get(timeout=0.1)
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def taker(netlist: Netlist) -> Callable[[Item], Parts]:
+    """The work of `numerics` on workers: takes one op apart."""
+    looking = _Looking(netlist, None, serial, lambda _: None)
+
+    def work(item: Item) -> Parts:
+        name, expected, ideal = item
+        return looking.apart(netlist.ops[name], expected, ideal)
+
+    return work
 
 
 class _Watch(Listener):
@@ -141,8 +190,10 @@ class _Looking:
         self._only = only
         self._parallel = parallel
         self._progress = progress
+        self.parts: dict[str, Parts] = {}
+        self.sent: Queue[Item | None] | None = None  # to workers, who take ops apart instead
+        self.stopped = False  # nobody waits for more
         self._totals: dict[str, ErrorSum] = {}
-        self._parts: dict[str, Parts] = {}
         self._steps: dict[str, Run] = {}
         self._open: set[str] = set()  # ops of this epoch that have not been looked at
         self._values: dict[str, Tiles] = {}
@@ -151,7 +202,7 @@ class _Looking:
         """Another temporal graph starts."""
         self._values.clear()
         names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._wanted(op.name)}
-        self._open = names - self._parts.keys()
+        self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
         """A tensor of the ideal run."""
@@ -160,23 +211,33 @@ class _Looking:
 
     def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
         """Both sides of one result (`Rendezvous`)."""
+        if self.stopped:
+            raise PartnerFailedError
         op = self._netlist.ops[key[1]]
         if self._wanted(op.name):
             self._totals.setdefault(op.name, ErrorSum(op)).add(expected, observed)
             if op.name in self._open:
                 self._progress(f"op {op.name}")
-                self._parts[op.name] = self._taken_apart(op, expected)
+                self._look_at(op, expected[:1], self._operands(op))
                 self._open.discard(op.name)
                 if not self._open:
                     self._values.clear()
         self.keep(op.name, expected)
+
+    def _look_at(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
+        if self.sent is None:
+            self.parts[op.name] = self.apart(op, expected, ideal)
+            return
+        copies = None if ideal is None else [replace(item, values=item.values.copy()) for item in ideal]
+        self.sent.put((op.name, expected.copy(), copies))
+        self.parts[op.name] = _ON_THE_WAY
 
     def results(self) -> tuple[OpNumerics, ...]:
         """In the order of their first run."""
         owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
         found: list[OpNumerics] = []
         for index, (name, total) in enumerate(self._totals.items()):
-            op, parts = self._netlist.ops[name], self._parts[name]
+            op, parts = self._netlist.ops[name], self.parts[name]
             found.append(
                 OpNumerics(
                     index, name, op.type, owner[name], parts.in_df, op.out_df, total.result(), parts.local,
@@ -196,15 +257,19 @@ class _Looking:
     def _wanted(self, name: str) -> bool:
         return self._only is None or name == self._only
 
-    def _taken_apart(self, op: Op, expected: Tiles) -> Parts:
+    def _operands(self, op: Op) -> list[Ideal] | None:
+        """Of the ideal run; None where one cannot be had."""
+        found = [self._operand(name) for name in op.inputs]
+        known = [operand for operand in found if operand is not None]
+        return known if len(known) == len(found) else None
+
+    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> Parts:
+        """An op by itself on these operands, held against float32[1, tiles, 1024]."""
         step = self._step(op)
         call = step.device
         assert call is not None
-        operands = [self._operand(name) for name in op.inputs]
-        if any(operand is None for operand in operands):
+        if ideal is None:
             return Parts(call.dfs, note="its operand is read as row-major data")
-        ideal = [operand for operand in operands if operand is not None]
-        expected = expected[:1]
         if op.gradient_op:  # one product, without the sum that it is added to
             if op.attributes.relu_en:
                 return Parts(call.dfs, note="a gradient op with relu")

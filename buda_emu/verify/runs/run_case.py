@@ -3,7 +3,7 @@
 import shlex
 import time
 import traceback
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,11 @@ from buda_emu.verify.runs.judge import judged, runs_of, with_float32
 
 if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
+
+
+def runner(_about: None) -> Callable[[Case], CaseResult]:
+    """The work of `run_all.CASES`."""
+    return run_case
 
 
 def run_case(case: Case) -> CaseResult:

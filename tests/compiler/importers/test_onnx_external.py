@@ -7,6 +7,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.errors import HostError
+from buda_emu.tensor.referenced import Referenced
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 - only where onnx is
@@ -126,3 +127,43 @@ def test_of_a_model_in_memory_no_file_is_looked_for(folder, monkeypatch):
     monkeypatch.chdir(folder)
     with pytest.raises(HostError, match="tensor 'w' lies in another file: give the model's path, or load it with onnx"):
         be.compile(model(location="held.bin"))
+
+
+def saved(folder, dtype):
+    """A model with three large tensors twice: with them inside, and in a file."""
+    stream = np.random.default_rng(0)
+    held = {name: stream.standard_normal(shape).astype(dtype)
+            for name, shape in (("t", (1100, 512)), ("a", (512, 1536)), ("b", (768, 1536)))}  # fmt: skip
+    info, kind = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [
+        helper.make_node("Gather", ["t", "i"], ["x"]), helper.make_node("MatMul", ["x", "a"], ["y"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[1, 0]), helper.make_node("MatMul", ["y", "c"], ["z"]),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "g", [info("i", TensorProto.INT64, [1, 32])], [info("z", kind, [1, 32, 768])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in held.items()],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(made, folder / "inside.onnx")
+    onnx.save(made, folder / "apart.onnx", save_as_external_data=True, location="held.bin", size_threshold=0)
+    return folder / "inside.onnx", folder / "apart.onnx"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_large_tensors_stay_in_their_file_and_give_the_same(tmp_path, dtype):
+    inside, apart = (be.compile(path, effort="low", name="m") for path in saved(tmp_path, dtype))
+    assert inside.text == apart.text
+    held = dict(apart.tensors())
+    assert all(isinstance(array, Referenced) for array in held.values())
+    for name, array in inside.tensors():
+        assert np.array_equal(array, np.asarray(held[name]))
+    pytest.importorskip("onnxruntime")
+    assert apart.compare(layers=False).outputs[0].pcc > 0.999
+
+
+def test_a_file_that_is_too_short_for_a_large_tensor_is_refused(tmp_path):
+    _, path = saved(tmp_path, np.float32)
+    data = (tmp_path / "held.bin").read_bytes()
+    (tmp_path / "held.bin").write_bytes(data[:-1])
+    with pytest.raises(HostError, match=r"tensor 'b' in file 'held.bin': bytes .*: is it the right one\?"):
+        be.compile(path)

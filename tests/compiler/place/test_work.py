@@ -7,6 +7,7 @@ import buda_emu as be
 from buda_emu.compiler import work as work_module
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.work import Trial, Work
+from buda_emu.workers.job import Workers
 
 onnx = pytest.importorskip("onnx")
 
@@ -57,6 +58,16 @@ def test_high_effort_says_what_it_searched_and_gained(stack):
     assert work.told
     assert {trial.effort for trial in work.trials} == {"default", "high"} or work.at_bound
     assert "high effort searched" in work.words() or work.at_bound
+
+
+def test_workers_do_not_change_what_is_found(stack, monkeypatch):
+    """Nor where the search ends at its bound, in the middle of what they have found ahead."""
+    for limit in (work_module.LIMITS["high"], 60):
+        monkeypatch.setitem(work_module.LIMITS, "high", limit)
+        alone, shared = (compile_model(stack, effort="high", workers=Workers(count)) for count in (1, 2))
+        assert alone.text == shared.text
+        assert alone.placement.work.words() == shared.placement.work.words()
+        assert alone.placement.work.modelled == shared.placement.work.modelled
 
 
 def test_high_effort_stops_where_no_placement_is_quicker():

@@ -17,8 +17,8 @@ from buda_emu.testing import Budget, generate, netlists
 from buda_emu.testing.generator.netlist import GENERATED
 
 ARCHS = ("wormhole_b0", "grayskull", "blackhole")
-NOT_DRAWN = {"ethernet_datacopy", "buffer", "drainer"}
-"""Ethernet needs several chips; the reference runs neither of the others."""
+NOT_DRAWN = {"buffer", "drainer"}
+"""The reference runs neither."""
 NOT_ON_GRAYSKULL = {"quantization", "requantization", "dequantization"}
 
 
@@ -77,7 +77,7 @@ def test_kernels_give_the_bits_of_the_reference(arch, precision, plain):
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("precision", ["format", "device"])
 def test_kernels_give_the_bits_of_the_reference_on_many(arch, precision, plain):
-    for seed in range(1000, 1000 + 834):
+    for seed in range(1000, 1000 + 1667):
         assert_kernels_are_the_reference(generate(seed, arch=arch), precision, plain)
 
 
@@ -113,8 +113,8 @@ def test_a_budget_bounds_everything():
     budget = Budget(ops=3, graphs=1, tiles=4, inputs=1)
     for seed in range(60):
         netlist = generate(seed, budget=budget).netlist
-        assert len(netlist.ops) <= 3
-        assert len(netlist.graphs) == 1
+        assert len({op.written_name for op in netlist.ops.values()}) <= 3
+        assert len({op.graph.partition(".")[0] for op in netlist.ops.values()}) == 1  # on one chip, or copied to two
         assert all(np.prod(op.blocking.shape) <= 4 for op in netlist.ops.values())
         assert all(graph.input_count == 1 for graph in netlist.graphs.values())
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from buda_emu.cli.arguments import memory_size
+from buda_emu.cli.arguments import add_workers, memory_size, workers_of
 from buda_emu.cli.output import say, write_text
 from buda_emu.cli.verbs.gemini.arguments import add_file, rate
 
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="L2 of each core; a schedule without addresses is allocated in it",
     )  # fmt: skip
     parser.add_argument("--mesh", type=several(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
+    add_workers(parser)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each point")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="write cycles over the axis with most values as SVG")
 
@@ -43,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
-    for point in sweep(load(args.file), **choices):
+    for point in sweep(load(args.file), **choices, workers=workers_of(args)):
         mesh = "-" if point.mesh is None else f"{point.mesh[0]}x{point.mesh[1]}"
         rows.append({
             "mesh": mesh, "buffersize": "-" if point.buffersize is None else str(point.buffersize),

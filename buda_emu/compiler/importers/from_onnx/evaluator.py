@@ -49,9 +49,7 @@ def computes(model: Any) -> Callable[..., list[Array]]:
         made = ReferenceEvaluator(model, new_ops=[_bounded_loop()])
     except Exception as error:  # noqa: BLE001 - it says in several ways that it lacks an operator
         raise NotSupportedError(f"onnx's evaluator: {error}") from None
-    inputs = {
-        item.name: helper.tensor_dtype_to_np_dtype(item.type.tensor_type.elem_type) for item in model.graph.input
-    }
+    inputs = {item.name: helper.tensor_dtype_to_np_dtype(item.type.tensor_type.elem_type) for item in model.graph.input}
 
     def run(*arrays: Array) -> list[Array]:
         values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}

@@ -4,28 +4,61 @@ at all."""
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import onnx
 from onnx import helper
 
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
+from buda_emu.tensor.mapped import giving_back, map_bytes
+from buda_emu.tensor.referenced import LARGE, Referenced, referenced
 
+_OF_NUMPY: Final = (
+    onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
+    onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
+)  # fmt: skip
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|64|128)?")
 
 
-def take_in(model: Any, folder: Path) -> None:
-    """Put the bytes of all tensors that lie in other files into the model. Raises HostError naming tensor and file for
-    files outside of the folder, by whatever way, for what is no file, and for bytes that are missing or too many."""
+def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
+    """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
+    Raises HostError naming tensor and file for files outside of the folder, by whatever way, for what is no file, and
+    for bytes that are missing or too many."""
+    left = set[int]() if large else {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
     for tensor in elsewhere(model):
-        tensor.raw_data = _bytes(tensor, folder)
+        if id(tensor) in left:
+            continue
+        with _found(tensor, folder) as (file, start, count):
+            file.seek(start)
+            tensor.raw_data = file.read(count)
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
+    """Large initializers of the model by name, as maps of the files that they lie in. Raises as `take_in`."""
+    found: dict[str, Referenced] = {}
+    for tensor in model.graph.initializer:
+        if _is_large(tensor):
+            with _found(tensor, folder) as (file, start, count):
+                data = map_bytes(file, start, count)
+            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
+            array = data.view(kind).reshape(tuple(tensor.dims))
+            found[tensor.name] = referenced(array, f"{shown_name(tensor.name)} in {file.name}", giving_back(data))
+    return found
+
+
+def _is_large(tensor: Any) -> bool:
+    """Whether it lies in another file, in elements that numpy has, and is so large that it is not read."""
+    if tensor.data_location != onnx.TensorProto.EXTERNAL or tensor.data_type not in _OF_NUMPY:
+        return False
+    return (_size(tensor) or 0) >= LARGE
 
 
 def elsewhere(model: Any) -> Iterator[Any]:
@@ -56,7 +89,9 @@ def _of_sparse(tensors: Iterable[Any]) -> Iterator[Any]:
         yield from (tensor.values, tensor.indices)
 
 
-def _bytes(tensor: Any, folder: Path) -> bytes:
+@contextmanager
+def _found(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
+    """The file of a tensor, where its bytes begin, and how many there are."""
     said = {entry.key: entry.value for entry in tensor.external_data}
     location = said.get("location", "")
     where = f"compile: tensor '{shown_name(tensor.name)}' in file '{shown_name(location)}'"
@@ -72,8 +107,7 @@ def _bytes(tensor: Any, folder: Path) -> bytes:
         needed = _size(tensor)
         if needed is not None and needed != count:
             raise HostError(f"{where}: {count} bytes for {list(tensor.dims)}, which takes {needed}")
-        file.seek(start)
-        return file.read(count)
+        yield file, start, count
 
 
 def _opened(location: str, folder: Path, where: str) -> int:
@@ -105,4 +139,4 @@ def _size(tensor: Any) -> int | None:
     return prod(tensor.dims) * kind.itemsize
 
 
-__all__ = ["elsewhere", "take_in"]
+__all__ = ["by_reference", "elsewhere", "take_in"]

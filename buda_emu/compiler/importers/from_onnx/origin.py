@@ -3,18 +3,22 @@
 from collections.abc import Container, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import onnx
 
 from buda_emu.compiler.graph.graph import Array
+from buda_emu.compiler.importers.from_onnx.external import take_in
 from buda_emu.errors import HostError
 
 
 class OnnxOrigin:
-    """An onnx.ModelProto. `names`: of its values in the imported graph."""
+    """An onnx.ModelProto. `names`: of its values in the imported graph. `folder` of the files that large tensors lie
+    in."""
 
     def __init__(self, model: Any, names: Mapping[str, str]) -> None:
+        self.folder: Path | None = None
         self._model = model
         self._names = names
 
@@ -31,6 +35,8 @@ class OnnxOrigin:
             raise HostError("compare: onnxruntime is not installed: pip install 'buda-emu[compare]'") from None
         own = onnx.ModelProto()
         own.CopyFrom(self._model)
+        if self.folder is not None:
+            take_in(own, self.folder)
         graph = own.graph
         results = [value.name for value in graph.output]
         given = {item.name for item in (*graph.initializer, *graph.input)}

@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -17,7 +18,7 @@ from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
 from buda_emu.compiler.importers.from_onnx.evaluator import alone, computes, evaluated
-from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
+from buda_emu.compiler.importers.from_onnx.external import by_reference, elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.compiler.importers.from_onnx.prepared import prepared
 from buda_emu.compiler.importers.from_onnx.standard import (
@@ -32,6 +33,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
 )
 from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
+from buda_emu.tensor.referenced import Referenced
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
 _TYPES: Final = {
@@ -52,22 +54,31 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
         raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
     if not model.HasField("graph"):
         raise HostError(f"compile: {path} is not an ONNX model: it has no graph")
-    take_in(model, path.parent)
-    return read_proto(model, inputs, path.stem, on_host)
+    apart = by_reference(model, path.parent)
+    take_in(model, path.parent, large=False)
+    graph = read_proto(model, inputs, path.stem, on_host, apart)
+    if isinstance(graph.origin, OnnxOrigin):
+        graph.origin.folder = path.parent
+    return graph
 
 
-def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = ()) -> Graph:
-    """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
+def read_proto(
+    model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = (),
+    apart: Mapping[str, Referenced] | None = None,
+) -> Graph:  # fmt: skip
+    """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises
+    UnsupportedError naming every operator, HostError for a broken model."""
     for module in FAMILIES:
         import_module(f"buda_emu.compiler.importers.from_onnx.{module}")
     name = shown_name(name or model.graph.name or "model")
-    for tensor in elsewhere(model):
+    apart = apart or {}
+    for tensor in (tensor for tensor in elsewhere(model) if tensor.name not in apart):
         raise HostError(
             f"compile: {name}: tensor '{shown_name(tensor.name)}' lies in another file: give the model's path, or load "
             "it with onnx.load, which puts all tensors into the model"
         )
     try:
-        return _Reader(prepared(model, inputs), name, on_host).read()
+        return _Reader(prepared(model, inputs), name, on_host, apart).read()
     except (BudaError, MemoryError):
         raise
     except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
@@ -76,7 +87,8 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
 
 
 class _Reader:
-    def __init__(self, model: Any, name: str, on_host: Sequence[str]) -> None:
+    def __init__(self, model: Any, name: str, on_host: Sequence[str], apart: Mapping[str, Referenced]) -> None:
+        self._apart = apart
         self._model = model
         self._on_host = on_host
         self._graph = Graph(name)
@@ -136,6 +148,8 @@ class _Reader:
             raise HostError(f"compile: {self._graph.name}: '{shown_name(twice[0])}' is the name of two values")
 
     def _initializer(self, tensor: Any) -> Node | None:
+        if tensor.name in self._apart:
+            return self._b.constant(self._apart[tensor.name], name=tensor.name)
         try:
             array = numpy_helper.to_array(tensor)
         except (TypeError, ValueError, KeyError) as error:
@@ -187,7 +201,9 @@ class _Reader:
             constant = all(item is None or item.op == "constant" for item in inputs)
             told = told_of(node, inputs, self._opset)
             self._types.update({} if within else {name: dtype_of(kind) for name, kind in told.items()})
-            if constant and node.op_type not in _RANDOM and not has_graph(node):
+            held = (item.value for item in inputs if item is not None and item.op == "constant")
+            moved = node.op_type in HANDLERS and any(isinstance(value, Referenced) for value in held)
+            if constant and not moved and node.op_type not in _RANDOM and not has_graph(node):
                 foreseen = shapes_of(told)
                 for shape in foreseen.values():
                     made_size(node.op_type, shape, sum(prod(item.shape) for item in inputs if item is not None))
@@ -262,7 +278,8 @@ class _Reader:
         self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
     ) -> Sequence[Node | None]:
         """Of constants alone: by onnx's own evaluator."""
-        values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
+        given = zip(node.input, inputs, strict=True)
+        values = {name: np.asarray(item.value) for name, item in given if item is not None}
         try:
             found = evaluated(node, values, self._model)
         except MemoryError:

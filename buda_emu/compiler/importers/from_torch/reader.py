@@ -19,8 +19,11 @@ from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
+from buda_emu.compiler.importers.from_torch.parameters import held_as, with_parameters
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.tensor.mapped import FileMappings
+from buda_emu.tensor.referenced import Referenced
 
 
 def read_pt2(path: Path) -> Graph:
@@ -33,16 +36,21 @@ def read_pt2(path: Path) -> Graph:
     return read_program(program, path.stem)
 
 
-def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
-    """A module with example inputs, or an ExportedProgram. Raises HostError where torch cannot trace it."""
+def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None = None) -> Graph:
+    """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
+    HostError where torch cannot trace it, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
+        if parameters is not None:
+            raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
         return read_program(source, "model")
     if not isinstance(source, torch.nn.Module):
         raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
     if inputs is None:
         raise HostError("compile: a torch module needs example inputs: compile(module, (tensor, ...))")
-    tensors = apart(inputs)
     name = type(source).__name__
+    if parameters is not None:
+        source = with_parameters(source, parameters)
+    tensors = apart(inputs)
     try:
         with torch.no_grad():
             program = torch.export.export(source, tensors)
@@ -95,7 +103,9 @@ def decomposed(program: Any) -> Any:
     return found
 
 
-_ASSERTIONS = ("_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size")
+_ASSERTIONS = (
+    "_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size",
+)  # fmt: skip
 """Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
 
 
@@ -132,6 +142,7 @@ class Reader:
         self._refused: Counter[str] = Counter()
         self._places: dict[str, str] = {}
         self._layers = layer_names(program.graph)
+        self._mappings = FileMappings()
 
     def read(self) -> Graph:
         """The graph. Raises UnsupportedError naming every operator."""
@@ -163,8 +174,8 @@ class Reader:
 
     def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
         if node.name in names:
-            tensor = held[names[node.name]].detach()
-            return self._b.constant(array_of(tensor), name=names[node.name])
+            name = names[node.name]
+            return self._b.constant(held_as(held[name].detach(), name, self._mappings), name=name)
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
@@ -180,7 +191,9 @@ class Reader:
             if aten_op(word.split(".")[0]) is None and "getitem" not in word:
                 self._refuse(word, node)
             return _POISONED
-        if not any(isinstance(item, Node) and item.op != "constant" for item in flat) and "getitem" not in word:
+        nodes = [item for item in flat if isinstance(item, Node)]
+        fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
+        if fixed and "getitem" not in word:
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             found = arguments[0][arguments[1]]

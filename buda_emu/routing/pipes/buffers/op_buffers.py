@@ -8,7 +8,14 @@ from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.between_chips.ethernet import EthernetCore, arrives_at, sends_from
 from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.buffers.ids import Ids
-from buda_emu.routing.pipes.buffers.results import Intermediate, Output, intermediate_buffers, mblock_k, output
+from buda_emu.routing.pipes.buffers.results import (
+    Intermediate,
+    Output,
+    differs_by_core,
+    intermediate_buffers,
+    mblock_k,
+    output,
+)
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges
@@ -70,15 +77,18 @@ class OpBuffers:
         kept: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
         rows, columns = op.blocking.grid_size
         ids = self.outputs[op.name] = []
+        out = output(op, 0, self.cuts[op.name], count, arch)
+        between = intermediate_buffers(op, out, fused, number, count, arch)
         for cell in range(rows * columns):
             row, column = divmod(cell, columns)
             core = core_of(op, row, column)
             self._operands_of_core(op, (row, column), core, fields, offset)
-            out = self.results[op.name] = output(op, cell, self.cuts[op.name], count, arch)
+            if cell and differs_by_core(op):
+                out = output(op, cell, self.cuts[op.name], count, arch)
+                between = intermediate_buffers(op, out, fused, number, count, arch)
             id = self._ids.new()
             ids.append(id)
             self.core[id] = core
-            between = intermediate_buffers(op, out, fused, number, count, arch)
             between_ids = self._ids.several(len(between))
             if has_output_buffer(op):
                 shared = between_ids[0] if between and shares_output(op, True) else -1
@@ -88,6 +98,7 @@ class OpBuffers:
                 operand = INTERMEDIATE_OPERAND + len(between) - 1 - place
                 self.core[own] = core
                 self.made[own] = _intermediate(own, core, operand, one, {**kept, **extra})
+        self.results[op.name] = out
 
     def _copies(self, op: Op, operand: Operand) -> None:
         """Of a copy between chips; its relays are made when it is known what they read."""

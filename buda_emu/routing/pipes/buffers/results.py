@@ -35,12 +35,17 @@ class Intermediate:
     gathered: int
 
 
+def differs_by_core(op: Op) -> bool:
+    """Whether the cores of an op have different output buffers."""
+    return kind_of(op).keeps_strips
+
+
 def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     """Of the `core`th core of an op, counted row by row. RefusedError for a buffer that pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
         raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
     own, block, single = op.blocking, mblock_tiles(op), buffered_mblocks(op)
-    strips = kind_of(op).keeps_strips
+    strips = differs_by_core(op)
     if not strips and not divides(single, own.t):
         raise RefusedError("V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {own.t}")
     size = tile_bytes(op.out_df, *own.tile_dim, arch.alignment, not op.untilize_output)

@@ -1,7 +1,7 @@
 """How many pipes read each buffer of a queue, and which of them a pipe is: readers share a queue's pointers, and pipes
 that fork from another one's reads do not read at all (net2pipe's dram fork pipes)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.epoch import Epoch
@@ -62,32 +62,41 @@ def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[i
 
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:
     groups = _groups(epoch, drafts)
+    queues = epoch.netlist.queues
+    blocks = {draft.id: _blocks(draft) for draft in drafts if draft.source in queues}
     total: dict[int, int] = {}
     for forks in groups.values():
         for pipes, forked in forks:
             for draft in pipes[:1] if forked else pipes:
-                for one in _blocks(draft):
+                for one in blocks[draft.id]:
                     total[one] = total.get(one, 0) + 1
     found: dict[int, dict[str, object]] = {}
     current: dict[int, int] = {}
     for forks in groups.values():
         for pipes, forked in forks:
             for number, draft in enumerate(pipes):
-                blocks = [one // BLOCK for one in draft.inputs]
                 found[draft.id] = {
-                    "dram_pipe_total_readers": tuple([total[one] for one in blocks]),
-                    "dram_pipe_reader_index": tuple([current.get(one, 0) for one in blocks]),
+                    "dram_pipe_total_readers": _of_each(draft, blocks[draft.id], total),
+                    "dram_pipe_reader_index": _of_each(draft, blocks[draft.id], current),
                     "dram_pipe_num_forks": len(pipes) if forked else 1,
                     "dram_pipe_fork_index": number if forked else 0,
                 }
                 if not forked or number == len(pipes) - 1:
-                    for one in _blocks(pipes[0] if forked else draft):
+                    for one in blocks[(pipes[0] if forked else draft).id]:
                         current[one] = current.get(one, 0) + 1
     return found
 
 
-def _blocks(draft: Draft) -> dict[int, None]:
-    return dict.fromkeys(one // BLOCK for one in draft.inputs)
+def _blocks(draft: Draft) -> set[int]:
+    """The buffers of readers that a pipe reads."""
+    return {one // BLOCK for one in draft.inputs}
+
+
+def _of_each(draft: Draft, blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
+    """The count of each input's buffer, 0 for none yet."""
+    if len(blocks) == 1:
+        return (counts.get(draft.inputs[0] // BLOCK, 0),) * len(draft.inputs)
+    return tuple([counts.get(one // BLOCK, 0) for one in draft.inputs])
 
 
 def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[list[Draft], bool]]]:

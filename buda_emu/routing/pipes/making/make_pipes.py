@@ -12,8 +12,7 @@ from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe
-from buda_emu.routing.pipes.maps.source_map import CORE, Tiles, cores, places
+from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe, Pieces
 from buda_emu.routing.pipes.model import NO_PADDING
 from buda_emu.routing.pipes.ops.edges import OpEdges
 from buda_emu.routing.pipes.ops.general import is_ethernet
@@ -142,9 +141,10 @@ class PipeMaker:
         steps: int,
     ) -> None:
         id, name = self.buffers.ids.new(), op.inputs[index]
-        read = _cores_of(pipe)
+        pieces = pipe.pieces(cut.tiles)
+        read = pieces.read
         where, channel = self._cores(op, index, pipe, read, outputs, how)
-        inputs = self._inputs(op, index, pipe, bases, cut, where[0], steps, padded=read[0] < 0)
+        inputs = self._inputs(op, index, pieces, bases, cut, where[0], steps)
         draft = Draft(id, inputs, outputs, where, op.name, index, name, steps, channel=channel)
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
@@ -163,27 +163,26 @@ class PipeMaker:
         self,
         op: Op,
         index: int,
-        pipe: EdgePipe,
+        pieces: Pieces,
         bases: Sequence[int],
         cut: Cut,
         where: tuple[int, int, int],
         steps: int,
-        *,
-        padded: bool,
     ) -> list[int]:
-        name, pieces = op.inputs[index], pipe.tiles[:: cut.tiles]
-        core, place = cores(pieces), places(pieces)
-        if padded and (core < 0).all():
+        name, padded = op.inputs[index], pieces.read[0] < 0
+        if padded and (pieces.cores < 0).all():
             raise RefusedError("V335", f"a pipe of {name} would carry padding alone", op=op.name)
-        self._check_pieces(op.name, name, place, cut, steps)
-        found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
+        self._check_pieces(op.name, name, pieces, cut, steps)
+        if len(pieces.read) == 1:
+            return (pieces.places + bases[pieces.read[0]]).tolist()
+        found: list[int] = (np.array(bases, np.int64)[pieces.cores] + pieces.places).tolist()
         if not padded:
             return found
-        for number in np.nonzero(core < 0)[0].tolist():
+        for number in np.nonzero(pieces.cores < 0)[0].tolist():
             found[number] = self.buffers.padding.get(op, index, where[1:])
         return found
 
-    def _check_pieces(self, reader: str, name: str, place: Tiles, cut: Cut, steps: int) -> None:
+    def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Cut, steps: int) -> None:
         """Pieces begin where the producer's buffer is cut."""
         most = 1
         if steps != 2 and cut.scattered:
@@ -192,8 +191,7 @@ class PipeMaker:
                 most = self.buffers.queues.pieces(known)
             else:
                 most = self.buffers.ops.results[name].replicate
-        beyond = int(place.max()) >= max(most, 1) * cut.tiles
-        if beyond or (cut.tiles > 1 and (place[place >= 0] % cut.tiles).any()):
+        if pieces.end >= max(most, 1) * cut.tiles or not pieces.aligned:
             what = f"{name} is read from places that are no pieces of {cut.tiles} tiles"
             raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
 
@@ -261,14 +259,13 @@ class PipeMaker:
                 draft.bases = list(bases)
                 self.made.append(draft)
             return
-        cut, table = self.cuts[op.name], np.array(bases, np.int64)
+        cut = self.cuts[op.name]
         for pipe in self.queue_edges[queue.name].pipes:
             (row, column) = pipe.dests[0]
-            pieces = pipe.tiles[:: cut.tiles]
-            core, place = cores(pieces), places(pieces)
-            self._check_pieces(queue.name, op.name, place, cut, 0)
-            inputs: list[int] = (table[core] + place).tolist()
-            base = bases[int(core[0])]
+            pieces = pipe.pieces(cut.tiles)
+            self._check_pieces(queue.name, op.name, pieces, cut, 0)
+            base = bases[pieces.read[0]]  # one core fills a buffer: V078
+            inputs: list[int] = (pieces.places + base).tolist()
             channel = self.buffers.ops.channel.get(base, -1)
             chip = op.target_device if channel < 0 else op.attributes.dest_device
             where = (chip, *self.buffers.core[base])
@@ -276,12 +273,6 @@ class PipeMaker:
             draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name, channel=channel)
             draft.bases = [base]
             self.made.append(draft)
-
-
-def _cores_of(pipe: EdgePipe) -> list[int]:
-    """The cores of the producer's grid that a pipe reads, in rising order; -1 first where it reads padding."""
-    first, last = int(pipe.tiles.min()) // CORE - 1, int(pipe.tiles.max()) // CORE - 1
-    return [first] if first == last else np.unique(cores(pipe.tiles)).tolist()
 
 
 def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:

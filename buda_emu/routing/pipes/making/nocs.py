@@ -74,16 +74,10 @@ class Nocs:
             channel = queue.buffers[one.cell].channel
             chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
             cores, counts = self.device.dram_cores[channel], chip[channel]
-            own = self._cores[one.id] = []
             pieces = self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1
-            if len(cores) == 1:
-                counts[0] += pieces
-                own += [cores[0]] * pieces
-            for _ in range(pieces if len(cores) > 1 else 0):
-                port = counts.index(min(counts))
-                counts[port] += 1
-                own.append(cores[port])
-            self.ports[one.id] = cores.index(own[0])
+            taken = _least_used(counts, pieces)
+            self._cores[one.id] = [cores[port] for port in taken]
+            self.ports[one.id] = taken[0]
         for (name, _), ids in self.buffers.queues.forks.items():  # all are told the port of the queue's first buffer
             for own_id, first in zip(ids, self.buffers.queues.ids[name], strict=True):
                 self.ports[own_id] = self.ports.get(first, 0)
@@ -265,6 +259,19 @@ class Nocs:
             if moves and one.loops_back and not one.multicast and one.route.outgoing == busy:
                 one.route.outgoing = 1 - one.route.outgoing
                 moves -= 1
+
+
+def _least_used(counts: list[int], pieces: int) -> list[int]:
+    """The port of each piece, the one with the fewest so far, and of equal ones the first; `counts` has them then."""
+    found: list[int] = []
+    while len(found) < pieces and min(counts) < max(counts):
+        port = counts.index(min(counts))
+        counts[port] += 1
+        found.append(port)
+    rounds, rest = divmod(pieces - len(found), len(counts))  # all are equal: they take turns
+    for port in range(len(counts)):
+        counts[port] += rounds + (port < rest)
+    return found + list(range(len(counts))) * rounds + list(range(rest))
 
 
 def _corners(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:

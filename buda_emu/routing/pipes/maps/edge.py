@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 from typing import Final, Literal
@@ -22,7 +22,7 @@ Dest = tuple[int, int]
 ALL = -1
 """In a `Dest`: all rows, or all columns, of the consumer's cores get the same tiles."""
 MOST_KEPT_TILES: Final = 1 << 14
-"""Edges of more tiles are made anew each time: what is kept takes 512 MiB at most."""
+"""Edges of more tiles are made anew each time: what is kept takes 768 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,28 @@ class Reading:
         return (rows if self.spread != "columns" else 1, columns if self.spread != "rows" else 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a pipe reads, piece by piece: the core of the producer (-1 for padding) and the first place there. `read`:
+    the cores, in rising order; `end`: the last place; `aligned`: whether all begin at whole pieces."""
+
+    cores: Tiles
+    places: Tiles
+    read: list[int]
+    end: int
+    aligned: bool
+
+    @classmethod
+    def of(cls, tiles: Tiles, size: int) -> "Pieces":
+        """Those of `size` tiles each."""
+        first, last = int(tiles.min()) // CORE - 1, int(tiles.max()) // CORE - 1
+        read = [first] if first == last else np.unique(cores(tiles)).tolist()
+        heads = tiles[::size]
+        place = places(heads)
+        own = place if first >= 0 else place[place >= 0]
+        return cls(cores(heads), place, read, int(place.max()), size == 1 or not (own % size).any())
+
+
 @dataclass(slots=True)
 class EdgePipe:
     """Tiles in the order in which they are read. With several dests they are served in turn; `padding`: whether that
@@ -79,6 +101,14 @@ class EdgePipe:
     tiles: Tiles
     dests: list[Dest]
     padding: list[bool]
+    _pieces: dict[int, Pieces] = field(default_factory=dict[int, Pieces])
+
+    def pieces(self, size: int) -> Pieces:
+        """Its pieces of `size` tiles, worked out once: many operands have the same edge."""
+        found = self._pieces.get(size)
+        if found is None:
+            found = self._pieces[size] = Pieces.of(self.tiles, size)
+        return found
 
 
 @dataclass(slots=True)
@@ -112,7 +142,7 @@ def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     under_tms = source_map(source, path)
     pipes, granularity = _traced(under_tms, reading)
@@ -249,10 +279,16 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
         return True
     next_place: dict[int, int] = {}
     for pipe in pipes:
-        tiles = pipe.tiles
-        core = cores(tiles)
-        if core[0] < 0:
+        tiles, first = pipe.tiles, int(pipe.tiles[0])
+        if first < CORE:
             return True
+        if (tiles[1:] == tiles[:-1] + 1).all():  # one core's, one after the other
+            core, place = divmod(first - CORE, CORE)
+            if core in next_place or place != 1:
+                return True
+            next_place[core] = len(tiles)
+            continue
+        core = cores(tiles)
         changes = np.nonzero(core[1:] != core[:-1])[0] + 1
         own: dict[int, int] = {}
         for start, end in zip((0, *changes), (*changes, len(tiles)), strict=True):

@@ -52,13 +52,16 @@ def written(blocking: Blocking) -> Tiles:
     within_bounds(t * grid_r * grid_c * m * n * ublock)
     row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
 
-    def along(count: int, step: int, axis: int) -> Tiles:
-        return (np.arange(count, dtype=np.int64) * step).reshape([-1 if one == axis else 1 for one in range(7)])
+    def along(*parts: tuple[int, int]) -> Tiles:
+        """Codes along an axis of nested parts, the outermost first: how many there are, and how far apart."""
+        found = np.zeros(1, np.int64)
+        for count, step in parts:
+            found = np.add.outer(found, np.arange(count, dtype=np.int64) * step).reshape(-1)
+        return found
 
-    place = along(t, m * n * ublock, 0) + along(m, row_step, 2) + along(r, c, 3)
-    place = place + along(n, column_step, 5) + along(c, 1, 6)
-    codes = place + along(grid_r, grid_c * CORE, 1) + along(grid_c, CORE, 4) + (CORE + 1)
-    return codes.reshape(t, grid_r * m * r, grid_c * n * c)
+    rows = along((grid_r, grid_c * CORE), (m, row_step), (r, c)) + (CORE + 1)
+    columns = along((grid_c, CORE), (n, column_step), (c, 1))
+    return along((t, m * n * ublock))[:, None, None] + rows[:, None] + columns
 
 
 class SourceMap:

@@ -1,22 +1,25 @@
 """Ops that work tile by tile: functions of one operand, arithmetic of two, copies."""
 
 from buda_emu.spec.attributes import ATTRIBUTES
-from buda_emu.spec.blocking import Shape
+from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import OP_TYPES, OpType
+from buda_emu.testing.generator.builders import integers
 from buda_emu.testing.generator.formats import chosen, in_ublock, operands
 from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
-from buda_emu.testing.generator.sheet import Formats, Operand, Sheet
+from buda_emu.testing.generator.sheet import Formats, NoRoomError, Operand, Sheet
 
-_KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
+KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
                   "sigmoid", "dropout", "power")  # fmt: skip
 """Results of operands that are not negative are not negative."""
-_ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
+ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
 
 
 def unary(sheet: Sheet, op_type: str) -> None:
     """A function of one operand, or a copy."""
     declared = OP_TYPES[op_type]
+    if not declared.has("vector unit") and sheet.draw.chance(12):
+        return integers.elementwise(sheet, op_type)
     formats = chosen(sheet)
     shape = any_shape(sheet)
     source = operand(
@@ -24,13 +27,16 @@ def unary(sheet: Sheet, op_type: str) -> None:
         positive=declared.has("takes positive numbers"),
     )  # fmt: skip
     attributes = _function(sheet, declared) | extras(sheet)
-    _add(sheet, declared, (source,), shape, formats, attributes)
+    return _add(sheet, declared, (source,), shape, formats, attributes)
 
 
 def binary(sheet: Sheet, op_type: str) -> None:
     """Arithmetic of two operands."""
     declared = OP_TYPES[op_type]
-    gradient = not declared.has("no gradient") and sheet.arch.name != "grayskull" and sheet.draw.chance(8)
+    if sheet.draw.chance(12):
+        return integers.elementwise(sheet, op_type)
+    may_sum = not declared.has("no gradient") and sheet.arch.name != "grayskull"
+    gradient = may_sum and sheet.draw.sometimes(8, "gradient op", "zero")
     formats = chosen(sheet, gradient=gradient)
     shape = any_shape(sheet)
     turned = declared.transposed == 0 and sheet.arch.name != "grayskull" and not gradient
@@ -38,7 +44,22 @@ def binary(sheet: Sheet, op_type: str) -> None:
         operand(sheet, shape, operands(sheet), transposed=turned),
         operand(sheet, shape, operands(sheet)),
     )
-    _add(sheet, declared, sources, shape, formats, extras(sheet), gradient=gradient)
+    return _add(sheet, declared, sources, shape, formats, extras(sheet), gradient=gradient)
+
+
+def ethernet(sheet: Sheet, op_type: str) -> None:
+    """A copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
+    if sheet.chips == 1 or sheet.graph.chip != 0 or (sheet.graph.ops and sheet.draw.chance(50)):
+        raise NoRoomError
+    formats, shape = chosen(sheet), any_shape(sheet)
+    source = operand(sheet, shape, operands(sheet), shaped=False)
+    formats = Formats(source.value.df, formats.intermed, formats.acc)
+    blocking = sheet.blocking(shape, in_ublock(sheet, formats), one_core=True)
+    attributes: dict[str, object] = {"ingress_channels": (0,), "egress_channels": (0,), "dest_device": 1}
+    sheet.add(
+        op_type, (source,), blocking, formats, attributes=attributes, fields={"on_ethernet": True},
+        positive=source.value.positive,
+    )  # fmt: skip
 
 
 def _add(
@@ -52,9 +73,9 @@ def _add(
     gradient: bool = False,
 ) -> None:
     blocking = sheet.blocking(shape, in_ublock(sheet, formats))
-    kept = declared.name in _KEEP_POSITIVE and all(source.value.positive for source in sources)
+    kept = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
-    positive = declared.name in _ALWAYS_POSITIVE or (kept and not capped)
+    positive = declared.name in ALWAYS_POSITIVE or (kept and not capped)
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     sheet.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
@@ -66,7 +87,7 @@ def _function(sheet: Sheet, declared: OpType) -> dict[str, object]:
     if declared.has("vector unit") and draw.chance(25):
         found["approximate_mode"] = draw.chance(50)
     if declared.has("vector unit") and draw.chance(15):
-        found["vector"] = draw.pick(ATTRIBUTES["vector"].words)
+        found["vector"] = _vector(sheet)
     own = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
         if name in own and (draw.chance(60) or name == "exp"):
@@ -77,6 +98,13 @@ def _function(sheet: Sheet, declared: OpType) -> dict[str, object]:
     return found
 
 
+def _vector(sheet: Sheet) -> str:
+    """Any, on whole tiles (NETLIST V059)."""
+    if sheet.tile == FULL_TILE:
+        return sheet.draw.pick(ATTRIBUTES["vector"].words)
+    return "c" if sheet.tile[0] == FULL_TILE[0] else "r"
+
+
 def extras(sheet: Sheet) -> dict[str, object]:
     """Attributes that any op may have: relu, stochastic rounding in its words, broadcasts that stay in L1."""
     draw = sheet.draw
@@ -84,7 +112,7 @@ def extras(sheet: Sheet) -> dict[str, object]:
     if draw.chance(12):
         found["relu_en"] = True
         found["relu_threshold"] = draw.pick((0.0, 0.5, 1.5))
-        found["relu_mode"] = draw.pick(("min", "max"))
+        found["relu_mode"] = draw.pick(ATTRIBUTES["relu_mode"].words)
     if draw.chance(3):
         found["stoch_rnd_mode"] = "none"
     return found

@@ -1,5 +1,8 @@
-"""Quantisation: floats to Int8 and back (NETLIST V103)."""
+"""Ops on integers: element by element, and quantisation (NETLIST V102, V103)."""
 
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.formats import FORMATS, is_integer, is_raw
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.formats import in_ublock
 from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
@@ -19,3 +22,19 @@ def quantization(sheet: Sheet, op_type: str) -> None:
     if draw.chance(70):
         attributes["zero_point"] = float(draw.integer(-3, 9))
     sheet.add(op_type, sources, sheet.blocking(shape, in_ublock(sheet, formats)), formats, attributes=attributes)
+
+
+def elementwise(sheet: Sheet, op_type: str) -> None:
+    """A copy or arithmetic of integers, or of opaque words where the op only copies."""
+    if sheet.arch.name == "grayskull" or sheet.tile != FULL_TILE:
+        raise NoRoomError
+    draw, declared = sheet.draw, OP_TYPES[op_type]
+    legal = [name for name in declared.integers if name != "UInt16"]
+    shape = any_shape(sheet)
+    source = (draw.pick(legal),)
+    formats = Formats(draw.pick([name for name in legal if is_integer(name)]), "Int32", "Int32")
+    if is_raw(source[0]):
+        source = (draw.pick([spec.name for spec in FORMATS.values() if spec.kind == "raw"]),)
+        formats = Formats(source[0], "Float16_b", "Float16_b")
+    sources = [operand(sheet, shape, source) for _ in range(declared.inputs[0])]
+    sheet.add(op_type, sources, sheet.blocking(shape, in_ublock(sheet, formats)), formats)

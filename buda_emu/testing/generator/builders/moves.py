@@ -1,5 +1,6 @@
 """Ops that pick, sort and move (OPS 6.7 to 6.11)."""
 
+from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import Blocking
 from buda_emu.testing.generator.builders.elementwise import extras
 from buda_emu.testing.generator.formats import chosen, in_ublock, operands
@@ -11,7 +12,8 @@ from buda_emu.testing.generator.sheet import Formats, NoRoomError, Sheet
 def reduce(sheet: Sheet, op_type: str) -> None:
     """The maximum along rows, columns or t."""
     draw = sheet.draw
-    dim = draw.pick(("r", "c", "z"))
+    on_device = tuple(word for word in ATTRIBUTES["dim"].words if word != "rc")  # NETLIST V331
+    dim = draw.pick(ATTRIBUTES["dim"].words if "rc" in draw.wanted else on_device)
     t, rows, cols = any_shape(sheet)
     m_k, u_kt = draw.pick((1, 2, 3)), draw.pick((1, 2))
     many = m_k * u_kt
@@ -26,8 +28,8 @@ def reduce(sheet: Sheet, op_type: str) -> None:
     else:
         attributes |= {"m_k": m_k, "u_kt": u_kt}
         formats = chosen(sheet, sums=m_k > 1)
-        shape = (t, 1, cols) if dim == "r" else (t, rows, 1)
-        source = (t, many, cols) if dim == "r" else (t, rows, many)
+        down, across = (many if "r" in dim else rows), (many if "c" in dim else cols)
+        shape, source = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols), (t, down, across)
         accepted = operands(sheet)
     operand_0 = operand(sheet, source, accepted)
     blocking = sheet.blocking(shape, in_ublock(sheet, formats), order="r")

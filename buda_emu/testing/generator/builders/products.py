@@ -30,7 +30,7 @@ def _dense(sheet: Sheet, op_type: str) -> None:
     m_k, u_kt = _inner(sheet)
     summed = draw.pick((2, 3)) if t < 3 and draw.chance(15) else 1
     bias = draw.chance(35)
-    gradient = summed == 1 and not bias and draw.chance(10)
+    gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
     formats = chosen(sheet, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
     inner = m_k * u_kt
     sources = [
@@ -104,7 +104,7 @@ def _sparse(sheet: Sheet, op_type: str) -> None:
     sources = [
         operand(sheet, (1, down, tiles * across), formats_of_sparse, shaped=False),
         operand(sheet, (act_t, m_k * u_kt, cols), operands(sheet), shaped=False),
-        operand(sheet, (1, down, index_tiles * across), ("RawUInt32",), shaped=False, source="own"),
+        operand(sheet, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
     ]
     if draw.chance(25):
         attributes["bias"] = True

@@ -12,12 +12,15 @@ from threading import Thread
 import pytest
 
 from buda_emu.errors import InternalError
-from buda_emu.verify.runs import workers
 from buda_emu.verify.runs.case import Case
-from buda_emu.verify.runs.workers import how_it_ended, run_all
-from case_functions import die_at_start, obey, until
+from buda_emu.verify.runs.run_all import run_all
+from buda_emu.workers import pool
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.process import how_it_ended
+from case_functions import until
 from shared_files import ROOT
 
+OBEY = Job("case_functions:obedient")
 LONG = 60.0  # a timeout that nothing here reaches
 
 
@@ -30,7 +33,7 @@ def statuses(results):
 
 
 def run(*names, workers=2, timeout=LONG, **more):
-    return run_all(cases(*names), workers, timeout=timeout, run=obey, **more)
+    return run_all(cases(*names), Workers(workers), timeout=timeout, job=OBEY, **more)
 
 
 def alive(process):
@@ -81,7 +84,7 @@ def test_the_last_worker_dies():
 def test_a_hanging_case_costs_its_timeout_only(tmp_path):
     note = tmp_path / "process"
     todo = [*cases("number 1"), Case("hang", str(note)), *cases("number 2", "number 3")]
-    results = run_all(todo, 2, timeout=0.7, run=obey)
+    results = run_all(todo, Workers(2), timeout=0.7, job=OBEY)
     assert [result.status for result in results] == ["passed", "timeout", "passed", "passed"]
     assert results[1].message == "took longer than 0.7 s"
     assert 0.7 <= results[1].seconds < 5
@@ -102,7 +105,7 @@ def test_a_worker_killed_from_outside_is_reported_and_the_rest_completes(tmp_pat
     killer = Thread(target=kill)
     killer.start()
     todo = [*cases("number 1", "number 2"), Case("hang", str(note)), *cases("number 3", "number 4")]
-    results = run_all(todo, 2, timeout=LONG, run=obey)
+    results = run_all(todo, Workers(2), timeout=LONG, job=OBEY)
     killer.join()
     assert [result.status for result in results] == ["passed", "passed", "crashed", "passed", "passed"]
     assert results[2].message == "its worker process died (signal SIGKILL)"
@@ -116,8 +119,8 @@ def test_maxfail():
 def test_maxfail_waits_for_nothing_that_runs(tmp_path):
     note = tmp_path / "process"
     start = time.monotonic()
-    results = run_all([Case("hang", str(note)), *cases("failed", "number 1")], 2, timeout=LONG,
-                      maxfail=1, run=obey)  # fmt: skip
+    results = run_all([Case("hang", str(note)), *cases("failed", "number 1")], Workers(2), timeout=LONG,
+                      maxfail=1, job=OBEY)  # fmt: skip
     assert statuses(results)[-1] == ("failed", "failed")
     assert ("number 1", "passed") not in statuses(results)
     assert time.monotonic() - start < LONG / 2
@@ -136,34 +139,27 @@ def test_an_error_of_the_listener_ends_the_workers(tmp_path):
         raise ValueError("listener")
 
     with pytest.raises(ValueError, match="listener"):
-        run_all([Case("hang", str(note)), *cases("number 1")], 2, timeout=LONG, on_result=listen, run=obey)
+        run_all([Case("hang", str(note)), *cases("number 1")], Workers(2), timeout=LONG, on_result=listen, job=OBEY)
     assert not alive(int(note.read_text()))
-
-
-def broken_start(*_arguments):
-    raise AssertionError("never called: it cannot be sent")
 
 
 def starts_fail(monkeypatch, *numbers):
     """The workers of these numbers, from 0, die while they start."""
     started = []
-    start = workers._Pool._start
 
-    def counted(pool):
-        started.append(pool)
-        with monkeypatch.context() as patch:
-            if len(started) - 1 in numbers:
-                patch.setattr(workers, "serve", die_at_start)
-            start(pool)
+    def process(job):
+        started.append(job)
+        return pool_process(Job("case_functions_that_die:none") if len(started) - 1 in numbers else job)
 
-    monkeypatch.setattr(workers._Pool, "_start", counted)
+    pool_process = pool.Process
+    monkeypatch.setattr(pool, "Process", process)
 
 
 def test_a_replacement_that_dies_while_it_starts_costs_one_netlist(monkeypatch):
     starts_fail(monkeypatch, 1)
     results = run("exit 3", "number 1", "number 2", "number 3", workers=1)
     assert [result.status for result in results] == ["crashed", "crashed", "passed", "passed"]
-    assert results[1].message == "the worker process for it could not start (exit code 5)"
+    assert results[1].message == "the worker process for it could not start (exit code 1)"
 
 
 def test_one_of_two_that_does_not_start_costs_nothing(monkeypatch):
@@ -181,28 +177,24 @@ def test_a_thousand_cases():
     assert {result.status for result in run(*(f"number {number}" for number in range(1000)), workers=2)} == {"passed"}
 
 
-def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd, monkeypatch):
-    # the function lives in a module that the child cannot import
-    monkeypatch.setattr(broken_start, "__module__", "case_functions")
-    monkeypatch.setattr("case_functions.broken_start", broken_start, raising=False)
+def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd):
     with pytest.raises(InternalError, match=r"could not start \(exit code 1\)"):
-        run_all(cases("number 1"), 1, timeout=LONG, run=broken_start)
-    assert "broken_start" in capfd.readouterr().err
+        run_all(cases("number 1"), Workers(1), timeout=LONG, job=Job("no_module_at_all:none"))
+    assert "no_module_at_all" in capfd.readouterr().err
 
 
 PROGRAM = """
 import sys
-from buda_emu.verify.runs import workers
 from buda_emu.verify.runs.case import Case
-from buda_emu.verify.runs.workers import run_all
-from case_functions import die_at_start, obey, until
+from buda_emu.verify.runs.run_all import run_all
+from buda_emu.workers.job import Job, Workers
 
-if __name__ == "__main__":
-    cases = [Case("number 1", ""), *(Case("hang", path) for path in sys.argv[1:])]
-    try:
-        run_all(cases, 2, timeout=60, run=obey, on_result=lambda *result: print("one is done", flush=True))
-    except KeyboardInterrupt:
-        print("interrupted")
+cases = [Case("number 1", ""), *(Case("hang", path) for path in sys.argv[1:])]
+obey = Job("case_functions:obedient")
+try:
+    run_all(cases, Workers(2), timeout=60, job=obey, on_result=lambda *result: print("one is done", flush=True))
+except KeyboardInterrupt:
+    print("interrupted")
 """
 
 
@@ -212,7 +204,7 @@ def program(tmp_path, child_environment):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     notes = [tmp_path / "first", tmp_path / "second"]
-    environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])}
     process = subprocess.Popen(
         [sys.executable, str(script), *map(str, notes)], env=environment, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

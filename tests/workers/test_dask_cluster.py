@@ -20,10 +20,12 @@ from buda_emu import __version__
 from buda_emu.cli.main import main
 from buda_emu.errors import HostError
 from buda_emu.verify.inputs.reference import ContentFiles, DirectoryFiles
-from buda_emu.verify.runs import dask_workers
 from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.dask_workers import by_content, run_all
+from buda_emu.verify.runs.run_all import by_content
+from buda_emu.verify.runs.run_all import run_all as run_all_on
 from buda_emu.verify.runs.run_case import run_case
+from buda_emu.workers import dask_cluster
+from buda_emu.workers.job import Workers
 from case_functions import until
 from report.results import nop
 from shared_files import ROOT
@@ -32,6 +34,10 @@ from small_netlists import endless
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
 LONG = 240.0  # on a busy machine a process takes long to start
+
+
+def run_all(cases, address, **more):
+    return run_all_on(cases, Workers(dask=address), **more)
 
 
 MARK = "BUDA_EMU_TEST_CLUSTER"  # in the environment of all processes of the cluster
@@ -146,7 +152,7 @@ def children():
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if b"buda_emu.verify.runs.child" in (directory / "cmdline").read_bytes().split(b"\0"):
+            if b"buda_emu.workers.child" in (directory / "cmdline").read_bytes().split(b"\0"):
                 found += [int(directory.name)] if mark in (directory / "environ").read_bytes().split(b"\0") else []
     return found
 
@@ -229,7 +235,7 @@ def lone_worker(scheduler, tmp_path, child_environment):
 
 
 def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, hanging, monkeypatch):
-    monkeypatch.setattr(dask_workers, "NO_WORKERS_SECONDS", 0.5)
+    monkeypatch.setattr(dask_cluster, "NO_WORKERS_SECONDS", 0.5)
     worker = lone_worker()
     told = []
 
@@ -271,7 +277,7 @@ def test_workers_without_buda_emu(scheduler, lone_worker, tmp_path):
 
 
 def test_workers_with_another_version(cluster, address, monkeypatch):
-    monkeypatch.setattr(dask_workers, "__version__", "0.0.9")
+    monkeypatch.setattr(dask_cluster, "__version__", "0.0.9")
     assert f" has buda-emu {__version__}, this is buda-emu 0.0.9: install the same there" in refused(address)
 
 
@@ -285,7 +291,7 @@ def test_a_worker_is_not_a_scheduler(cluster):
 
 
 def test_nobody_answers(monkeypatch, capfd):
-    monkeypatch.setattr(dask_workers, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         for listening in (False, True):

@@ -1,0 +1,219 @@
+"""Models larger than memory: Llama-3-8B and Falcon-7B by their shapes, with random weights in sharded safetensors.
+
+    large.py MODEL FOLDER write|compile|block|first|all [--layers N] [--tokens N] [--effort WORD]
+
+`write` puts the weights into FOLDER tensor by tensor (bfloat16, about 16 GB for all layers), `compile` makes the image
+in Bfp8_b, `block` runs a model of four layers from its image and holds the logits against torch on the same weights,
+`first` runs the whole image once, for its first token. Each prints seconds, bytes and the peak of memory, and is best
+run in a process of its own. Needs transformers (extra `zoo`).
+"""
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+import buda_emu as be
+
+SHARD = 4 << 30
+MODELS = {
+    "llama-3-8b": (transformers.LlamaConfig, transformers.LlamaForCausalLM, {
+        "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "rope_theta": 500000.0, "max_position_embeddings": 8192,
+    }),
+    "falcon-7b": (transformers.FalconConfig, transformers.FalconForCausalLM, {
+        "vocab_size": 65024, "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
+        "multi_query": True, "parallel_attn": True, "bias": False, "new_decoder_architecture": False,
+    }),
+    "tiny": (transformers.LlamaConfig, transformers.LlamaForCausalLM, {
+        "vocab_size": 4096, "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 2,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "rope_theta": 500000.0,
+    }),
+}  # fmt: skip
+
+
+class Logits(torch.nn.Module):
+    """The model without its cache: the logits of a token as a column, as a row of 128,256 fits no row of cores."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Any) -> Any:
+        """[1, tokens] to [1, vocabulary, tokens]."""
+        return self.model(input_ids=ids, use_cache=False).logits.transpose(1, 2)
+
+
+def without_data(name: str, layers: int | None, dtype: Any = torch.bfloat16) -> Any:
+    """The module on the device meta, but for its rotary angles, which are in no file."""
+    config_type, model_type, words = MODELS[name]
+    config = config_type(**words, attn_implementation="sdpa")
+    if layers is not None:
+        config.num_hidden_layers = layers
+    with torch.device("meta"):
+        model = model_type(config).to(dtype).eval()
+    for module in model.modules():
+        if hasattr(module, "rotary_emb"):
+            module.rotary_emb = type(module.rotary_emb)(config)
+    return Logits(model)
+
+
+def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], np.ndarray[Any, Any]]]:
+    """Names, shapes and bfloat16 as uint16, one after the other."""
+    seen: set[int] = set()
+    for number, (name, tensor) in enumerate(module.state_dict(keep_vars=True).items()):
+        if id(tensor) in seen:
+            continue
+        seen.add(id(tensor))
+        stream = np.random.default_rng(number)
+        if tensor.ndim < 2:
+            values = np.zeros(tensor.shape, np.float32) if name.endswith("bias") else np.ones(tensor.shape, np.float32)
+        else:
+            part = stream.standard_normal(1 << 22, np.float32) * np.float32(tensor.shape[-1] ** -0.5)
+            values = None
+        yield name, tuple(tensor.shape), _halves(values) if values is not None else (_halves(part), stream)
+
+
+def _halves(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def write(name: str, folder: Path, layers: int | None) -> None:
+    """The weights, in shards of about SHARD bytes, and their index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shards: list[list[tuple[str, tuple[int, ...], Any]]] = [[]]
+    filled = 0
+    for item in random_tensors(without_data(name, layers)):
+        size = 2 * prod(item[1])
+        if filled and filled + size > SHARD:
+            shards.append([])
+            filled = 0
+        shards[-1].append(item)
+        filled += size
+    places: dict[str, str] = {}
+    for number, shard in enumerate(shards):
+        file = f"model-{number + 1:05}-of-{len(shards):05}.safetensors"
+        header: dict[str, Any] = {}
+        at = 0
+        for tensor, shape, _ in shard:
+            header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + 2 * prod(shape)]}
+            at += 2 * prod(shape)
+            places[tensor] = file
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with (folder / file).open("wb") as stream:
+            stream.write(len(text).to_bytes(8, "little") + text)
+            for _, shape, content in shard:
+                if not isinstance(content, tuple):
+                    stream.write(content.data)
+                    continue
+                halves, source = content
+                left = prod(shape)
+                while left:  # the same numbers in another order: a stream of new ones takes most of an hour
+                    part = np.roll(halves, int(source.integers(halves.size)))[:left]
+                    stream.write(part.data)
+                    left -= part.size
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    print(f"wrote {sum(path.stat().st_size for path in folder.glob('*.safetensors')) / 1e9:.2f} GB")
+
+
+def ids(name: str, tokens: int) -> Any:
+    """Token numbers."""
+    vocabulary = MODELS[name][2]["vocab_size"]
+    return torch.from_numpy(np.random.default_rng(1).integers(0, vocabulary, (1, tokens)))
+
+
+def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: str) -> None:
+    """The image, with what it took."""
+    start = time.perf_counter()
+    observer = be_observer()
+    model = be.compile(
+        without_data(name, layers), (ids(name, tokens),), parameters=folder, df="Bfp8_b", effort=effort, microbatch=1,
+        name=name, observer=observer,
+    )  # fmt: skip
+    placed = time.perf_counter()
+    print({step: round(seconds, 1) for step, seconds in observer.seconds.items() if seconds > 0.5}, flush=True)
+    print(f"placed after {placed - start:.0f} s: {model}, peak {peak():.2f} GiB", flush=True)
+    _, image = model.save(folder, "image")
+    own = sum(prod(array.shape) for _, array in model.tensors())
+    print(
+        f"written after {time.perf_counter() - start:.0f} s, {image.stat().st_size / 1e9:.3f} GB for {own / 1e9:.3f} "
+        f"billion numbers, {image.stat().st_size / own:.4f} bytes each, peak {peak():.2f} GiB",
+        flush=True,
+    )
+
+
+def be_observer() -> Any:
+    """Of the seconds of passes."""
+    from buda_emu.compiler.pipeline import Observer
+
+    return Observer()
+
+
+def run(name: str, folder: Path, tokens: int) -> np.ndarray[Any, Any]:
+    """The logits by the image, in precision ideal."""
+    start = time.perf_counter()
+    image = be.load_image(folder / "image.tti")
+    assert image.model is not None
+    with image.emulator("ideal") as machine:
+        filled = time.perf_counter()
+        for queue, array in image.model.queues({image.model.labels[0]: ids(name, tokens).numpy()}).items():
+            machine.push(queue, array)
+        machine.run("run_fwd_0", {"$p_loop_count": 1})
+        output = image.model.outputs[0]
+        logits = image.host_output(output.queue, machine.pop(output.queue))
+        print(
+            f"loaded in {filled - start:.1f} s, ran in {time.perf_counter() - filled:.0f} s, peak {peak():.2f} GiB, "
+            f"{machine.memory}, token {int(logits[0, :, -1].argmax())}",
+            flush=True,
+        )
+    return logits
+
+
+def block(name: str, folder: Path, layers: int | None, tokens: int) -> None:
+    """The image beside torch in float32 on the same weights."""
+    from buda_emu.compiler.importers.from_torch.parameters import with_parameters
+
+    found = run(name, folder, tokens)
+    model = with_parameters(without_data(name, layers), folder).float()
+    with torch.no_grad():
+        expected = model(ids(name, tokens)).numpy()
+    a, b = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    print(f"PCC of {b.size} logits {np.corrcoef(a, b)[0, 1]:.6f}, largest {np.abs(b).max():.3f}", flush=True)
+
+
+def peak() -> float:
+    """GiB that this process had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
+def main() -> None:
+    """One step or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("step", choices=("write", "compile", "block", "first", "all"))
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--effort", default="low")
+    args = parser.parse_args()
+    if args.step in ("write", "all"):
+        write(args.model, args.folder, args.layers)
+    if args.step in ("compile", "all"):
+        compiled(args.model, args.folder, args.layers, args.tokens, args.effort)
+    if args.step in ("block", "all"):
+        block(args.model, args.folder, args.layers, args.tokens)
+    if args.step == "first":
+        run(args.model, args.folder, args.tokens)
+
+
+if __name__ == "__main__":
+    main()

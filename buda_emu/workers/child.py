@@ -1,0 +1,71 @@
+"""A worker process: `python -m buda_emu.workers.child FD`, FD being its end of a pipe. Items in, results out, until
+whoever started it is gone.
+"""
+
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # first of all: Ctrl-C goes to who started it, who ends it
+
+import os  # noqa: E402
+import pickle  # noqa: E402
+import select  # noqa: E402
+import sys  # noqa: E402
+from contextlib import suppress  # noqa: E402
+from importlib import import_module  # noqa: E402
+from multiprocessing.connection import Connection  # noqa: E402
+from threading import Thread  # noqa: E402
+from typing import Any  # noqa: E402
+
+from buda_emu.errors import BudaError, InternalError  # noqa: E402
+from buda_emu.workers.files import look_in  # noqa: E402
+from buda_emu.workers.job import Job, Work, resolved  # noqa: E402
+from buda_emu.workers.wire import packed, unpacked  # noqa: E402
+
+
+def serve(connection: Connection) -> None:
+    """The first message is the job and the folder of its files ("" where they lie where they always did), all others
+    are items with the shared values that are new in them. Each is answered by (True, result) or (False, BudaError);
+    other errors end the process."""
+    Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
+    with suppress(EOFError, OSError):
+        job, folder = unpacked(connection.recv_bytes())
+        assert isinstance(job, Job)
+        if folder:
+            look_in(folder, job.files)
+        import_module(job.make.partition(":")[0])
+        connection.send_bytes(b"ready")
+        work: Work | None = None
+        values: dict[int, Any] = {}
+        while True:
+            new, item = unpacked(connection.recv_bytes())
+            values.update((number, unpacked(data)) for number, data in new.items())
+            try:
+                work = work or job.work()
+                answer = True, work(resolved(item, values))
+            except BudaError as error:
+                answer = False, error
+            connection.send_bytes(_packed(answer))
+
+
+def _packed(answer: tuple[bool, object]) -> bytes:
+    """Errors that do not come out of their bytes as they went in travel as their text."""
+    data = packed(answer)
+    if not answer[0]:
+        try:
+            unpacked(data)
+        except (TypeError, pickle.UnpicklingError):
+            error = answer[1]
+            return packed((False, InternalError(f"{type(error).__name__}: {error}")))
+    return data
+
+
+def _end_with_parent(connection: Connection) -> None:
+    """Work that hangs must not outlive whoever asked for it and was killed."""
+    watched = select.poll()
+    watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
+    watched.poll()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))

@@ -1,0 +1,82 @@
+"""What workers are asked for, and which workers there are."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Literal, cast
+
+from buda_emu.errors import HostError
+from buda_emu.records import dataclass
+
+Work = Callable[[Any], Any]
+"""One item in, its result out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work by name, so that no code travels: `make`, "module:function", is called once in each worker process with
+    `about`, and gives the function that takes the items. `files`: paths that the work reads; on a cluster they travel
+    by content (`files.py`). `about`, items and results are what `wire.py` lets pass."""
+
+    make: str
+    about: Any = None
+    files: tuple[str, ...] = ()
+
+    def work(self) -> Work:
+        """The function that takes the items. Raises what `make` does."""
+        module, _, name = self.make.partition(":")
+        return getattr(import_module(module), name)(self.about)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Stands in an item, a tuple, for a value that many items have: it goes to each worker once (`Crew.share`)."""
+
+    number: int
+
+
+def resolved(item: Any, values: Mapping[int, Any]) -> Any:
+    """An item with the shared values in place of what stands for them."""
+    if not isinstance(item, tuple):
+        return item
+    parts = cast("tuple[Any, ...]", item)
+    return tuple(values[part.number] if isinstance(part, Shared) else part for part in parts)
+
+
+def shares(item: Any) -> list[int]:
+    """The numbers of the shared values in an item."""
+    if not isinstance(item, tuple):
+        return []
+    parts = cast("tuple[Any, ...]", item)
+    return [part.number for part in parts if isinstance(part, Shared)]
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """`count` processes of this machine, or those of the Dask cluster whose scheduler is at `dask`
+    (tcp://host:8786, tls://host:8786)."""
+
+    count: int = 1
+    dask: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise HostError(f"workers={self.count}: at least 1")
+
+    @property
+    def alone(self) -> bool:
+        """Nothing to share work with."""
+        return self.count == 1 and self.dask is None
+
+    @property
+    def title(self) -> str:
+        """As printed."""
+        return f"on {self.dask}" if self.dask is not None else f"{self.count} worker{'s' * (self.count > 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An item whose worker gave no result: it died, or took too long."""
+
+    kind: Literal["crashed", "timeout"]
+    text: str
+    seconds: float

@@ -1,0 +1,127 @@
+"""One job, many items, any number of workers: the results are the same, and so is their order where it is asked for."""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from buda_emu.errors import InternalError
+from buda_emu.workers.job import Job, Lost, Shared, Work, Workers, resolved
+from buda_emu.workers.wire import packed
+
+if TYPE_CHECKING:
+    from buda_emu.workers.dask_cluster import Cluster
+    from buda_emu.workers.pool import Pool
+
+R = TypeVar("R")
+OnLost = Callable[[int, Lost], Any]
+"""What the result of an item is (by its number) whose worker gave none."""
+
+
+class Crew:
+    """Workers that are kept for several rounds of items of one job; they start with the first. Close it."""
+
+    def __init__(self, job: Job, workers: Workers, timeout: float | None = None, *, isolated: bool = False) -> None:
+        """A single worker is this process, or with `isolated` one of its own. `timeout`: seconds for each item, on
+        workers."""
+        self.workers = workers
+        self._job = job
+        self._timeout = timeout
+        self._here = workers.alone and not isolated
+        self._work: Work | None = None
+        self._hands: Pool | Cluster | None = None
+        self._values: dict[int, Any] = {}
+        self._shared = 0
+
+    def share(self, value: Any) -> Shared:
+        """What stands in items, which are tuples then, for a value that many of them have."""
+        number, self._shared = self._shared, self._shared + 1
+        self._values[number] = value if self._here else packed(value)
+        return Shared(number)
+
+    def close(self) -> None:
+        """End all workers at once, and forget what was shared."""
+        self._values.clear()
+        if self._hands is not None:
+            self._hands.close()
+            self._hands = None
+
+    def spread(self, items: Iterable[Any], on_lost: OnLost | None = None) -> Generator[tuple[int, Any], None, None]:
+        """The number and the result of each item as it is done; items are asked for when there is somebody to take
+        them. Leaving or closing it ends all workers: use `contextlib.closing`.
+
+        Raises the BudaError that an item raises; without `on_lost` InternalError for one whose worker died twice; and
+        what `pool.py` and `dask_cluster.py` raise where there are no workers.
+        """
+        if self._here:
+            self._work = work = self._work or self._job.work()
+            for number, item in enumerate(items):
+                yield number, work(resolved(item, self._values))
+            return
+        given: dict[int, Any] = {}  # for one more try
+        again: list[int] = []
+        with closing(self._answers(items if on_lost is not None else _noted(items, given))) as answers:
+            for number, answer in answers:
+                if isinstance(answer, Lost) and on_lost is None:
+                    again.append(number)
+                    continue
+                given.pop(number, None)
+                yield number, _result(number, answer, on_lost)
+        if again:
+            with closing(self._answers([given[number] for number in again])) as answers:
+                for place, answer in answers:
+                    yield again[place], _result(again[place], answer, None)
+
+    def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
+        if self._hands is None:
+            if self.workers.dask is not None:
+                from buda_emu.workers.dask_cluster import Cluster
+
+                self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
+            else:
+                from buda_emu.workers.pool import Pool
+
+                self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
+        return self._hands.answers(items)
+
+
+def spread(
+    job: Job,
+    items: Iterable[Any],
+    workers: Workers,
+    *,
+    timeout: float | None = None,
+    on_lost: OnLost | None = None,
+    isolated: bool = False,
+) -> Generator[tuple[int, Any], None, None]:
+    """One round of a crew of its own: see `Crew`."""
+    with closing(Crew(job, workers, timeout, isolated=isolated)) as crew:
+        yield from crew.spread(items, on_lost)
+
+
+def _noted(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:
+    for number, item in enumerate(items):
+        given[number] = item
+        yield item
+
+
+def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:
+    if isinstance(answer, Lost):
+        if on_lost is None:
+            raise InternalError(f"item {number} of the work: {answer.text}, and so did the one that tried it again")
+        return on_lost(number, answer)
+    good, value = answer
+    if not good:
+        raise value
+    return value
+
+
+def in_order(results: Generator[tuple[int, R], None, None]) -> Generator[R, None, None]:
+    """The results alone, in the order of the items; what is done early waits."""
+    early: dict[int, R] = {}
+    place = 0
+    with closing(results):
+        for number, result in results:
+            early[number] = result
+            while place in early:
+                yield early.pop(place)
+                place += 1

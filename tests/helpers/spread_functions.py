@@ -1,0 +1,53 @@
+"""What workers do in the tests of `spread`: they import it by name."""
+
+import os
+import signal
+from pathlib import Path
+
+from buda_emu.errors import HostError
+
+_LOADS = []
+
+
+def twice(_about):
+    return lambda number: 2 * number
+
+
+def no_three(_about):
+    def work(number):
+        if number == 3:
+            raise HostError("three is refused")
+        return number
+
+    return work
+
+
+def dies_once(_about):
+    """The item names a file that says whether it has died already."""
+
+    def work(path):
+        if path and not Path(path).exists():
+            Path(path).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return path
+
+    return work
+
+
+def dies_at_one(_about):
+    def work(number):
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    return work
+
+
+def part_of(_about):
+    def work(item):
+        values, place = item
+        if not any(known is values for known in _LOADS):
+            _LOADS.append(values)
+        return values[place], os.getpid(), len(_LOADS)
+
+    return work

@@ -1,0 +1,90 @@
+"""Faults of queues: lost entries and wrong pointers end as the emulator says."""
+
+import numpy as np
+import pytest
+
+from buda_emu.api.faults import Maker, Settings, Subject
+from buda_emu.injection.fault import Fault
+from faults_bench import bench
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+
+B = "Float16_b"
+
+
+def two_graphs(tmp_path):
+    """Two inputs through exp, then abs, with a queue between."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text(
+            [queue("x", entries=2, df=B), queue("between", "first", entries=2, df=B),
+             queue("z", "second", entries=2, df=B)],
+            [graph("a", op("first", "exp", ["x"], df=B), inputs=2),
+             graph("b", op("second", "abs", ["between"], df=B), inputs=2)],
+            [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")),
+                     execute("b", fifo_settings("between")))],
+        )
+    )  # fmt: skip
+    return str(path)
+
+
+def effect(found, kind, where, **more):
+    fault = Fault(0, kind, "dram", where, "queue", B, **more)
+    return found._effect(found._draw.resolved(fault), None)
+
+
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_a_lost_entry_leaves_a_program_waiting(tmp_path, precision):
+    found = bench(two_graphs(tmp_path), precision)
+    made = effect(found, "entry", "between", entry=2, tile=1, how="lost")
+    assert made.outcome == "deadlock"
+    assert "read beyond what was pushed to queue between" in made.error
+    assert effect(found, "entry", "x", entry=0, tile=0, how="lost").outcome == "deadlock"
+    made = effect(found, "entry", "z", entry=4, tile=1, how="lost")
+    assert (made.outcome, made.error) == ("corrupt", "z: the host finds 1 entries, not 2")
+
+
+def test_later_entries_move_up(tmp_path):
+    """Of an input that the program reads less of than there is, the second entry comes first."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text(
+            [queue("x", entries=2, df=B), queue("z", "first", entries=1, df=B)],
+            [graph("a", op("first", "abs", ["x"], df=B))],
+            [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")))],
+        )
+    )  # fmt: skip
+    values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
+    np.savez(tmp_path / "in.npz", x=values)
+    found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
+    (number,) = found._judge.outputs.values()
+    fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="lost"))
+    left = found._machines.spoilt(fault, found.trace, found._judge.outputs)
+    assert (found.trace.nodes[number].value == 1).all()
+    assert (left.values[number] == 2).all()
+
+
+def test_wrong_pointers(tmp_path):
+    found = bench(two_graphs(tmp_path))
+    full = effect(found, "pointer", "between", entry=0, bits=(1,), how="wr")  # as if two entries lay in it
+    assert full.outcome == "deadlock"
+    assert "full queue: queue between" in full.error
+    empty = effect(found, "pointer", "x", entry=1, bits=(1,), how="rd")
+    assert empty.outcome == "deadlock"
+    assert "empty queue: queue x" in empty.error
+    assert effect(found, "pointer", "x", entry=1, bits=(0,), how="local").outcome == "corrupt"  # input 0 again
+    for name in ("rd", "local"):  # settings place them anew
+        assert effect(found, "pointer", "between", entry=0, bits=(0,), how=name).outcome == "masked"
+
+
+def test_a_pointer_outside_of_a_ram_stops_the_run():
+    made = effect(bench("attention"), "pointer", "bv", entry=0, bits=(0,), how="rd")
+    assert made.outcome == "stopped"
+    assert "rd_ptr_global 1 outside ram bv" in made.error
+
+
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_a_campaign_of_both(precision):
+    found = bench("attention", precision, kinds=("entry", "pointer"))
+    effects = [found.effect(number) for number in range(60)]
+    assert {"deadlock", "stopped", "corrupt", "masked"} <= {item.outcome for item in effects}
+    assert {"lost", "twice", "swapped", "rd", "wr"} <= {item.fault.how for item in effects}

@@ -1,0 +1,211 @@
+"""A netlist on several machines: the bits of one, and a clear end whatever happens to a worker."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.api.run_netlist import run_netlist
+from buda_emu.cli.main import main
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.machines import machines as machines_module
+from buda_emu.machines.cut import cut, shared_out
+from buda_emu.machines.machines import Machines
+from buda_emu.testing import generate
+from buda_emu.workers.job import Workers
+from case_functions import until
+from shared_files import ROOT
+
+TWO_CHIPS = str(ROOT / "netlists/two_chips.yaml")
+
+
+def arrays(netlist, count, precision="format", **more):
+    return run_netlist(netlist, precision=precision, workers=Workers(count), **more).arrays
+
+
+def require_equal(netlist, count, precision):
+    alone, shared = arrays(netlist, 1, precision), arrays(netlist, count, precision)
+    assert alone.keys() == shared.keys()
+    for name, array in alone.items():
+        assert np.array_equal(array.view(np.uint32), shared[name].view(np.uint32)), name
+
+
+@pytest.mark.parametrize("precision", ["format", "ideal", "device"])
+def test_two_chips_on_two_machines(precision):
+    require_equal(be.load(TWO_CHIPS), 2, precision)
+
+
+@pytest.mark.parametrize("name", ["training", "attention"])
+def test_epochs_of_one_chip(name):
+    """Rams that one epoch writes and another one reads, and sums of gradients, across machines."""
+    require_equal(be.load(str(ROOT / f"netlists/{name}.yaml")), 3, "format")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_generated_netlists(seed, tmp_path):
+    path = tmp_path / "generated.yaml"
+    path.write_text(generate(seed).text)
+    netlist = be.load(str(path))
+    for precision in ("format", "device"):
+        alone, shared = (end(netlist, count, precision) for count in (1, 3))
+        assert alone == shared
+
+
+def end(netlist, count, precision):
+    """The bytes of all outputs, or why there are none."""
+    try:
+        return {name: array.tobytes() for name, array in arrays(netlist, count, precision).items()}
+    except (ProgramError, be.UnsupportedError) as error:
+        return type(error), str(error)
+
+
+def test_the_command(tmp_path, capsys):
+    for count in (1, 2):
+        words = ["run", TWO_CHIPS, "--workers", str(count), "-q", "--outputs", str(tmp_path / str(count))]
+        assert main(words) == 0
+    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "1").iterdir())]
+    assert files == [(path.name, path.read_bytes()) for path in sorted((tmp_path / "2").iterdir())]
+
+
+def test_units_are_shared_out_evenly_and_in_their_order():
+    assert shared_out([1, 1, 1, 1], 2) == [0, 0, 1, 1]
+    assert shared_out([5, 1, 1, 1], 2) == [0, 1, 1, 1]
+    assert shared_out([1, 1], 5) == [0, 1]
+    assert shared_out([3], 4) == [0]
+
+
+def test_a_queue_is_kept_by_who_reads_and_who_writes_it():
+    netlist = be.load(TWO_CHIPS)
+    found = cut(netlist, 2)
+    assert found.count == 2
+    assert {found.owners[op.name] for op in netlist.ops.values()} == {0, 1}
+    assert all(found.keepers[name] for name in netlist.queues)
+    assert any(len(found.keepers[name]) == 1 for name in netlist.queues)
+
+
+# ------------------------------------------------------------------------------------------------ what goes wrong
+MOST = 400  # inputs that the queues of the long netlist hold
+
+
+@pytest.fixture
+def long_netlist(tmp_path):
+    """Two chips, for as many inputs as it takes to end them."""
+    path = tmp_path / "long.yaml"
+    path.write_text(Path(TWO_CHIPS).read_text().replace("entries: 4,", f"entries: {MOST},"))
+    return be.load(str(path))
+
+
+class Running:
+    """Machines that run so many inputs of two chips, on a thread of their own."""
+
+    def __init__(self, netlist, inputs, told):
+        self.machines = Machines(netlist, Workers(2), "device", 1, tell=told.append)
+        self.children = [process.number for process in self.machines._actors._processes]
+        self.error, self.result = None, None
+        self._netlist, self._inputs = netlist, inputs
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self):
+        rng = np.random.default_rng(0)
+        try:
+            with self.machines as machines:
+                for queue in self._netlist.queues.values():
+                    if queue.host_fed:
+                        shape = (1 if queue.is_ram else self._inputs, *queue.blocking.element_shape)
+                        machines.push(queue.name, rng.standard_normal(shape, np.float32))
+                machines.run("run_fwd", {"$p_loop_count": self._inputs // 2})
+                self.result = [output.shape[0] for output in machines.outputs_in_parts()]
+        except (HostError, ProgramError) as error:
+            self.error = error
+
+    def end(self, seconds=60.0):
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), "the run hangs"
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_worker_that_is_killed(long_netlist, times):
+    """At random moments: the run ends at once, with an error that names the worker and where it was."""
+    draw = Random(times)
+    before = {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()}
+    for _ in range(times):
+        running = Running(long_netlist, MOST, [])
+        time.sleep(draw.random() * 0.5)
+        which = draw.randrange(2)
+        os.kill(running.children[which], signal.SIGKILL)
+        running.end()
+        assert running.result is None
+        assert f"worker {which} of 2 (chip {which}) is lost: its worker process died (signal SIGKILL)" in str(
+            running.error
+        )
+        assert not any(map(is_alive, running.children))
+    ours = {path for path in {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()} - before if "buda" in path.name}
+    assert not ours
+
+
+def test_a_worker_that_stands_still_is_told_about_and_may_go_on(long_netlist, monkeypatch):
+    monkeypatch.setattr(machines_module, "SLOW_SECONDS", 1.5)
+    told = []
+    running = Running(long_netlist, 4, told)
+    os.kill(running.children[1], signal.SIGSTOP)
+    assert until(lambda: any("worker 1 of 2 (chip 1) gives no sign of life since" in text for text in told))
+    os.kill(running.children[1], signal.SIGCONT)
+    running.end()
+    assert (running.error, running.result) == (None, [4])
+
+
+def test_a_worker_that_stands_still_for_long_is_given_up(long_netlist, monkeypatch):
+    monkeypatch.setattr(machines_module, "LOST_SECONDS", 2.0)
+    running = Running(long_netlist, MOST, [])
+    os.kill(running.children[0], signal.SIGSTOP)
+    running.end()
+    assert "worker 0 of 2 (chip 0) gave no sign of life for 2 s" in str(running.error)
+    assert until(lambda: not any(map(is_alive, running.children)), 10)
+
+
+def test_strangers_are_not_let_in(long_netlist, monkeypatch):
+    """Connections without the secret, that say something else, or nothing, while the parts come."""
+    strangers = []
+    listen = machines_module.listener
+
+    def listener(host):
+        made = listen(host)
+        for words in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), b""):
+            strangers.append(socket.create_connection(made.getsockname()))
+            strangers[-1].sendall(words)
+        return made
+
+    monkeypatch.setattr(machines_module, "listener", listener)
+    monkeypatch.setattr("buda_emu.machines.link.HANDSHAKE_SECONDS", 0.5)
+    running = Running(long_netlist, 4, [])
+    running.end()
+    for stranger in strangers:
+        stranger.close()
+    assert (running.error, running.result) == (None, [4])
+
+
+def test_errors_are_those_of_one_machine(long_netlist):
+    for make in (lambda: be.Emulator(long_netlist), lambda: Machines(long_netlist, Workers(2))):
+        with make() as machine:
+            with pytest.raises(ProgramError, match=r"read from an empty queue|never written"):
+                machine.run("run_fwd", {"$p_loop_count": 2})
+            name = next(queue.name for queue in long_netlist.queues.values() if queue.host_fed and not queue.is_ram)
+            with pytest.raises(HostError, match=r"shape|rows|elements"):
+                machine.push(name, np.zeros((1, 1, 1, 7), np.float32))

@@ -1,0 +1,45 @@
+"""Mutants: a valid netlist, and one in which the checker finds one named rule and nothing else."""
+
+import pytest
+
+import buda_emu as be
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.rules.book import RULES
+from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
+from buda_emu.testing import broken
+
+QUICK = (
+    "V001", "V003", "V004", "V007", "V008", "V010", "V012", "V013", "V014", "V015", "V016", "V017", "V022", "V023",
+    "V024", "V025", "V028", "V032", "V110", "V113", "V115", "V128", "V180", "V183", "V184", "V185", "V271",
+)  # fmt: skip
+"""Found within a second each."""
+
+
+def rules_found(text, rule):
+    arch = next((name for name in ARCHS if name in f"{RULES[rule].wrong} {RULES[rule].right}".split()), DEFAULT_ARCH)
+    return {item.rule for item in check_text(text, "broken.yaml", arch).diagnostics}
+
+
+def assert_breaks_alone(rule, seed=0):
+    made = broken(rule, seed=seed)
+    before, after = rules_found(made.valid, rule), rules_found(made.text, rule)
+    assert after - before == {rule}
+    assert check_text(made.valid, arch=None).netlist is not None
+    assert {item.rule for item in made.findings} == {rule}
+
+
+@pytest.mark.parametrize("rule", QUICK)
+def test_a_mutant_breaks_one_rule(rule):
+    assert_breaks_alone(rule)
+
+
+def test_a_mutant_hangs_on_its_seed_alone():
+    assert broken("V012", seed=4).text == broken("V012", seed=4).text
+    assert broken("V012", seed=4).text != broken("V012", seed=5).text
+
+
+def test_what_cannot_be_broken_is_said():
+    with pytest.raises(be.HostError, match="rule V9999: known are V000"):
+        broken("V9999")
+    with pytest.raises(be.HostError, match="none of 40 edits breaks V073 alone"):
+        broken("V073", edits=40)

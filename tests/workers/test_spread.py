@@ -1,0 +1,98 @@
+"""Every kind of work that is spread: equal for one worker and two, in the same order, and safe to interrupt."""
+
+import json
+import os
+import pickle
+from contextlib import closing
+from functools import partial
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu import gemini
+from buda_emu.api.sweep import sweep
+from buda_emu.errors import HostError, InternalError
+from buda_emu.gemini.sweep import sweep as gemini_sweep
+from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.spread import Crew, in_order, spread
+from buda_emu.workers.wire import packed, unpacked
+from shared_files import ROOT
+
+ATTENTION = str(ROOT / "netlists/attention.yaml")
+TWO = Workers(2)
+
+
+def results(items, workers=TWO, job="spread_functions:twice", **more):
+    return list(in_order(spread(Job(job), items, workers, **more)))
+
+
+@pytest.mark.parametrize("workers", [Workers(), TWO])
+def test_results_come_in_the_order_of_the_items(workers):
+    assert results(range(50), workers) == [2 * number for number in range(50)]
+
+
+def test_items_are_asked_for_when_there_is_somebody_to_take_them():
+    asked = []
+
+    def items():
+        for number in range(100):
+            asked.append(number)
+            yield number
+
+    with closing(spread(Job("spread_functions:twice"), items(), TWO)) as found:
+        next(found)
+        assert len(asked) < 10
+
+
+def test_the_error_of_an_item_is_raised():
+    with pytest.raises(HostError, match="three is refused"):
+        results(range(5), job="spread_functions:no_three")
+
+
+def test_an_item_that_loses_its_worker_is_tried_once_more(tmp_path):
+    mark = str(tmp_path / "mark")
+    assert results([mark, ""], job="spread_functions:dies_once") == [mark, ""]
+    with pytest.raises(InternalError, match=r"item 1 of the work: .*signal SIGKILL.*tried it again"):
+        results([0, 1], job="spread_functions:dies_at_one")
+
+
+def test_a_crew_is_kept_and_values_are_shared_once():
+    with closing(Crew(Job("spread_functions:part_of"), TWO)) as crew:
+        many = crew.share(list(range(10)))
+        first = list(in_order(crew.spread((many, place) for place in range(10))))
+        again = list(in_order(crew.spread((many, place) for place in (3, 4))))
+    assert [value for value, _, _ in first] == list(range(10))
+    assert {process for _, process, _ in again} <= {process for _, process, _ in first}
+    assert all(loads == 1 for _, _, loads in first)
+
+
+def test_what_may_travel():
+    values = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": (np.float64(2), {1, 2}, b"x"), "c": TWO}
+    back = unpacked(packed(values))
+    assert np.array_equal(back["a"], values["a"])
+    assert (back["b"], back["c"]) == (values["b"], TWO)
+    for stranger in (os.system, partial(print), eval, be.load):
+        with pytest.raises(pickle.UnpicklingError, match="does not travel between workers"):
+            unpacked(pickle.dumps(stranger))
+
+
+def test_a_sweep():
+    axes = {"noc": ("0.5", "1", "2"), "dram": ("1", "2")}
+    assert sweep(ATTENTION, axes) == sweep(ATTENTION, axes, workers=2)
+
+
+def test_a_sweep_over_a_schedule():
+    ir = gemini.load(str(ROOT / "tests/gemini/schedules/two_cores.json"))
+    alone = list(gemini_sweep(ir, dram_gibps=(4, 16), freq_ghz=(1, 2)))
+    assert alone == list(gemini_sweep(ir, dram_gibps=(4, 16), freq_ghz=(1, 2), workers=TWO))
+
+
+def test_advice():
+    alone, shared = (be.advise(ATTENTION, tries=40, workers=count).to_json() for count in (1, 2))
+    assert alone == shared
+
+
+def test_numerics():
+    alone, shared = (be.numerics(ATTENTION, workers=count).to_json() for count in (1, 2))
+    assert json.dumps(alone) == json.dumps(shared)
