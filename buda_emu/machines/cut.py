@@ -41,8 +41,8 @@ class Cut:
         graphs = [item for item in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in item.ops)]
         chips = sorted({graph.target_device for graph in graphs})
         if len({graph.target_device for graph in self.netlist.graphs.values()}) > 1:
-            return f"chip{'s' * (len(chips) > 1)} {', '.join(map(str, chips))}"
-        return f"graph{'s' * (len(graphs) > 1)} {', '.join(graph.name for graph in graphs)}"
+            return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
+        return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
 
 
 def cut(netlist: Netlist, most: int) -> Cut:
