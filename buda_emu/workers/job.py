@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal, cast
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 
@@ -70,7 +71,7 @@ class Workers:
     @property
     def title(self) -> str:
         """As printed."""
-        return f"on {self.dask}" if self.dask is not None else f"{self.count} worker{'s' * (self.count > 1)}"
+        return f"on {self.dask}" if self.dask is not None else plural(self.count, "worker")
 
 
 @dataclass(frozen=True, slots=True)
