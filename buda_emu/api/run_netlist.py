@@ -88,7 +88,7 @@ def run_netlist(
     bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
     held = image.held_queues if image else frozenset[str]()
     if image is not None and image.plan is not None:
-        if readout != "host" or programs or workers is not None:
+        if readout != "host" or programs or (workers is not None and not workers.alone):
             said = "without --program, --readout and --workers"
             raise HostError(f"run: an image with host parts is run whole, by its plan: {said}")
         from buda_emu.api.run_parted import run_parted  # with what the host computes by

@@ -65,7 +65,7 @@ def test_other_functions_take_the_same_options(tmp_path):
     from buda_emu.compiler.ir.files import write_ir
     from buda_emu.compiler.steps import compile_from, compile_until
 
-    assert be.compile_in_parts(small(), on_host=[], options=OPTIONS).parts[0].netlist.arch.name == "grayskull"
+    assert be.compile_in_parts(small(), on_host=[], options=OPTIONS).compiled.netlist.arch.name == "grayskull"
     until = compile_until(small(), stop_after="dce", options=OPTIONS)
     paths = write_ir(tmp_path, "model", until)
     path = next(path for path in paths if path.suffix == ".ir")
