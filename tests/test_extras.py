@@ -13,7 +13,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 NAMES = {"ai_edge_litert": "ai-edge-litert", "pytest_lsp": "pytest-lsp"}
 HERE = {*sys.stdlib_module_names, "hatchling"}
 """The library, and what builds the package."""
-BESIDE = {"jax", "flax", "tensorflow", "tf2onnx"}
+BESIDE = {"jax", "flax", "tensorflow", "tf2onnx", "transformers"}
 """Too large for `dev`: their tests are run where somebody has them (docs/contributing.md)."""
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist.model import Netlist, Program
@@ -15,6 +14,8 @@ from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buda_emu.image.device_image import DeviceImage
 
 
@@ -47,7 +48,7 @@ class Prepared:
         """Names with parameters, in the order of the run."""
         return [(body.name, self.values) for body in self.bodies]
 
-    def feed(self, inputs: Path | None, seed: int) -> Feed:
+    def feed(self, inputs: "Path | None", seed: int) -> Feed:
         """Tensors of a folder or an .npz file, what is not there made up. Raises HostError."""
         archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
         files = None
