@@ -8,7 +8,6 @@ from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig, read_test_config
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.entries import Walked, chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, lent
 from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.room import foreseen, require_room
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.verify.inputs.feed import Feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,10 @@ class Prepared:
         """Names with parameters, in the order of the run."""
         return [(body.name, self.values) for body in self.bodies]
 
-    def feed(self, inputs: "Path | None", seed: int) -> Feed:
+    def feed(self, inputs: "Path | None", seed: int) -> "Feed":
         """Tensors of a folder or an .npz file, what is not there made up. Raises HostError."""
+        from buda_emu.verify.inputs.feed import Feed
+
         archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
         files = None
         if inputs is not None and archive is None:
