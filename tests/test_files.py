@@ -165,3 +165,10 @@ def test_a_whole_file_is_read_up_to_its_limit(tmp_path):
 def test_verbs_refuse_what_has_no_end(verb, capsys):
     assert main([*verb, "/dev/zero"]) == Exit.REFUSED
     assert "larger than" in "".join(capsys.readouterr())
+
+
+def test_what_has_no_end_is_of_no_kind(capsys):
+    assert main(["info", "/dev/zero"]) == Exit.REFUSED
+    assert (
+        "/dev/zero: of no kind that is known here; read as a BUDA netlist, refused, 1 error" in capsys.readouterr().out
+    )

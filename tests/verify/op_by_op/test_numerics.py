@@ -1,5 +1,8 @@
 """Each cause of error is found where it was put, and the repair is what takes it away."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -292,3 +295,17 @@ def test_gradient_ops_and_every_epoch_are_looked_at():
 def test_an_op_that_is_not_there():
     with pytest.raises(HostError, match="no op 'x'"):
         explain(product(), only="x")
+
+
+def test_figures_do_not_depend_on_the_threads_of_blas(child_environment):
+    command = (
+        f"import json, buda_emu as be; print(json.dumps(be.numerics({str(DIRECTORY / 'attention.yaml')!r}).to_json()))"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", command], env={**child_environment, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for threads in ("1", "2")
+    ]  # fmt: skip
+    assert found[0] == found[1]
