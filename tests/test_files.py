@@ -17,6 +17,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import read_whole, write_file, write_forward
 
+NETLIST = str(Path(__file__).parents[1] / "netlists" / "matmul.yaml")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
 
 
@@ -161,7 +162,10 @@ def test_a_whole_file_is_read_up_to_its_limit(tmp_path):
         read_whole(path, 1)
 
 
-@pytest.mark.parametrize("verb", [["gemini", "check"], ["vpux", "check"], ["darwinn", "check"], ["check"]])
+@pytest.mark.parametrize(
+    "verb",
+    [["gemini", "check"], ["vpux", "check"], ["darwinn", "check"], ["check"], ["debug", "--batch", NETLIST, "-x"]],
+)
 def test_verbs_refuse_what_has_no_end(verb, capsys):
     assert main([*verb, "/dev/zero"]) == Exit.REFUSED
     assert "larger than" in "".join(capsys.readouterr())

@@ -74,6 +74,8 @@ def run_netlist(
     them. `sink` takes each output in parts, and the report holds none, but those of an image with readout "host".
     Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
+    if workers is not None and workers.alone:
+        workers = None
     if image and readout == "host":
         image.check_outputs()
     beside = 0
@@ -88,7 +90,7 @@ def run_netlist(
     bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
     held = image.held_queues if image else frozenset[str]()
     if image is not None and image.plan is not None:
-        if readout != "host" or programs or (workers is not None and not workers.alone):
+        if readout != "host" or programs or workers is not None:
             said = "without --program, --readout and --workers"
             raise HostError(f"run: an image with host parts is run whole, by its plan: {said}")
         from buda_emu.api.run_parted import run_parted  # with what the host computes by
@@ -138,7 +140,7 @@ def run_netlist(
         found = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
     outputs = tuple(found)
     flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
-    if flaws and (workers is None or workers.alone):
+    if flaws and workers is None:
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
         progress("looking for where it began")
         with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
@@ -162,7 +164,7 @@ def _machine(
     tell: Callable[[str], None],
 ) -> "Emulator | Machines":
     """What runs the netlist. `limit`: bytes of all local workers together, or of each on a cluster."""
-    if workers is None or workers.alone:
+    if workers is None:
         return Emulator(netlist, precision, threads, memory_limit=limit)
     from buda_emu.machines.machines import Machines
 

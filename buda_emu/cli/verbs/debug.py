@@ -24,6 +24,7 @@ from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, speak_apart
 from buda_emu.errors import BudaError, Exit, HostError
+from buda_emu.files import read_whole
 
 if TYPE_CHECKING:
     from buda_emu.debugger.answer import Answer
@@ -133,7 +134,7 @@ def _script(path: Path | None) -> list[str]:
     if path is None:
         return []
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return read_whole(path, 16).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise HostError(f"debug: {path}: {getattr(error, 'strerror', None) or error}") from None
 

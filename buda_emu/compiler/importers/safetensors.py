@@ -16,6 +16,7 @@ from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
+from buda_emu.files import read_whole
 from buda_emu.tensor.mapped import map_bytes
 
 INDEX: Final = ".safetensors.index.json"
@@ -125,7 +126,7 @@ def _first(entry: Any) -> int:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_whole(path, 100)
     except OSError as error:
         raise _wrong(path, str(error.strerror)) from None
 
