@@ -19,9 +19,10 @@ from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
+from buda_emu.tensor.boxes import Box
 from buda_emu.tensor.layout import EntryLayout, tile_order, unpack_entry
 from buda_emu.tensor.mapped import giving_back
-from buda_emu.tensor.referenced import Box, Referenced, referenced
+from buda_emu.tensor.referenced import Referenced, referenced
 from buda_emu.tensor.tilize import TILE_SIDE, untilize
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
 from buda_emu.injection.machines import POINTERS
-from buda_emu.injection.sites import Site, Sites, Strata, name_of
+from buda_emu.injection.sites import Site, Sites, Strata, Stratum, name_of
 from buda_emu.injection.slow import FACTORS, LINKS
 from buda_emu.injection.spoil import OTHER_FORMAT
 from buda_emu.injection.trace import Node
@@ -62,9 +62,14 @@ class Draw:
         return self.resolved(found)
 
     # ------------------------------------------------------------------------------------------------------- bits
-    def _flip(self, number: int, random: Random) -> Fault | None:
+    def _part(self, number: int) -> Stratum | None:
+        """The sites of fault `number`; None where there are none."""
         part = self.strata[number % len(self.strata)] if self.strata else None
-        if part is None or not part.sites.total:
+        return part if part is not None and part.sites.total else None
+
+    def _flip(self, number: int, random: Random) -> Fault | None:
+        part = self._part(number)
+        if part is None:
             return None
         site = part.sites.draw(random)
         tile = site.first + random.randrange(site.tiles)
@@ -80,8 +85,8 @@ class Draw:
         return replace(made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
-        part = self.strata[number % len(self.strata)] if self.strata else None
-        if part is None or part.sites.total == 0:
+        part = self._part(number)
+        if part is None:
             return None
         for _ in range(64):  # what goes through a unit goes datum by datum
             site = part.sites.draw(random)

@@ -69,15 +69,18 @@ class Times:
     def slower(self, fault: Fault) -> Slower:
         """Of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
         name = "clock" if fault.kind == "clock" else fault.where
-        base, factor, _ = WHAT_IF[name]
-        value = getattr(speed(device(self.netlist.arch_name), {}), base) / factor * float(fault.how[:-2]) / 100
-        clean, slow = self._run(), self._run(**{name: value})
+        clean, slow = self._run(), self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
         if clean is None or slow is None:
             raise HostError(f"kind {fault.kind}: the time of this netlist is not modelled (buda-emu perf says why)")
         first = max(0, fault.entry)
         before, after = self._seconds(clean), self._seconds(slow)
         ratio = (sum(before[:first]) + sum(after[first:])) / sum(before) if before else 1.0
         return Slower(ratio, tuple(sorted(self._missed(slow) - self._missed(clean))))
+
+    def _today(self, name: str) -> float:
+        """What the chip has of a quantity of `WHAT_IF`."""
+        base, factor, _ = WHAT_IF[name]
+        return getattr(speed(device(self.netlist.arch_name), {}), base) / factor
 
     def _seconds(self, run: PerfRun) -> list[float]:
         """Of each execute."""
@@ -94,9 +97,7 @@ class Times:
     # ----------------------------------------------------------------------------------------------- protection
     def with_wider_words(self, added: float) -> float | None:
         """The time of the run where DRAM moves so many bits more for each bit, as a ratio; None: not modelled."""
-        base, factor, _ = WHAT_IF[_DRAM]
-        value = getattr(speed(device(self.netlist.arch_name), {}), base) / factor
-        return self._ratio(self._run(**{_DRAM: value / (1 + added)}))
+        return self._ratio(self._run(**{_DRAM: self._today(_DRAM) / (1 + added)}))
 
     def with_bounds(self) -> float | None:
         """The time of the run where each core compares each element of its results with two bounds, as a ratio."""

@@ -15,12 +15,10 @@ from typing import Any, Final, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-Array = NDArray[Any]
-Box = tuple[slice, ...]
-"""A range with start and stop for each dimension."""
-Read = Callable[[Box], Array]
+from buda_emu.tensor.boxes import Array, Box, Read, groups, reshaped, taken
+
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
 BLOCK: Final = 1 << 22
@@ -197,8 +195,8 @@ class Referenced(NDArrayOperatorsMixin):
             raise ValueError(f"{self.size} elements of {self.origin} do not have the shape {sizes}")
         if tuple(sizes) == self.shape:
             return self
-        groups = _groups(self.shape, sizes)
-        return self._step(("reshape", tuple(sizes)), sizes, lambda box: _reshaped(self, groups, box))
+        parts = groups(self.shape, sizes)
+        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshaped(self.read, parts, box))
 
     def take_at(self, dim: int, index: Any) -> "Referenced":
         """Elements of one dimension by number, 0 where a number is negative: slices, padding, other places."""
@@ -206,7 +204,9 @@ class Referenced(NDArrayOperatorsMixin):
         if index.size == self.shape[dim] and index.tolist() == list(range(index.size)):
             return self
         shape = (*self.shape[:dim], index.size, *self.shape[dim + 1 :])
-        return self._step(("take", dim, index.tobytes()), shape, lambda box: _taken(self, dim, index, box))
+        return self._step(
+            ("take", dim, index.tobytes()), shape, lambda box: taken(self.read, self.dtype, dim, index, box)
+        )
 
     def times(self, factor: Array) -> "Referenced":
         """Multiplied by an array that is repeated along the dimensions where it has one element."""
@@ -364,87 +364,3 @@ def _picked(array: Referenced, key: tuple[Any, ...]) -> Any:
 
 def _is_list(item: Any) -> bool:
     return isinstance(item, np.ndarray) and item.ndim == 1 and cast("Array", item).dtype.kind in "iu"
-
-
-def _taken(array: Referenced, dim: int, index: NDArray[np.int64], box: Box) -> Array:
-    part = index[box[dim]]
-    inside = part >= 0
-    wanted = part[inside]
-    if not wanted.size:
-        return np.zeros([own.stop - own.start for own in box], array.dtype)
-    low, high = int(wanted.min()), int(wanted.max()) + 1
-    own = array.read((*box[:dim], slice(low, high), *box[dim + 1 :]))
-    ordered = wanted.size == high - low and bool((np.diff(wanted) == 1).all())
-    if ordered and wanted.size == part.size:
-        return own
-    found = np.zeros([own.stop - own.start for own in box], array.dtype)
-    found[(*(slice(None),) * dim, inside)] = own if ordered else np.take(own, wanted - low, dim)
-    return found
-
-
-_Groups = list[tuple[tuple[int, ...], tuple[int, ...]]]
-
-
-def _groups(old: Sequence[int], new: Sequence[int]) -> _Groups:
-    """Neighbouring dimensions of both shapes that hold the same elements, as few at a time as can be."""
-    found: _Groups = []
-    first = second = 0
-    while first < len(old) or second < len(new):
-        mine, theirs = first, second
-        while True:
-            a, b = prod(old[mine:first]), prod(new[theirs:second])
-            if a == b and (first > mine or second > theirs):
-                break
-            if (a <= b and first < len(old)) or second == len(new):
-                first += 1
-            else:
-                second += 1
-        found.append((tuple(old[mine:first]), tuple(new[theirs:second])))
-    return found
-
-
-def _reshaped(array: Referenced, groups: _Groups, box: Box) -> Array:
-    """For each group the box of the old dimensions that holds the new one; of it the elements that are wanted."""
-    own: list[slice] = []
-    picks: list[Any] = []
-    at = 0
-    for old, new in groups:
-        part = box[at : at + len(new)]
-        at += len(new)
-        strides = [prod(new[number + 1 :]) for number in range(len(new))]
-        low = sum(item.start * stride for item, stride in zip(part, strides, strict=True))
-        high = sum((item.stop - 1) * stride for item, stride in zip(part, strides, strict=True))
-        cover = _cover(low, high, old)
-        begin = sum(item.start * prod(old[number + 1 :]) for number, item in enumerate(cover))
-        own += cover
-        if high - low + 1 == prod(item.stop - item.start for item in part):
-            picks.append(slice(low - begin, high + 1 - begin))
-            continue
-        ranges: list[Any] = [
-            np.arange(item.start, item.stop) * stride for item, stride in zip(part, strides, strict=True)
-        ]
-        grid: Any = sum(np.ix_(*ranges))
-        picks.append(grid.reshape(-1) - begin)
-    found = array.read(tuple(own))
-    sizes = [item.stop - item.start for item in own]
-    flat: list[int] = []
-    for old, _ in groups:
-        flat.append(prod(sizes[: len(old)]))
-        del sizes[: len(old)]
-    found = found.reshape(flat)
-    for axis, pick in enumerate(picks):
-        found = found[(*(slice(None),) * axis, pick)]
-    return found.reshape([item.stop - item.start for item in box])
-
-
-def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
-    """The smallest box whose elements follow each other and hold those from `low` to `high`."""
-    box: list[slice] = []
-    for number in range(len(sizes)):
-        inner = prod(sizes[number + 1 :])
-        first, last = low // inner, high // inner
-        box.append(slice(first, last + 1))
-        if first != last:
-            return [*box, *(slice(0, size) for size in sizes[number + 1 :])]
-        low, high = low - first * inner, high - last * inner
-    return box
