@@ -1,18 +1,27 @@
 """Where the ops of an epoch of a single input stand: it waits for each transfer in turn, so what counts is how long all
 of them take together, each at its own rate or that of the fullest link or port on its way."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import fsum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import fsum, inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
+from buda_emu.timeline import Timing
+from buda_emu.timing.epoch.tasks import step_cycles
+from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.flows import Flow
 from buda_emu.timing.transfers.noc import Path, Way, path
 from buda_emu.timing.transfers.rates import Rates, speed
 
 LEAST = 0.5
 """Cycles that are none: sums of shares."""
+SHARE = 1 / 64
+"""What a cycle of a transfer counts where the time of the epoch is known."""
+Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -90,6 +99,10 @@ class WiresOfOne:
         busy = self.busy
         return max(self.least[number], max((busy[item] for item, _ in self._cycles(number, way)), default=0.0))
 
+    def _gains(self, now: Mapping[int, float], _ways: Mapping[int, Path]) -> bool:
+        """Whether to keep a move after which these edges take so long, those near it on other ways."""
+        return fsum([*now.values(), *(-self.takes[n] for n in now)]) < -LEAST
+
     def _path(self, number: int) -> Path:
         edge = self.edges[number]
         name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
@@ -113,7 +126,7 @@ class WiresOfOne:
                 self.busy[item] += cycles
                 touched |= self.users[item]
         now = {n: self._takes(n, ways.get(n, self.found[n])) for n in sorted(touched)}
-        if fsum([*now.values(), *(-self.takes[n] for n in now)]) >= -LEAST:
+        if not self._gains(now, ways):
             self.ops |= before
             for item, cycles in old.items():
                 self.busy[item] = cycles
@@ -127,3 +140,50 @@ class WiresOfOne:
         for number, cycles in now.items():
             self.takes[number] = cycles
         return True
+
+
+@dataclass(slots=True)
+class TimedWires(WiresOfOne):
+    """The same, where what counts is when the epoch is done: it is timed anew for each move. What all transfers take
+    together counts a little, so that moves which gain nothing yet lead somewhere."""
+
+    timed: Callable[[Ints], Timing] | None = None
+    tasks: Sequence[range] = ()
+    durations: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    best: float = inf
+
+    @staticmethod
+    def of_epoch(report: EpochReport, wires: WiresOfOne) -> "TimedWires":
+        """Of wires as they are made for an epoch."""
+        own = {item.name: getattr(wires, item.name) for item in fields(WiresOfOne)}
+        schedule = report.timing.schedule
+        made = TimedWires(**own, timed=schedule.runs(), tasks=report.timing.ways, durations=schedule.durations)
+        made.best = made._done(made.durations, fsum(made.takes))
+        return made
+
+    def _done(self, durations: Ints, transfers: float) -> float:
+        assert self.timed is not None
+        return self.timed(durations).makespan + SHARE * transfers
+
+    def _gains(self, now: Mapping[int, float], _ways: Mapping[int, Path]) -> bool:
+        durations = self.durations.copy()
+        for number in now:
+            edge, way = self.edges[number], _ways.get(number, self.found[number])
+            if edge.operand >= 0 and edge.memory == "none":
+                a, b = self.ops[edge.source].grid_loc, self.ops[edge.target].grid_loc
+                edge = replace(edge, hops=abs(a[0] - b[0]) + abs(a[1] - b[1]))
+            tasks = self.tasks[number]
+            first, each = step_cycles(edge, way, self._travel(number, way), len(tasks), self.rates)
+            durations[tasks.start : tasks.stop] = each
+            durations[tasks.start] = first
+        done = self._done(durations, fsum(self.takes) + fsum([*now.values(), *(-self.takes[n] for n in now)]))
+        if done >= self.best:
+            return False
+        self.best, self.durations = done, durations
+        return True
+
+    def _travel(self, number: int, way: Path) -> float:
+        """Cycles of one edge over links and ports."""
+        edge, rates = self.edges[number], self.rates
+        rate = min(rates.gather if way.gathers else rates.stream, rates.of_packets(edge.packet))
+        return max(edge.core_bytes / rate, max((self.busy[item] for item, _ in self._cycles(number, way)), default=0.0))

@@ -41,7 +41,35 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
 @pytest.mark.parametrize(("tiles", "slices", "width"), [(344, 4, 88), (1600, 20, 80), (264, 3, 88), (257, 3, 88)])
 def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
     """With a thirty-second more columns at most."""
-    assert matmul._slices(tiles * TILE) == (slices, slices * width * TILE)
+    assert matmul._slices(tiles * TILE, 8) == (slices, slices * width * TILE)
+
+
+@pytest.mark.parametrize(
+    ("words", "slices", "width"), [(50257, 22, 72), (32128, 14, 72), (30522, 8, 120), (10000, 4, 80)]
+)
+def test_slices_are_such_as_six_channels_share_too(words, slices, width):
+    """Of 10,000 columns that takes more than a thirty-second more, so that cores alone count."""
+    assert matmul._slices(words, 24) == (slices, slices * width * TILE)
+
+
+def test_slices_that_are_an_output_go_to_the_host_one_by_one(monkeypatch):
+    monkeypatch.setattr(matmul, "WIDE", 4 * TILE)
+    rng = np.random.default_rng(0)
+    b = Builder(Graph("g"), decompose=False)
+    product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(rng.standard_normal((40, 385), np.float32)))
+    b.graph.outputs = [Output("y", product.name, "float32")]
+    graph, target = core_graph(b.graph), Target.named("wormhole_b0", "Float32", "HiFi4")
+    tiles = fuse(lower(graph, target), target)
+    (output,) = tiles.outputs.values()
+    assert (output.slices, output.view) == (7, (1, 3, 385))
+    assert tiles.ops[output.op].shape[0] == 7
+    assert not any(use.tms for use in tiles.ops[output.op].uses)
+    compiled = CompiledModel(graph, place(tiles, target), "test")
+    assert compiled.check(strict=True) == ()
+    inputs = rng.standard_normal((3, 40), np.float32)
+    (got,) = compiled(inputs)
+    want = evaluate(graph, {"x": inputs})[graph.outputs[0].value]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_few_columns_are_one_product():
