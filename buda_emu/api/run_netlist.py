@@ -27,6 +27,7 @@ from buda_emu.verify.inputs.of_image import (
     in_queues,
     is_archive_of_inputs,
     made_up,
+    taking,
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
@@ -83,6 +84,9 @@ def run_netlist(
         from buda_emu.verify.inputs.copies import copied_bytes
 
         beside = copied_bytes(inputs)
+        if image is not None:
+            image = taking(image, inputs, parameters or {})
+            netlist = image.for_inputs
     ready = prepared(
         netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
         as_bits=precision == "device", beside=beside, progress=progress,
