@@ -1,10 +1,13 @@
 """A netlist on several machines: the bits of one, and a clear end whatever happens to a worker."""
 
 import os
+import re
 import signal
 import socket
+import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -17,7 +20,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.machines import machines as machines_module
 from buda_emu.machines.cut import cut, shared_out
-from buda_emu.machines.machines import Machines
+from buda_emu.machines.machines import Machines, WorkerLostError
 from buda_emu.testing import generate
 from buda_emu.workers.job import Workers
 from case_functions import until
@@ -140,11 +143,17 @@ def is_alive(process):
         return False
 
 
+def left_over():
+    """What runs have left in the folders of temporary files and of shared memory."""
+    found = {*Path(tempfile.gettempdir()).iterdir(), *Path("/dev/shm").iterdir()}
+    return {path for path in found if "buda-emu-run" in path.name}
+
+
 @pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_worker_that_is_killed(long_netlist, times):
     """At random moments: the run ends at once, with an error that names the worker and where it was."""
     draw = Random(times)
-    before = {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()}
+    before = left_over()
     for _ in range(times):
         running = Running(long_netlist, MOST, [])
         time.sleep(draw.random() * 0.5)
@@ -156,8 +165,60 @@ def test_a_worker_that_is_killed(long_netlist, times):
             running.error
         )
         assert not any(map(is_alive, running.children))
-    ours = {path for path in {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()} - before if "buda" in path.name}
-    assert not ours
+    assert left_over() == before
+
+
+def children():
+    """Processes that this one has started and that run."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [number for task in tasks for number in map(int, task.read_text().split()) if is_alive(number)]
+
+
+class Killer:
+    """Told of the progress of a run, it kills a worker at these steps, by their number among programs."""
+
+    def __init__(self, *steps, seconds=0.0):
+        self.told, self.others = [], set(children())
+        self._steps, self._seconds, self._begun = set(steps), seconds, 0
+
+    def progress(self, text):
+        if text.startswith("program"):
+            if self._begun in self._steps:
+                threading.Timer(self._seconds, self.kill).start()
+            self._begun += 1
+
+    def kill(self):
+        for number in set(children()) - self.others:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+            return
+
+
+@pytest.mark.parametrize(
+    ("step", "precision", "place"),
+    [(0, "format", "from the beginning"), (2, "device", "from the snapshot after program 2")],
+)
+def test_parts_start_again_from_the_last_snapshot(step, precision, place):
+    netlist = be.load(str(ROOT / "netlists/training.yaml"))
+    killer, before = Killer(step), left_over()
+    found = arrays(netlist, 2, precision, progress=killer.progress, tell=killer.told.append)
+    (said,) = [text for text in killer.told if "is lost" in text]
+    assert re.match(r"worker \d of 2 \(graphs? .*\) is lost: its worker process died \(signal SIGKILL\)", said)
+    assert said.endswith(f": all parts start again {place}")
+    alone = arrays(netlist, 1, precision)
+    assert alone.keys() == found.keys()
+    assert all(np.array_equal(alone[name].view(np.uint32), found[name].view(np.uint32)) for name in alone)
+    assert not set(children()) - killer.others
+    assert left_over() == before
+
+
+def test_a_run_whose_workers_die_again_and_again_ends(monkeypatch):
+    monkeypatch.setattr("buda_emu.machines.again.RESTARTS", 2)
+    killer = Killer(*range(100))
+    with pytest.raises(WorkerLostError, match=r"worker \d of 2 \(chip \d\) is lost: its worker process died"):
+        arrays(be.load(TWO_CHIPS), 2, progress=killer.progress, tell=killer.told.append)
+    assert len([text for text in killer.told if text.endswith("all parts start again from the beginning")]) == 2
+    assert not set(children()) - killer.others
 
 
 def test_a_worker_that_stands_still_is_told_about_and_may_go_on(long_netlist, monkeypatch):
