@@ -111,7 +111,8 @@ class Emulator:
         self._epochs = epochs = Epochs(
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
         )
-        self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
+        # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
+        self._netlist_text: bytes | None = None if part is None else b""
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 
     def __enter__(self) -> Self:
