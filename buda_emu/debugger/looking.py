@@ -193,7 +193,8 @@ def breakpoints(run: Session) -> Answer:
 def _breakpoint_line(item: dict[str, Any]) -> str:
     own = item["condition"] if item["kind"] != "if" else ""
     parts = [
-        f"{item['number']}: {item['text']}", f"if {own}" if own else "", "temporary" if item["temporary"] else "",
+        f"{item['number']}: {item['text']}", f"if {own}" if own else "",
+        f"tells {item['log']}" if item["log"] else "", "temporary" if item["temporary"] else "",
         "" if item["enabled"] else "disabled", f"ignored {item['ignore']} more times" if item["ignore"] else "",
         f"hit {item['hits']} times" if item["hits"] else "",
     ]  # fmt: skip
