@@ -117,10 +117,19 @@ def of_queue(engine: "Steps", queue: Queue, slot: int | None) -> Found:
 
 def of_op(engine: "Steps", op: Op) -> Found:
     """What it gave in the running input. Raises HostError where it has not run there."""
-    tiles: Tiles | None = engine.values.get(op.name)
-    if tiles is None:
+    found = held(engine, op)
+    if found is None:
         raise HostError(f"op {op.name} has given nothing in this input yet")
-    return Found(op, None, op.out_df, shape_of(op, tiles.shape[1]), tiles[0])
+    return found
+
+
+def held(engine: "Steps", item: Queue | Op) -> Found | None:
+    """What an op gave, or the epoch read of a queue, in the running input; None where it has not done so yet."""
+    tiles: Tiles | None = engine.values.get(item.name)
+    if tiles is None:
+        return None
+    df = item.df if isinstance(item, Queue) else item.out_df
+    return Found(item, None, df, shape_of(item, tiles.shape[1]), tiles[0])
 
 
 def here(engine: "Steps", names: Names, which: Tensor) -> Found:

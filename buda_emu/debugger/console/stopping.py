@@ -49,9 +49,7 @@ def set_temporary(console: Console, text: str) -> Answer:
     return _break(console, text, temporary=True)
 
 
-@command(
-    'dprintf WHERE [if CONDITION], "TEXT"', 'dprintf exp, "input {input}: {q}"', "stopping", takes=("places",)
-)
+@command('dprintf WHERE [if CONDITION], "TEXT"', 'dprintf exp, "input {input}: {q}"', "stopping", takes=("places",))
 def log_point(console: Console, text: str) -> Answer:
     """Print TEXT whenever the run comes there, and do not stop. Between braces it has expressions (help expressions),
     or queues and ops, of which it tells the figures. WHERE is that of break.
