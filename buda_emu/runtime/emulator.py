@@ -217,6 +217,12 @@ class Emulator:
         self._require_open("put")
         self._exchange.put(queue, array, slot)
 
+    def put_bytes(self, queue: str, slot: int, offset: int, data: bytes) -> None:
+        """Change bytes of an entry that was written, as `memory_image` has them, all buffers one after the other: for
+        debuggers. Raises what `memory_image` raises, and HostError for bytes outside of it."""
+        self._require_open("put_bytes")
+        self._exchange.put_bytes(queue, slot, offset, data)
+
     def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
         """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
         grid, row-major, without the queue header. Values are rounded to the queue's format.
