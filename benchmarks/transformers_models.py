@@ -219,7 +219,9 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
     "qwen2_moe": ("Qwen2Moe", "Qwen2MoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2,
         "moe_intermediate_size": 48, "shared_expert_intermediate_size": 64}, "tokens"),
     "olmoe": ("Olmoe", "OlmoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2} | TOKENS, "tokens"),
-    "clip_text_projected": ("CLIPText", "CLIPTextModelWithProjection", TEXT | {"projection_dim": 32} | TOKENS, "tokens"),
+    "clip_text_projected": (
+        "CLIPText", "CLIPTextModelWithProjection", TEXT | {"projection_dim": 32} | TOKENS, "tokens",
+    ),
     "data2vec_vision": ("Data2VecVision", "Data2VecVisionForImageClassification", SEEN, "image"),
 }  # fmt: skip
 """By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""
