@@ -62,7 +62,8 @@ def _inference(
     source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
 ) -> CompiledModel:
     compilation = Compilation.of(options)
-    graph = read_model(source, inputs, parameters=parameters)
+    with compilation.memory.reading(source):
+        graph = read_model(source, inputs, parameters=parameters)
     return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
 
 
