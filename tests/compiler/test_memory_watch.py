@@ -53,7 +53,9 @@ def test_what_is_needed_is_said_before_the_first_pass(resident):
 
 def test_more_than_the_limit_is_refused_before_the_first_pass(resident):
     observer = Observer()
-    with pytest.raises(UnsupportedError, match=r"needs about .* of 128\.0 MiB: .* The largest: weight 1\.0 MiB\. .*--m"):
+    with pytest.raises(
+        UnsupportedError, match=r"needs about .* of 128\.0 MiB: .* The largest: weight 1\.0 MiB\. .*--m"
+    ):
         compiled(BESIDE, observer=observer)
     assert not observer.seconds
     resident[0] = 1 << 30

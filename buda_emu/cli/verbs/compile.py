@@ -34,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
     )
+    parser.add_argument(
+        "--parameters", type=Path, metavar="FILE",
+        help="of a .pt2 exported on torch's device meta: .safetensors, its .index.json, a folder of both, .pt or .bin",
+    )  # fmt: skip
     add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
     add_board(parser)
     parser.add_argument(
@@ -108,6 +112,8 @@ def main(args: argparse.Namespace) -> int:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
         raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
+    if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
+        raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
@@ -174,7 +180,7 @@ def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel 
     from buda_emu.compiler.compile import compile as compile_model
 
     try:
-        return compile_model(args.file, options=options)
+        return compile_model(args.file, parameters=args.parameters, options=options)
     except UnsupportedError as error:
         if args.no_host or Path(args.file).suffix != ".onnx":
             raise
