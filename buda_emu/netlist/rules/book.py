@@ -5,7 +5,8 @@ from typing import Final
 
 from buda_emu.checker import Rule, RuleBook
 from buda_emu.netlist.rules import graphs, habits
-from buda_emu.netlist.rules.elsewhere import document, routing, testing
+from buda_emu.netlist.rules.elsewhere import document, testing
+from buda_emu.netlist.rules.elsewhere.routing import chips, cores, edges, epochs, warned
 from buda_emu.netlist.rules.fused import formats as fused_formats
 from buda_emu.netlist.rules.fused import life, schedules, sizes, tms
 from buda_emu.netlist.rules.ops import dest, fields, formats, integers, pipes, placement, shapes, tiles, types, untilize
@@ -18,7 +19,7 @@ from buda_emu.netlist.rules.rule import DECLARED, STAGES
 SUBJECTS: Final = (
     document, queue_fields, aliases, fields, types, dest, graphs, untilize, tiles, formats, integers, schedules, tms,
     life, sizes, fused_formats, steps, pipes, shapes, placement, memory, constants, habits, flow, program_habits,
-    routing, testing,
+    edges, epochs, chips, cores, warned, testing,
 )  # fmt: skip
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)
