@@ -1,8 +1,7 @@
 """Rules on what goes from chip to chip: over the ring of grayskull, over the links of wormhole_b0."""
 
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE
 from buda_emu.netlist.rules.rule import rule
-
-_N2P = "net2pipe"
 
 rule(
     "V337",
@@ -12,7 +11,7 @@ rule(
     "none of which may be left out.",
     "of graphs on chips 0, 1, 2 and 3, one on chip 0 feeds a queue of chip 2",
     "it feeds a queue of chip 1 or of chip 3",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V338",
@@ -22,7 +21,7 @@ rule(
     "ethernet_datacopy, and a pipe from there brings one whole buffer to one core.",
     "an op of chip 0 feeds a queue with target_device 1",
     "both have the same target_device",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V339",
@@ -31,7 +30,7 @@ rule(
     "On wormhole_b0 each chip that takes part in an epoch needs a graph, be it without ops.",
     "an op of chip 0 reads a queue of chip 1, which no graph is for",
     "a second graph without ops with target_device 1, executed after the first",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V362",
@@ -41,7 +40,7 @@ rule(
     "7 streams that transfer and 96 kB, and only the ways that a cluster description names are gone.",
     "an op on 64 cores that reads one of another chip, over four links",
     "an ethernet_datacopy on four cores between them",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V363",
@@ -51,7 +50,7 @@ rule(
     "named, each chip's channels to the other are counted by themselves, so the cluster description decides.",
     "ingress_channels: [0], egress_channels: [9] where channel 0 leads to channel 8",
     "ingress_channels: [0], egress_channels: [8]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V364",
@@ -61,7 +60,7 @@ rule(
     "multicast from a worker core of theirs. These need streams and L1 as any other pipe does.",
     "ethernet_datacopy to another chip, whose result on two cores an op of the first chip reads on one core",
     "an op between the copy and the way back",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V366",
@@ -71,7 +70,7 @@ rule(
     "does not say which the other one is.",
     "{type: ethernet_datacopy}",
     "{type: ethernet_datacopy, attributes: {dest_device: 1}}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V367",
@@ -81,7 +80,7 @@ rule(
     "cluster description has none; an epoch of one chip needs none.",
     "graphs on chips 0, 1 and 2, and links between 0 and 1 alone",
     "the graph of chip 2 in another epoch",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V368",
@@ -91,5 +90,5 @@ rule(
     "another chip is padded there, not after the way.",
     "tile_dim: [16, 32] of an op that one of another chip reads",
     "tile_dim: [32, 32]",
-    _N2P,
+    NET2PIPE,
 )

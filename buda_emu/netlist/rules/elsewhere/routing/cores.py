@@ -1,8 +1,7 @@
 """Rules on what a core and a queue have too little of for streams."""
 
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE, PIPEGEN2
 from buda_emu.netlist.rules.rule import rule
-
-_N2P, _PG2 = "net2pipe", "pipegen2"
 
 rule(
     "V340",
@@ -12,7 +11,7 @@ rule(
     "differently takes one for each pipe, a gather up to three.",
     "one op that 30 ops on different grids read",
     "one op that 30 ops read through nops with a few readers each",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V342",
@@ -21,7 +20,7 @@ rule(
     "A core has 8 streams that read from DRAM.",
     "a fused op with 9 queues as inputs",
     "a fused op with 8 queues as inputs",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V343",
@@ -30,7 +29,7 @@ rule(
     "A core has 8 streams that write to DRAM.",
     "an op that feeds 9 queues",
     "an op that feeds 8 queues",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V344",
@@ -39,7 +38,7 @@ rule(
     "A core has streams for 4 multicasts; gathers from several cores that serve several others in turn count, too.",
     "5 multicasts that begin on one core",
     "4 multicasts that begin on one core",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V350",
@@ -48,7 +47,7 @@ rule(
     "The header of a queue in DRAM tells at most 255 readers apart.",
     "a queue of one buffer that ops on 300 cores read",
     "a queue of two buffers, each read by 150 cores",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V351",
@@ -57,7 +56,7 @@ rule(
     "The data-movement processor of a core serves 24 streams that feed its kernel, and 24 that its kernel feeds.",
     "an op whose output is forked 25 times",
     "an op whose output is forked 24 times",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V352",
@@ -66,7 +65,7 @@ rule(
     "7 streams of an Ethernet core can send or receive between chips.",
     "8 copies between chips through one channel",
     "8 copies between chips through two channels",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V353",
@@ -75,7 +74,7 @@ rule(
     "Each operand of a kernel has a stream of its own number.",
     "two ops on one core",
     "two ops on two cores",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V354",
@@ -84,7 +83,7 @@ rule(
     "A phase of a stream has at most 2048 tiles, and a whole number of what is sent and cleared at a time.",
     "rounds of 3001 tiles that are read in one piece",
     "rounds of 3000 tiles",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V355",
@@ -94,7 +93,7 @@ rule(
     "firmware leaves of L1.",
     "{mblock: [8, 8], ublock: [4, 4], buf_size_mb: 2} in Float32",
     "{mblock: [4, 4], ublock: [4, 4], buf_size_mb: 2} in Float32",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V356",
@@ -102,5 +101,5 @@ rule(
     "pipes that streams cannot carry out",
     "The pipes of an epoch follow from the netlist; some combinations have no streams: an intermediate buffer that "
     "shares L1 with an output that nothing reads, a table's rows that exceed the operand's buffer, circles.",
-    source=_PG2,
+    source=PIPEGEN2,
 )

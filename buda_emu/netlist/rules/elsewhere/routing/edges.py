@@ -1,8 +1,7 @@
 """Rules on what an op reads and how it is cut: TMs, stacks, padding, operands that are kept."""
 
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE
 from buda_emu.netlist.rules.rule import rule
-
-_N2P = "net2pipe"
 
 rule(
     "V320",
@@ -11,7 +10,7 @@ rule(
     "Tiles are repeated along z by reading the one slice again; of several slices pipes cannot do so.",
     "input_1_tms: [broadcast: {z: 4}] of a queue with t: 4",
     "input_1_tms: [broadcast: {z: 4}] of a queue with t: 1",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V321",
@@ -21,7 +20,7 @@ rule(
     "hstack and vstack come last, each at most once, and one pad after them.",
     "input_0_tms: [vstack: 4, transpose] of an op with t: 4, buf_size_mb: 2",
     "input_0_tms: [transpose, vstack: 4] of an op with t: 4, buf_size_mb: 2",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V322",
@@ -31,7 +30,7 @@ rule(
     "the producer divide each other, and so for the mblocks that its output buffer holds.",
     "input_0_tms: [hslice: 4, vstack: 6]",
     "input_0_tms: [hslice: 4, vstack: 8]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V323",
@@ -40,7 +39,7 @@ rule(
     "Where stacked pieces come in phases, padding is phases of its own.",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 1}",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 2}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V324",
@@ -49,7 +48,7 @@ rule(
     "Where stacked pieces come in phases, each goes to whole cores, or several to one.",
     "input_0_tms: [vstack: 4] of an op with grid_size: [3, 1]",
     "input_0_tms: [vstack: 4] of an op with grid_size: [2, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V325",
@@ -59,7 +58,7 @@ rule(
     "or these are of pieces.",
     "pieces of 2 tile columns, read in ublock: [1, 9]",
     "pieces of 3 tile columns, read in ublock: [1, 9]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V326",
@@ -69,7 +68,7 @@ rule(
     "or are as wide as it and come downward.",
     "pieces of 2x2 tiles, hstack, read in ublock: [2, 4]",
     "pieces of 1x2 tiles, hstack, read in ublock: [1, 4]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V327",
@@ -79,7 +78,7 @@ rule(
     "ublock high or wide.",
     "input_0_tms: [vstack: 2, hstack: 2] with ublock_order: r",
     "input_0_tms: [hstack: 2, vstack: 2] with ublock_order: r",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V328",
@@ -89,7 +88,7 @@ rule(
     "t anew with kernel_broadcast_per_t, and not from a stack whose pieces come one after the other.",
     "kernel_broadcast: {input_1: 1} of a producer with t: 4",
     "kernel_broadcast_per_t: {input_1: 1} of a producer with t: 4",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V329",
@@ -98,7 +97,7 @@ rule(
     "The kernel reads the first tiles over and over: all others of the operand have to be the same, in that order.",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {c: 4}] of a 2x1 tensor",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {r: 4}] of a 2x1 tensor read in ublock: [2, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V330",
@@ -108,7 +107,7 @@ rule(
     "the columns of mblocks of each buffer, for a tilizer in row order rows those of rows.",
     "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 1], ublock: [1, 8]",
     "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 8], ublock: [1, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V331",
@@ -117,7 +116,7 @@ rule(
     "It reduces r, c or z, in a fused op r or c.",
     "{type: reduce, attributes: {dim: rc}}",
     "{type: reduce, attributes: {dim: r}}, then {type: reduce, attributes: {dim: c}}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V332",
@@ -126,7 +125,7 @@ rule(
     "A queue's buffer is filled by one pipe, in order.",
     "a queue with input_tms: [vstack: 4] of an op with t: 4, buf_size_mb: 2, over a grid of 4 rows",
     "a queue of a nop with input_0_tms: [vstack: 4]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V333",
@@ -135,7 +134,7 @@ rule(
     "Its accumulators have 16 bits.",
     "{acc_df: Float32} with arch: grayskull",
     "{acc_df: Float16_b} with arch: grayskull",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V334",
@@ -144,7 +143,7 @@ rule(
     "A buffer op writes as many strips as the attribute says, for each core of its grid.",
     "{type: buffer, grid_size: [1, 2], attributes: {num_nz_strips: [4]}}",
     "{type: buffer, grid_size: [1, 2], attributes: {num_nz_strips: [4, 4]}}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V335",
@@ -153,7 +152,7 @@ rule(
     "A pipe needs a producer: each core of the op reads at least one tile of it.",
     "{grid_size: [2, 1], mblock: [2, 1]} reads 2 tile rows with input_0_pad: {rt: 2}",
     "{grid_size: [2, 1], mblock: [2, 1]} reads 3 tile rows with input_0_pad: {rt: 1}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V361",
@@ -163,5 +162,5 @@ rule(
     "a reduce; net2pipe ends at others.",
     "a fused op with three inputs whose definition reads input0 and input1",
     "a fused op with two inputs whose definition reads input0 and input1",
-    _N2P,
+    NET2PIPE,
 )

@@ -1,8 +1,7 @@
 """Rules on the graphs of an epoch and on what reads a result."""
 
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE
 from buda_emu.netlist.rules.rule import rule
-
-_N2P = "net2pipe"
 
 rule(
     "V336",
@@ -11,7 +10,7 @@ rule(
     "Its output buffer would fill and never be emptied. Only a drainer has no readers.",
     "a nop that neither an op reads nor a queue",
     "a nop and a queue with its name as input",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V345",
@@ -20,7 +19,7 @@ rule(
     "On grayskull an epoch must have something to do; graphs without ops are for chips of wormhole_b0.",
     "a graph without ops, executed on grayskull",
     "the same with an op",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V346",
@@ -29,7 +28,7 @@ rule(
     "net2pipe asks for two at least.",
     "graphs: {g: ...}",
     "graphs: {g0: ...}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V347",
@@ -38,7 +37,7 @@ rule(
     "Epochs are numbered without holes: graphs that no program executes may only stand after all others.",
     "of graphs first, second and third, programs execute first and third",
     "programs execute first and second",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V348",
@@ -47,5 +46,5 @@ rule(
     "Pipes of a graph are made once: its queues either pass or are kept in L1.",
     "execute of a graph with {prologue: true}, then with {prologue: false} of the same queue",
     "both with {prologue: true}",
-    _N2P,
+    NET2PIPE,
 )

@@ -1,8 +1,7 @@
 """What net2pipe takes but recommends less of, and what is not judged."""
 
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE
 from buda_emu.netlist.rules.rule import rule
-
-_N2P = "net2pipe"
 
 rule(
     "V357",
@@ -12,7 +11,7 @@ rule(
     "than 16. More are taken as long as the core has streams for them (V340).",
     "17 nops of one core that read another's result",
     "16 nops of one core that read another's result",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V358",
@@ -23,7 +22,7 @@ rule(
     "descriptions take L1.",
     "input_0_tms: [transpose] of 32 x 32 tiles between two cores",
     "input_0_tms: [transpose] of 16 x 16 tiles between two cores",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V359",
@@ -32,7 +31,7 @@ rule(
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
     "whose channels are named follows from a cluster description (`--cluster FILE`). Other architectures, padding "
     "between chips, and pieces that another chip's DRAM sends in turn have to be held against the vendor's programs.",
-    source=_N2P,
+    source=NET2PIPE,
 )
 rule(
     "V360",
@@ -42,5 +41,5 @@ rule(
     "more than 2000 of a core.",
     "input_0_tms: [transpose] of a queue of 64 x 64 tiles in one buffer",
     "input_0_tms: [transpose] of a queue of 32 x 32 tiles in one buffer",
-    _N2P,
+    NET2PIPE,
 )
