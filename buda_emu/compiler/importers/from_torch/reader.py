@@ -197,7 +197,7 @@ class Reader:
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
-        if fixed and "getitem" not in word:
+        if fixed and "getitem" not in word and not self._is_product(node, word):
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
@@ -223,6 +223,13 @@ class Reader:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found
+
+    @staticmethod
+    def _is_product(node: Any, word: str) -> bool:
+        """Of numbers that torch would add up by how many threads it has."""
+        declared, value = aten_op(_operator(word)), node.meta.get("val")
+        floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return floats and declared is not None and declared.family == "products"
 
     def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
         """Raises NotSupportedError where there is none."""
