@@ -33,9 +33,9 @@ class WiresOfOne:
 
     Links and ports are numbered from 1, apart for what is loaded once: `busy` are the cycles of each. Paths are
     numbered, too, by their identity (`known`), and kept in `paths`: `links` [path, place] are what each goes over, 0
-    where there are no more, `cycles` what each of these carries for it. `ways` is the path of each edge; `users` [link, edge] says
-    which edges go over a link. `least` and `takes` are the cycles of each edge by itself, and as it is; `fullest` those
-    of all transfers together: there is no limit below which they are short enough.
+    where there are no more, `cycles` what each of these carries for it. `ways` is the path of each edge; `users`
+    [link, edge] says which edges go over a link. `least` and `takes` are the cycles of each edge by itself, and as it
+    is; `fullest` those of all transfers together: there is no limit below which they are short enough.
     """
 
     chip: Device
