@@ -1,6 +1,6 @@
 """Matmuls: by a constant on either side, or of two values."""
 
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     value = relayout(low, value, ordered(shape, [], rest, [dim]))
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
-    count, columns = _slices(width, lcm(SHARING, low.target.arch.dram_channels))
+    count, columns = _slices(padded(width))
     held = scattered(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
@@ -70,18 +70,15 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     return Value(name, Layout(tuple(dims), (1, rows, columns)), (("hstack", count),), None, value.clean_rows, True)
 
 
-def _slices(width: int, sharing: int) -> tuple[int, int]:
-    """How many slices, and all their columns: such as eight cores and, from buffers for each of them, all channels of
-    DRAM share evenly, else eight cores, if that takes a thirty-second more, of these the fewest columns; else as few
-    slices as no columns are added for."""
+def _slices(columns: int) -> tuple[int, int]:
+    """How many slices, and all their columns: such as eight cores share evenly, if that takes a thirty-second more, of
+    these the fewest columns; else as few slices as no columns are added for."""
     most = WIDE // 2
-    columns = padded(width)
     least = -(-columns // most)
-    for unit in (sharing * TILE, SHARING * TILE):
-        even = {n: -(-width // (n * unit)) * n * unit for n in range(least, 2 * least + 1)}
-        count = min((n for n in even if even[n] // n <= most), key=lambda n: even[n], default=0)
-        if count and even[count] <= columns + columns // TILE:
-            return count, even[count]
+    even = {n: -(-columns // (n * SHARING * TILE)) * n * SHARING * TILE for n in range(least, 2 * least + 1)}
+    count = min((n for n in even if even[n] // n <= most), key=lambda n: even[n], default=0)
+    if count and even[count] <= columns + columns // TILE:
+        return count, even[count]
     return next(n for n in range(1, columns // TILE + 1) if columns % (n * TILE) == 0 and columns // n <= most), columns
 
 

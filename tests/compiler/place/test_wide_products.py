@@ -41,15 +41,7 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
 @pytest.mark.parametrize(("tiles", "slices", "width"), [(344, 4, 88), (1600, 20, 80), (264, 3, 88), (257, 3, 88)])
 def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
     """With a thirty-second more columns at most."""
-    assert matmul._slices(tiles * TILE, 8) == (slices, slices * width * TILE)
-
-
-@pytest.mark.parametrize(
-    ("words", "slices", "width"), [(50257, 22, 72), (32128, 14, 72), (30522, 8, 120), (10000, 4, 80)]
-)
-def test_slices_are_such_as_six_channels_share_too(words, slices, width):
-    """Of 10,000 columns that takes more than a thirty-second more, so that cores alone count."""
-    assert matmul._slices(words, 24) == (slices, slices * width * TILE)
+    assert matmul._slices(tiles * TILE) == (slices, slices * width * TILE)
 
 
 def test_slices_that_are_an_output_go_to_the_host_one_by_one(monkeypatch):
