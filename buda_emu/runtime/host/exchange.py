@@ -213,6 +213,16 @@ class Exchange:
             self._settle(gate, channel.view, range(slot, slot + 1), written_only=False)
             self._write(channel, queue, slot, values[0], tiles[0])
 
+    @exact_floats
+    def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
+        """See `Emulator.put_bytes`."""
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._host.with_bytes(queue, self._tiles(channel, [slot])[0], offset, data)
+            values = self._host.values(queue, tiles[np.newaxis], "raw").view(np.float32)
+            self._write(channel, queue, slot, values[0], tiles)
+
     def _write(
         self, channel: Channel, queue: Queue, slot: int, entry: NDArray[np.float32], tiles: NDArray[np.float32]
     ) -> None:
