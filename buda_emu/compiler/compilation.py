@@ -57,6 +57,7 @@ class Compilation:
         if options.workers is not None and not options.workers.alone:
             aim.work.crew = Crew(JOB, options.workers)
         observer = options.observer or Observer(dump=options.dump)
+        observer.work, aim.work.tell = aim.work, observer.tell
         return Compilation(device, aim, tuple(read_rules(options.mixed, device)), options.fuse, options.name, observer)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:

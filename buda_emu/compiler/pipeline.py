@@ -33,6 +33,7 @@ from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
+from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError, InternalError
 from buda_emu.spec.formats import FORMATS
 
@@ -183,13 +184,15 @@ def known(name: str, option: str) -> str:
 class Observer:
     """Who looks on. `show` is given the text after the passes `printed`, `dump` each pass of levels front and core
     and the graph after it; where the search has yet to choose, both wait until it has. `verify`: every IR is verified;
-    `seconds` that each pass took."""
+    `seconds` that each pass took. `tell` is told how far the search is, `work` is what it does."""
 
     show: Callable[[str], None] | None = None
     printed: frozenset[str] = frozenset()
     dump: Callable[[str, Graph], None] | None = None
     verify: bool = field(default_factory=lambda: VERIFY_EACH)
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    tell: Callable[[str], None] | None = None
+    work: Work | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir]) -> None:
