@@ -30,7 +30,7 @@ HEARD = {
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 T5 = {"vocab_size": 211, "d_model": 48, "d_kv": 12, "d_ff": 80, "num_layers": 2, "num_heads": 4}
 
-OUTPUTS = ("logits", "last_hidden_state", "predicted_depth", "prediction_outputs")
+OUTPUTS = ("logits", "text_embeds", "last_hidden_state", "predicted_depth", "prediction_outputs")
 """The first of these that a model gives is compared."""
 
 TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
@@ -214,6 +214,12 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
         8, "patch_stride": 8, "d_model": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
         "prediction_length": 8, "scaling": None}, "series"),
     "switch": ("SwitchTransformers", "SwitchTransformersForConditionalGeneration", T5 | {"num_experts": 4}, "pair"),
+    "fnet": ("FNet", "FNetModel", {word: size for word, size in TEXT.items() if word != "num_attention_heads"}, "ids"),
+    "mixtral": ("Mixtral", "MixtralForCausalLM", GROUPED | {"num_local_experts": 4}, "tokens"),
+    "qwen2_moe": ("Qwen2Moe", "Qwen2MoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 48, "shared_expert_intermediate_size": 64}, "tokens"),
+    "olmoe": ("Olmoe", "OlmoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2} | TOKENS, "tokens"),
+    "clip_text_projected": ("CLIPText", "CLIPTextModelWithProjection", TEXT | {"projection_dim": 32} | TOKENS, "tokens"),
     "data2vec_vision": ("Data2VecVision", "Data2VecVisionForImageClassification", SEEN, "image"),
 }  # fmt: skip
 """By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""

@@ -33,8 +33,9 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from buda_emu.ops.on_device.kernel_units import KernelUnits
     from buda_emu.runtime.graph.chunk import Recorder
     from buda_emu.runtime.machine.memory import Channel
     from buda_emu.runtime.snapshots import archive, state
@@ -111,7 +112,8 @@ class Emulator:
         self._epochs = epochs = Epochs(
             netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
         )
-        self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
+        # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
+        self._netlist_text: bytes | None = None if part is None else b""
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 
     def __enter__(self) -> Self:
@@ -149,11 +151,12 @@ class Emulator:
                 raise HostError(f"{listener!r} is not a listener of this Emulator")
             self._watched.listeners = kept
 
-    def record(self, recorder: "Recorder | None") -> None:
+    def record(self, recorder: "Recorder | None", units: "Callable[..., KernelUnits] | None" = None) -> None:
         """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
-        None: nobody. What it is told is the machine's own and must not be changed."""
+        None: nobody. What it is told is the machine's own and must not be changed. `units`: in precision "device" makes
+        those that ops run on, `units(core, lend=...)`."""
         with self._gate:
-            self._context.recorder = recorder
+            self._context.recorder, self._context.units = recorder, units
 
     @property
     def channels(self) -> "Mapping[str, Channel]":

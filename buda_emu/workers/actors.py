@@ -35,6 +35,10 @@ class Actors:
             self.close()
             raise
 
+    def has_ended(self, number: int) -> bool:
+        """Whether a worker is known to run no more; of a cluster only `fate` says so."""
+        return self._cluster is None and self._processes[number].has_ended
+
     def fate(self, number: int) -> str:
         """How a worker ended that has ended, in words; "" where it is not known."""
         if self._cluster is not None:

@@ -27,3 +27,10 @@ for _id in sorted(DECLARED):
 
 RULES: Final[Mapping[str, Rule]] = BOOK.rules
 """All rules by id, in order of the ids."""
+
+NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
+"""What cannot happen, or cannot be said from a netlist alone; each says why."""
+ROUTED: Final = frozenset(("V081", "V084", "V160")) | {
+    name for name, rule in RULES.items() if rule.source.startswith((routing.NET2PIPE, routing.PIPEGEN2))
+}
+"""What is found where pipes and streams are made (`buda_emu.routing`): `check --strict` asks for it."""

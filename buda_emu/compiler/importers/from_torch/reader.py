@@ -13,9 +13,11 @@ import torch
 
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
+from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.archive import check_archive
-from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.complex_numbers import handler_of_complex, of_array
+from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
@@ -172,9 +174,11 @@ class Reader:
         )
         return self._graph
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
+    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
         if node.name in names:
             name = names[node.name]
+            if held[name].is_complex():
+                return of_array(self._b, array_of(held[name]))
             return self._b.constant(held_as(held[name].detach(), name, self._mappings), name=name)
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
@@ -188,10 +192,10 @@ class Reader:
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
-            if aten_op(word.split(".")[0]) is None and "getitem" not in word:
+            if aten_op(_operator(word)) is None and "getitem" not in word:
                 self._refuse(word, node)
             return _POISONED
-        nodes = [item for item in flat if isinstance(item, Node)]
+        nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
         if fixed and "getitem" not in word:
             return self._folded(node, word, arguments, options)
@@ -205,14 +209,12 @@ class Reader:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and value.numel() == 0:
             return self._b.constant(np.zeros(tuple(value.shape), dtype_name(value.dtype)))
-        declared = aten_op(word.split(".")[0])
         try:
-            if declared is None:
-                raise NotSupportedError("")
-            if declared.name == "as_strided":
+            handler = self._handler(_operator(word), flat, value)
+            if _operator(word) == "as_strided":
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            found = declared.handler(self._b, *arguments, **options)
+            found = handler(self._b, *arguments, **options)
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
@@ -221,6 +223,22 @@ class Reader:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found
+
+    def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
+        """Raises NotSupportedError where there is none."""
+        gives = isinstance(value, torch.Tensor) and value.is_complex()
+        if gives or any(isinstance(item, Complex) for item in operands):
+            handler = handler_of_complex(name)
+            if handler is None:
+                raise NotSupportedError("of complex numbers")
+            return handler
+        declared = aten_op(name)
+        if declared is None:
+            raise NotSupportedError("")
+        return declared.handler
+
+    def _constant(self, array: Array, **words: Any) -> Node | Complex:
+        return of_array(self._b, array) if array.dtype.kind == "c" else self._b.constant(array, **words)
 
     def _named(self, found: Any) -> Any:
         """The layer's result has the layer's name."""
@@ -246,10 +264,10 @@ class Reader:
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
-            return self._b.constant(array_of(found))
-        if found is None:  # an assertion of the model, which held
-            return None
-        return [self._b.constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
+            return self._constant(array_of(found))
+        if not isinstance(found, (list, tuple)):  # a number, or an assertion of the model, which held
+            return found
+        return [self._constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
 
     def _outputs(self, node: Any, signature: Any) -> None:
         wanted = set(signature.user_outputs)
@@ -258,6 +276,10 @@ class Reader:
             if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
                 continue
             value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(value, Complex):
+                raise UnsupportedError(
+                    f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
+                )
             if isinstance(value, Node) and 0 in value.shape:
                 raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
             if isinstance(value, Node):
@@ -270,6 +292,11 @@ class Reader:
 
 
 _POISONED = object()
+
+
+def _operator(word: str) -> str:
+    """Without its overload: `add`, or `room.name` of a library's own."""
+    return word.rpartition(".")[0] or word
 
 
 def dtype_name(dtype: Any) -> str:
@@ -289,9 +316,16 @@ def _flat(items: Any) -> list[Any]:
     return found
 
 
+def _nodes(item: Any) -> list[Node]:
+    return item.parts if isinstance(item, Complex) else [item] if isinstance(item, Node) else []
+
+
 def _torch(item: Any) -> Any:
     if isinstance(item, Node):
         return torch.from_numpy(np.ascontiguousarray(item.value)).reshape(item.shape)
+    if isinstance(item, Complex):
+        real, *imag = (_torch(part) for part in item.parts)
+        return torch.complex(real, imag[0] if imag else torch.zeros_like(real))
     return [_torch(part) for part in item] if isinstance(item, list) else item
 
 

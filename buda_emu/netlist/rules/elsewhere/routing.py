@@ -3,7 +3,7 @@ by `buda_emu.routing`, which makes pipes and streams itself."""
 
 from buda_emu.netlist.rules.rule import rule
 
-_N2P, _PG2 = "net2pipe", "pipegen2"
+NET2PIPE, PIPEGEN2 = "net2pipe", "pipegen2"
 
 rule(
     "V320",
@@ -12,7 +12,7 @@ rule(
     "Tiles are repeated along z by reading the one slice again; of several slices pipes cannot do so.",
     "input_1_tms: [broadcast: {z: 4}] of a queue with t: 4",
     "input_1_tms: [broadcast: {z: 4}] of a queue with t: 1",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V321",
@@ -22,7 +22,7 @@ rule(
     "hstack and vstack come last, each at most once, and one pad after them.",
     "input_0_tms: [vstack: 4, transpose] of an op with t: 4, buf_size_mb: 2",
     "input_0_tms: [transpose, vstack: 4] of an op with t: 4, buf_size_mb: 2",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V322",
@@ -32,7 +32,7 @@ rule(
     "the producer divide each other, and so for the mblocks that its output buffer holds.",
     "input_0_tms: [hslice: 4, vstack: 6]",
     "input_0_tms: [hslice: 4, vstack: 8]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V323",
@@ -41,7 +41,7 @@ rule(
     "Where stacked pieces come in phases, padding is phases of its own.",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 1}",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 2}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V324",
@@ -50,7 +50,7 @@ rule(
     "Where stacked pieces come in phases, each goes to whole cores, or several to one.",
     "input_0_tms: [vstack: 4] of an op with grid_size: [3, 1]",
     "input_0_tms: [vstack: 4] of an op with grid_size: [2, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V325",
@@ -60,7 +60,7 @@ rule(
     "or these are of pieces.",
     "pieces of 2 tile columns, read in ublock: [1, 9]",
     "pieces of 3 tile columns, read in ublock: [1, 9]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V326",
@@ -70,7 +70,7 @@ rule(
     "or are as wide as it and come downward.",
     "pieces of 2x2 tiles, hstack, read in ublock: [2, 4]",
     "pieces of 1x2 tiles, hstack, read in ublock: [1, 4]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V327",
@@ -80,7 +80,7 @@ rule(
     "ublock high or wide.",
     "input_0_tms: [vstack: 2, hstack: 2] with ublock_order: r",
     "input_0_tms: [hstack: 2, vstack: 2] with ublock_order: r",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V328",
@@ -90,7 +90,7 @@ rule(
     "t anew with kernel_broadcast_per_t, and not from a stack whose pieces come one after the other.",
     "kernel_broadcast: {input_1: 1} of a producer with t: 4",
     "kernel_broadcast_per_t: {input_1: 1} of a producer with t: 4",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V329",
@@ -99,7 +99,7 @@ rule(
     "The kernel reads the first tiles over and over: all others of the operand have to be the same, in that order.",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {c: 4}] of a 2x1 tensor",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {r: 4}] of a 2x1 tensor read in ublock: [2, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V330",
@@ -109,7 +109,7 @@ rule(
     "the columns of mblocks of each buffer, for a tilizer in row order rows those of rows.",
     "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 1], ublock: [1, 8]",
     "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 8], ublock: [1, 1]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V331",
@@ -118,7 +118,7 @@ rule(
     "It reduces r, c or z, in a fused op r or c.",
     "{type: reduce, attributes: {dim: rc}}",
     "{type: reduce, attributes: {dim: r}}, then {type: reduce, attributes: {dim: c}}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V332",
@@ -127,7 +127,7 @@ rule(
     "A queue's buffer is filled by one pipe, in order.",
     "a queue with input_tms: [vstack: 4] of an op with t: 4, buf_size_mb: 2, over a grid of 4 rows",
     "a queue of a nop with input_0_tms: [vstack: 4]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V333",
@@ -136,7 +136,7 @@ rule(
     "Its accumulators have 16 bits.",
     "{acc_df: Float32} with arch: grayskull",
     "{acc_df: Float16_b} with arch: grayskull",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V334",
@@ -145,7 +145,7 @@ rule(
     "A buffer op writes as many strips as the attribute says, for each core of its grid.",
     "{type: buffer, grid_size: [1, 2], attributes: {num_nz_strips: [4]}}",
     "{type: buffer, grid_size: [1, 2], attributes: {num_nz_strips: [4, 4]}}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V335",
@@ -154,7 +154,7 @@ rule(
     "A pipe needs a producer: each core of the op reads at least one tile of it.",
     "{grid_size: [2, 1], mblock: [2, 1]} reads 2 tile rows with input_0_pad: {rt: 2}",
     "{grid_size: [2, 1], mblock: [2, 1]} reads 3 tile rows with input_0_pad: {rt: 1}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V336",
@@ -163,7 +163,7 @@ rule(
     "Its output buffer would fill and never be emptied. Only a drainer has no readers.",
     "a nop that neither an op reads nor a queue",
     "a nop and a queue with its name as input",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V337",
@@ -173,7 +173,7 @@ rule(
     "none of which may be left out.",
     "of graphs on chips 0, 1, 2 and 3, one on chip 0 feeds a queue of chip 2",
     "it feeds a queue of chip 1 or of chip 3",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V338",
@@ -183,7 +183,7 @@ rule(
     "ethernet_datacopy, and a pipe from there brings one whole buffer to one core.",
     "an op of chip 0 feeds a queue with target_device 1",
     "both have the same target_device",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V339",
@@ -192,7 +192,7 @@ rule(
     "On wormhole_b0 each chip that takes part in an epoch needs a graph, be it without ops.",
     "an op of chip 0 reads a queue of chip 1, which no graph is for",
     "a second graph without ops with target_device 1, executed after the first",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V340",
@@ -202,7 +202,7 @@ rule(
     "differently takes one for each pipe, a gather up to three.",
     "one op that 30 ops on different grids read",
     "one op that 30 ops read through nops with a few readers each",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V342",
@@ -211,7 +211,7 @@ rule(
     "A core has 8 streams that read from DRAM.",
     "a fused op with 9 queues as inputs",
     "a fused op with 8 queues as inputs",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V343",
@@ -220,7 +220,7 @@ rule(
     "A core has 8 streams that write to DRAM.",
     "an op that feeds 9 queues",
     "an op that feeds 8 queues",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V344",
@@ -229,7 +229,7 @@ rule(
     "A core has streams for 4 multicasts; gathers from several cores that serve several others in turn count, too.",
     "5 multicasts that begin on one core",
     "4 multicasts that begin on one core",
-    f"{_N2P}, {_PG2}",
+    f"{NET2PIPE}, {PIPEGEN2}",
 )
 rule(
     "V345",
@@ -238,7 +238,7 @@ rule(
     "On grayskull an epoch must have something to do; graphs without ops are for chips of wormhole_b0.",
     "a graph without ops, executed on grayskull",
     "the same with an op",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V346",
@@ -247,7 +247,7 @@ rule(
     "net2pipe asks for two at least.",
     "graphs: {g: ...}",
     "graphs: {g0: ...}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V347",
@@ -256,7 +256,7 @@ rule(
     "Epochs are numbered without holes: graphs that no program executes may only stand after all others.",
     "of graphs first, second and third, programs execute first and third",
     "programs execute first and second",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V348",
@@ -265,7 +265,7 @@ rule(
     "Pipes of a graph are made once: its queues either pass or are kept in L1.",
     "execute of a graph with {prologue: true}, then with {prologue: false} of the same queue",
     "both with {prologue: true}",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V350",
@@ -274,7 +274,7 @@ rule(
     "The header of a queue in DRAM tells at most 255 readers apart.",
     "a queue of one buffer that ops on 300 cores read",
     "a queue of two buffers, each read by 150 cores",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V351",
@@ -283,7 +283,7 @@ rule(
     "The data-movement processor of a core serves 24 streams that feed its kernel, and 24 that its kernel feeds.",
     "an op whose output is forked 25 times",
     "an op whose output is forked 24 times",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V352",
@@ -292,7 +292,7 @@ rule(
     "7 streams of an Ethernet core can send or receive between chips.",
     "8 copies between chips through one channel",
     "8 copies between chips through two channels",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V353",
@@ -301,7 +301,7 @@ rule(
     "Each operand of a kernel has a stream of its own number.",
     "two ops on one core",
     "two ops on two cores",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V354",
@@ -310,7 +310,7 @@ rule(
     "A phase of a stream has at most 2048 tiles, and a whole number of what is sent and cleared at a time.",
     "rounds of 3001 tiles that are read in one piece",
     "rounds of 3000 tiles",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V355",
@@ -320,7 +320,7 @@ rule(
     "firmware leaves of L1.",
     "{mblock: [8, 8], ublock: [4, 4], buf_size_mb: 2} in Float32",
     "{mblock: [4, 4], ublock: [4, 4], buf_size_mb: 2} in Float32",
-    _PG2,
+    PIPEGEN2,
 )
 rule(
     "V356",
@@ -328,7 +328,7 @@ rule(
     "pipes that streams cannot carry out",
     "The pipes of an epoch follow from the netlist; some combinations have no streams: an intermediate buffer that "
     "shares L1 with an output that nothing reads, a table's rows that exceed the operand's buffer, circles.",
-    source=_PG2,
+    source=PIPEGEN2,
 )
 rule(
     "V357",
@@ -338,7 +338,7 @@ rule(
     "than 16. More are taken as long as the core has streams for them (V340).",
     "17 nops of one core that read another's result",
     "16 nops of one core that read another's result",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V358",
@@ -349,7 +349,7 @@ rule(
     "descriptions take L1.",
     "input_0_tms: [transpose] of 32 x 32 tiles between two cores",
     "input_0_tms: [transpose] of 16 x 16 tiles between two cores",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V359",
@@ -358,7 +358,7 @@ rule(
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
     "whose channels are named follows from a cluster description (`--cluster FILE`). Other architectures, padding "
     "between chips, and pieces that another chip's DRAM sends in turn have to be held against the vendor's programs.",
-    source=_N2P,
+    source=NET2PIPE,
 )
 rule(
     "V360",
@@ -368,7 +368,7 @@ rule(
     "more than 2000 of a core.",
     "input_0_tms: [transpose] of a queue of 64 x 64 tiles in one buffer",
     "input_0_tms: [transpose] of a queue of 32 x 32 tiles in one buffer",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V361",
@@ -378,7 +378,7 @@ rule(
     "a reduce; net2pipe ends at others.",
     "a fused op with three inputs whose definition reads input0 and input1",
     "a fused op with two inputs whose definition reads input0 and input1",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V362",
@@ -388,7 +388,7 @@ rule(
     "7 streams that transfer and 96 kB, and only the ways that a cluster description names are gone.",
     "an op on 64 cores that reads one of another chip, over four links",
     "an ethernet_datacopy on four cores between them",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V363",
@@ -398,7 +398,7 @@ rule(
     "named, each chip's channels to the other are counted by themselves, so the cluster description decides.",
     "ingress_channels: [0], egress_channels: [9] where channel 0 leads to channel 8",
     "ingress_channels: [0], egress_channels: [8]",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V364",
@@ -408,7 +408,7 @@ rule(
     "multicast from a worker core of theirs. These need streams and L1 as any other pipe does.",
     "ethernet_datacopy to another chip, whose result on two cores an op of the first chip reads on one core",
     "an op between the copy and the way back",
-    _N2P,
+    NET2PIPE,
 )
 rule(
     "V366",
@@ -418,5 +418,5 @@ rule(
     "does not say which the other one is.",
     "{type: ethernet_datacopy}",
     "{type: ethernet_datacopy, attributes: {dest_device: 1}}",
-    _N2P,
+    NET2PIPE,
 )
