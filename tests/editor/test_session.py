@@ -175,7 +175,7 @@ def test_completion_offers_words_of_the_place():
 
 
 def test_quick_fixes_format_and_fix_all():
-    wrong = GOOD.replace("type: queue", "type: qeue", 1).replace("  x:     {", "  x:   {", 1)
+    wrong = GOOD.replace("type: queue", "type: qeue", 1).replace("  x: {", "  x:   {", 1)
 
     async def talk(client, uri):
         where = at(wrong, "qeue")
@@ -243,8 +243,8 @@ def test_the_picture_of_the_extension():
 
 def test_columns_count_in_the_clients_units():
     text = GOOD.replace("queues:", "queues: # \N{MATHEMATICAL BOLD CAPITAL A}", 1).replace(
-        "  x:     {input: HOST, type: queue",
-        "  x:     {input: HOST, alias: '\N{MATHEMATICAL BOLD CAPITAL A}', type: qeue",
+        "  x: {input: HOST, type: queue",
+        "  x: {input: HOST, alias: '\N{MATHEMATICAL BOLD CAPITAL A}', type: qeue",
         1,
     )
 
