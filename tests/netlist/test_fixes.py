@@ -137,14 +137,14 @@ def test_what_cannot_be_known_is_not_written():
 
 def test_of_a_field_that_stands_twice_the_first_is_left_out():
     text = spoilt("entries: 2, ", "entries: 4, entries: 2, ")
-    (found,) = [item for item in check(text) if item.rule == "V367"]
+    (found,) = [item for item in check(text) if item.rule == "V211"]
     assert "entries stands again in line" in found.message
     assert fixed(text, check).text == text
     assert fixed(text, check, unsafe=True).text == GOOD
     block = spoilt("    input_count: 2\n", "    input_count: 9\n    input_count: 2\n")
     assert fixed(block, check, unsafe=True).text == GOOD
     lists = spoilt("in_df: [Float16_b, Bfp8_b, Float16_b]", "in_df: [Float16_b], in_df: [Bfp8_b, Float16_b]")
-    assert not [item for item in check(lists) if item.rule == "V367"]  # appended (NETLIST 11.3 C1)
+    assert not [item for item in check(lists) if item.rule == "V211"]  # appended (NETLIST 11.3 C1)
 
 
 def test_the_same_name_with_the_same_words_is_left_out():

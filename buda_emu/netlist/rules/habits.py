@@ -1,4 +1,4 @@
-"""What nothing refuses and hardly anybody means (V208, V209, V367; stage W)."""
+"""What nothing refuses and hardly anybody means (V208, V209, V211; stage W)."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
 
 @queue_check(
     rule(
-        "V367",
+        "V211",
         "W",
         "a field of a queue, graph or op stands twice",
         "The last one counts, what stands before is not read. Of other fields each counts: formats of in_df and lists "
@@ -88,13 +88,13 @@ def queue_overwrites(_: Context, queue: Queue) -> Findings:
     yield from _overwritten(queue)
 
 
-@graph_check("V367")
+@graph_check("V211")
 def graph_overwrites(_: Context, graph: Graph) -> Findings:
     """NETLIST 11.3 C1."""
     yield from _overwritten(graph)
 
 
-@op_check("V367")
+@op_check("V211")
 def op_overwrites(_: Context, op: Op) -> Findings:
     """NETLIST 11.3 C1."""
     yield from _overwritten(op)

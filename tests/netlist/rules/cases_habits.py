@@ -18,9 +18,9 @@ CASES: tuple[Case, ...] = (
             ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local"),
         ),
     ),
-    Case("V367", b.COPY, (("a", "entries: 2", "entries: 4, entries: 2"),), "entries"),
+    Case("V211", b.COPY, (("a", "entries: 2", "entries: 4, entries: 2"),), "entries"),
     Case(
-        "V367", b.COPY, (("o", "entries: 2", "grid_size: [2, 2], entries: 2"),), "grid_size",
+        "V211", b.COPY, (("o", "entries: 2", "grid_size: [2, 2], entries: 2"),), "grid_size",
         near=(("o", "entries: 2", "entries: 2, layout: tilized"),),
     ),
     Case("V209", b.SOFTMAX, (("mu", INPUTS, "inputs: [x, rd]"),), "rd"),
