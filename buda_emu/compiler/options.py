@@ -54,6 +54,9 @@ class CompileOptions:
     (docs/placing.md)."""
     workers: Workers | None = None
     """Processes, or a Dask cluster, that share the search for a placement (docs/workers.md); they never change it."""
+    memory_limit: int | None = None
+    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/memory.md). None:
+    what it has, and three quarters of what is available when it begins."""
     name: str = ""
     """Name of the model in its netlist; "" leaves the name that the model has."""
     dump: "Callable[[str, Graph], None] | None" = None
@@ -77,6 +80,7 @@ class OptionWords(TypedDict, total=False):
     chips: int | str | PathLike[str] | None
     microbatch: int | None
     workers: Workers | None
+    memory_limit: int | None
     name: str
     dump: "Callable[[str, Graph], None] | None"
     observer: "Observer | None"

@@ -25,7 +25,9 @@ def compile_until(
     """What stands after a pass, to look at or to write with `write_ir`. Options as `compile` takes them. Raises
     HostError for a name that no pass has, and what `compile` raises."""
     compilation = Compilation.of(with_words(options, words, "compile_until"))
-    return compilation.stopped(read_model(source, inputs), known(stop_after, "stop_after"))
+    with compilation.memory.reading(source):
+        graph = read_model(source, inputs)
+    return compilation.stopped(graph, known(stop_after, "stop_after"))
 
 
 @within_memory()

@@ -13,7 +13,8 @@ def read_model(
     source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), parameters: Path | None = None
 ) -> Graph:
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
-    framework can run them; `parameters` of a torch module in a file. Raises HostError, UnsupportedError."""
+    framework can run them; `parameters` of a torch module or a .pt2 file in another file. Raises HostError,
+    UnsupportedError."""
     graph = _read(source, inputs, on_host, parameters)
     if not graph.outputs:
         raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
@@ -26,10 +27,10 @@ def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], par
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters)
-    if parameters is not None:
-        raise HostError("compile: parameters: of a torch module: a file of a model has its own")
+    path = Path(source) if isinstance(source, (str, Path)) else Path()
+    if parameters is not None and path.suffix != ".pt2":
+        raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
-        path = Path(source)
         if path.suffix == ".onnx":
             _need("onnx", path)
             from buda_emu.compiler.importers.from_onnx.reader import read_file
@@ -39,7 +40,7 @@ def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str], par
             _need("torch", path)
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
-            return read_pt2(path)
+            return read_pt2(path, parameters)
         raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2")
     if kind.__name__ == "ModelProto":
         from buda_emu.compiler.importers.from_onnx.reader import read_proto
