@@ -1,5 +1,5 @@
-"""Files: every output is written completely or not at all, and only a regular file is ever replaced; and the small YAML
-files that a user writes beside a netlist are read."""
+"""Files: every output is written completely or not at all, and only a regular file is ever replaced; and what is
+read from YAML and JSON files, whatever they are for."""
 
 import os
 import stat
@@ -61,6 +61,23 @@ def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
         return yaml.safe_load(read_whole(path, 16).decode())
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise HostError(f"{path}: not {what}: {error}") from None
+
+
+class NameTwiceError(ValueError):
+    """A name that stands twice in one object of a JSON document; `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"key {name!r} stands twice")
+        self.name = name
+
+
+def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `object_pairs_hook` of the standard library's JSON, which keeps the last of two. Raises NameTwiceError."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise NameTwiceError(next(name for name in names if names.count(name) > 1))
+    return found
 
 
 def write_forward(stream: Stream, write: Callable[[IO[bytes]], object]) -> int:

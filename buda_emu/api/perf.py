@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.api.shown import html_table
 from buda_emu.checker.text import plural
@@ -26,6 +26,10 @@ from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, 
 from buda_emu.verify.inputs.of_image import image_args
 from buda_emu.version import __version__
 
+if TYPE_CHECKING:
+    from buda_emu.image.device_image import DeviceImage
+    from buda_emu.verify.inputs.host_parts import HostTime
+
 
 @dataclass(frozen=True)
 class Perf:
@@ -34,8 +38,9 @@ class Perf:
     netlist: Netlist = field(repr=False)
     run: PerfRun
     checks: tuple[BoundResult, ...]
-    on_host: tuple[str, ...] = ()
-    """What the host computes between programs, of an image with host parts: in none of the figures."""
+    on_host: "tuple[HostTime, ...]" = ()
+    """What the host computes between programs, of an image with host parts: measured on this machine, and in none of
+    the modelled figures."""
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:
@@ -97,7 +102,10 @@ class Perf:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu perf --json` writes it, with its `schema_version`."""
-        return perf_json(self.netlist, self.run, self.checks)
+        return {
+            **perf_json(self.netlist, self.run, self.checks),
+            "host_parts": [{"step": item.step, "seconds": item.seconds} for item in self.on_host],
+        }
 
     def __repr__(self) -> str:
         slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)
@@ -147,9 +155,20 @@ def perf(
         version=__version__, progress=progress,
     )  # fmt: skip
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
-    plan = opened.image.plan if opened.image is not None else None
-    on_host = tuple(step.title for step in plan.on_host) if plan is not None else ()
-    return Perf(netlist, run, tuple(checks), on_host)
+    return Perf(netlist, run, tuple(checks), _on_host(opened.image, progress))
+
+
+def _on_host(image: "DeviceImage | None", progress: Callable[[str], None]) -> "tuple[HostTime, ...]":
+    """What the host's parts of an image take here; of all of them nothing, where a package is missing."""
+    if image is None or image.plan is None:
+        return ()
+    from buda_emu.verify.inputs.host_parts import HostParts, HostTime
+
+    progress("the host's parts")
+    try:
+        return tuple(HostParts(image).timed(seed=0))
+    except HostError as error:
+        return tuple(HostTime(step.title, None, str(error)) for step in image.plan.on_host)
 
 
 def chip_of(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from buda_emu.verify.inputs.of_image import (
     in_queues,
     is_archive_of_inputs,
     made_up,
+    taking,
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
@@ -36,6 +38,7 @@ if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
 
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.machines.again import Saved
     from buda_emu.machines.machines import Machines
     from buda_emu.workers.job import Workers
 
@@ -83,6 +86,9 @@ def run_netlist(
         from buda_emu.verify.inputs.copies import copied_bytes
 
         beside = copied_bytes(inputs)
+        if image is not None:
+            image = taking(image, inputs, parameters or {})
+            netlist = image.for_inputs
     ready = prepared(
         netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
         as_bits=precision == "device", beside=beside, progress=progress,
@@ -111,15 +117,24 @@ def run_netlist(
             blocks = made_up(netlist, ready.config, bodies, values, seed, image, given=held, needed=needed)
         return push(emulator, chain(begun_with(image), blocks), progress)
 
-    with _machine(netlist, workers, precision, threads, limit, tell) as emulator:
-        progress("inputs")
-        start = time.perf_counter()
-        pushed = fill(emulator, tell)
-        push_seconds = time.perf_counter() - start
-        ran: list[ProgramSummary] = []
+    pushed: tuple[InputUsed, ...] = ()
+    push_seconds = 0.0
+    ran: list[ProgramSummary] = []
+    arrays: dict[str, Any] = {}
+
+    def carry_out(emulator: "Emulator | Machines", saved: "Saved | None" = None) -> list[OutputSummary]:
+        """All programs; on machines that replace others those that `saved` does not have."""
+        nonlocal pushed, push_seconds
+        done = saved.restore(emulator) if saved is not None and not isinstance(emulator, Emulator) else 0
+        del ran[done:]
+        if not done:
+            progress("inputs")
+            start = time.perf_counter()
+            pushed = fill(emulator, tell)
+            push_seconds = time.perf_counter() - start
         told = _Told(steps.inputs, inputs_done) if inputs_done is not None and steps is not None else None
         with compilations() as compiled:
-            for body in bodies:
+            for number, body in enumerate(bodies[done:], done + 1):
                 progress(f"program {body.name}")
                 before, start = len(compiled), time.perf_counter()
                 if told is None or not isinstance(emulator, Emulator):
@@ -130,10 +145,22 @@ def run_netlist(
                 seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
                 own = {name: values[name] for name in parameter_names([body])}
                 ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
+                if saved is not None and not isinstance(emulator, Emulator) and number < len(bodies):
+                    saved.save(emulator, number)
         progress("outputs")
         taken = sink if sink is not None and not (image and readout == "host") else None
-        arrays: dict[str, Any] = {}
-        found = [_output(netlist, output, taken, arrays) for output in emulator.outputs_in_parts(readout)]
+        return [_output(netlist, output, taken, arrays) for output in emulator.outputs_in_parts(readout)]
+
+    if workers is None:
+        with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
+            found = carry_out(emulator)
+    else:
+        from buda_emu.machines.again import lasting
+        from buda_emu.machines.machines import Machines
+
+        own = limit if workers.dask is not None else limit // workers.count  # of each worker
+        make = partial(Machines, netlist, workers, precision, threads, memory_limit=own, tell=tell)
+        found = lasting(make, carry_out, tell, is_local=workers.dask is None)
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
         queues = netlist.queues
@@ -153,23 +180,6 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
-
-
-def _machine(
-    netlist: Netlist,
-    workers: "Workers | None",
-    precision: Precision,
-    threads: int,
-    limit: int,
-    tell: Callable[[str], None],
-) -> "Emulator | Machines":
-    """What runs the netlist. `limit`: bytes of all local workers together, or of each on a cluster."""
-    if workers is None:
-        return Emulator(netlist, precision, threads, memory_limit=limit)
-    from buda_emu.machines.machines import Machines
-
-    own = limit if workers.dask is not None else limit // workers.count
-    return Machines(netlist, workers, precision, threads, memory_limit=own, tell=tell)
 
 
 def _output(

@@ -1,6 +1,8 @@
 """Checks: functions that find where a rule is broken, run so that one defect gives one rule."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from buda_emu.checker.diagnostic import Diagnostic, Severity
@@ -135,6 +137,23 @@ class Judge:
             self._searches += 1
             hint = hint() if self._searches <= MAX_SEARCHES else ""
         self.found.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))
+
+
+class WatchedJudge(Judge):
+    """Notes which rules are asked of something at all."""
+
+    def __init__(self, path: str, strict: bool, read: Set[str], most: int | None, asked: set[str]) -> None:
+        """`asked`: gets their ids."""
+        super().__init__(path, strict, read=read, most=most)
+        self._asked = asked
+
+    def judge(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
+        """See `Judge`."""
+        return super().judge((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
+
+    def _ask(self, check: Check, *subject: Any) -> Iterable[Finding]:
+        self._asked.add(check.rule.id)
+        return check.run(*subject)
 
 
 def require_few(found: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:

@@ -3,10 +3,14 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.output import complain, say, write_json
+from buda_emu.cli.output import complain, say, write_json, write_text
 from buda_emu.report.terminal.text import table
+
+if TYPE_CHECKING:
+    from buda_emu.verify.result import CaseResult
 
 _SHOWN = 8  # names of a list that are missing
 
@@ -15,23 +19,26 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
     """--coverage and --coverage-min."""
     parser.add_argument(
         "--coverage", type=Path, metavar="FILE",
-        help="count what the netlists exercise of the language, and add it to what the file has (docs/coverage.md)",
+        help="count what the netlists exercise of language, rules and machine, add it to what the file has, and write "
+        "a page beside it (docs/coverage.md)",
     )  # fmt: skip
     parser.add_argument(
         "--coverage-min", type=float, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"
     )
 
 
-def settle_coverage(args: argparse.Namespace, paths: Sequence[str]) -> bool:
+def settle_coverage(args: argparse.Namespace, results: "Sequence[CaseResult]") -> bool:
     """Counts, prints and writes; whether it is as much as was asked for. Raises HostError for another kind of file."""
     if args.coverage is None:
         return True
     from buda_emu.coverage.report import Coverage, read
-    from buda_emu.image.opened import netlist_of
 
     found = read(args.coverage) if args.coverage.exists() else Coverage()
-    new = [what for path in paths for what in found.add(netlist_of(path, args.arch))]
+    new = [what for case in results if case.exercised for what in found.count(case.exercised)]
+    from buda_emu.report.pages.coverage import coverage_page
+
     write_json(args.coverage, found.as_json())
+    write_text(args.coverage.with_suffix(".html"), coverage_page(found, str(args.coverage)))
     if not args.quiet:
         say()
         rows = [(subject, f"{there} of {all_}", _some(missing)) for subject, there, all_, missing in found.rows()]

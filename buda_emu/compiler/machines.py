@@ -9,8 +9,8 @@ from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Array
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.streaming import joined, stream
 from buda_emu.image.model_io import ModelIo, ModelOutput
+from buda_emu.image.sets import joined, stream
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator

@@ -58,6 +58,9 @@ class CompileOptions:
     sizes: Mapping[str, int] | None = None
     """Sizes that an ONNX model or an ExportedProgram leaves open, by name ("batch"), or by input and place of dimension
     ("x.0", the first one of the input x). Example inputs say the same."""
+    memory_limit: int | None = None
+    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/memory.md). None:
+    what it has, and three quarters of what is available when it begins."""
     name: str = ""
     """Name of the model in its netlist; "" leaves the name that the model has."""
     dump: "Callable[[str, Graph], None] | None" = None
@@ -82,6 +85,7 @@ class OptionWords(TypedDict, total=False):
     microbatch: int | None
     workers: Workers | None
     sizes: Mapping[str, int] | None
+    memory_limit: int | None
     name: str
     dump: "Callable[[str, Graph], None] | None"
     observer: "Observer | None"

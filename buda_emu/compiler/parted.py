@@ -139,7 +139,9 @@ def compile_in_parts(
     """
     given = with_words(options, words, "compile_in_parts")
     compilation = Compilation.of(given)
-    graph = compilation.prepared(marked(read_model(source, inputs, on_host, sizes=given.sizes), on_host))
+    with compilation.memory.reading(source):
+        read = read_model(source, inputs, on_host, sizes=given.sizes)
+    graph = compilation.prepared(marked(read, on_host))
     found = cut(graph)
     compiled = CompiledPrograms(*compilation.lowered(found.graph), found.parts) if found.parts else None
     return PartedModel(graph, found.steps, compiled)

@@ -26,7 +26,9 @@ def compile_until(
     HostError for a name that no pass has, and what `compile` raises."""
     given = with_words(options, words, "compile_until")
     compilation = Compilation.of(given)
-    return compilation.stopped(read_model(source, inputs, sizes=given.sizes), known(stop_after, "stop_after"))
+    with compilation.memory.reading(source):
+        graph = read_model(source, inputs, sizes=given.sizes)
+    return compilation.stopped(graph, known(stop_after, "stop_after"))
 
 
 @within_memory()

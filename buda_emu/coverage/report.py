@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -15,18 +16,35 @@ from buda_emu.records import dataclass
 from buda_emu.version import RESULT_VERSION
 
 
+@cache
+def every_list() -> Mapping[str, tuple[str, ...]]:
+    """Those of the language, and those of what the checker asks and what a run does."""
+    from buda_emu.coverage.memory import EVENTS
+    from buda_emu.coverage.rules import asked_of_objects, found_by_check
+    from buda_emu.coverage.units import device_steps
+
+    return {
+        **lists(), "rules passed": asked_of_objects(), "rules broken": found_by_check(), "queues and rams": EVENTS,
+        "device steps": device_steps(),
+    }  # fmt: skip
+
+
 @dataclass(slots=True)
 class Coverage:
     """How many netlists exercise each name of each list."""
 
     netlists: int = 0
-    counts: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in lists()})
+    counts: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in every_list()})
 
     def add(self, netlist: Netlist) -> list[str]:
-        """Counts one netlist more; what it has that none before it had, as `list: name`."""
+        """Counts what one netlist more has of the language; what none before it had, as `list: name`."""
+        return self.count(features(netlist))
+
+    def count(self, found: Mapping[str, Iterable[str]]) -> list[str]:
+        """Counts what one netlist more was found to exercise; what none before it had, as `list: name`."""
         new: list[str] = []
         self.netlists += 1
-        for subject, names in features(netlist).items():
+        for subject, names in found.items():
             counts = self.counts[subject]
             for name in sorted(names):
                 if name not in counts:
@@ -44,17 +62,17 @@ class Coverage:
 
     def missing(self, subject: str) -> list[str]:
         """What no netlist exercises, in the order of the list."""
-        return [name for name in lists()[subject] if name not in self.counts[subject]]
+        return [name for name in every_list()[subject] if name not in self.counts[subject]]
 
     @property
     def percent(self) -> float:
-        """Of all names of all lists."""
-        there = sum(len(counts) for counts in self.counts.values())
+        """Of all names of the lists of the language."""
+        there = sum(len(self.counts[subject]) for subject in lists())
         return 100 * there / sum(map(len, lists().values()))
 
     def rows(self) -> Iterator[tuple[str, int, int, list[str]]]:
         """Of each list: its subject, names that are exercised, names in all, those that are not."""
-        for subject, names in lists().items():
+        for subject, names in every_list().items():
             missing = self.missing(subject)
             yield subject, len(names) - len(missing), len(names), missing
 
@@ -63,7 +81,7 @@ class Coverage:
         return {
             "schema_version": RESULT_VERSION, "netlists": self.netlists, "percent": self.percent,
             "counts": {subject: dict(sorted(counts.items())) for subject, counts in self.counts.items()},
-            "missing": {subject: self.missing(subject) for subject in lists()},
+            "missing": {subject: self.missing(subject) for subject in every_list()},
         }  # fmt: skip
 
 
@@ -80,7 +98,7 @@ def read(path: "str | PathLike[str]") -> Coverage:
     try:
         content: Any = json.loads(read_whole(path, 16))
         counts: Mapping[str, Mapping[str, int]] = content["counts"]
-        known = lists()
+        known = every_list()
         found = Coverage(int(content["netlists"]))
         for subject, names in counts.items():
             found.counts[subject] = {name: int(count) for name, count in names.items() if name in known[subject]}

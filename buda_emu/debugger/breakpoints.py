@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from buda_emu.checker.text import plural
 from buda_emu.debugger.expressions.evaluate import evaluate
 from buda_emu.debugger.expressions.functions import OF_POINTERS
+from buda_emu.debugger.expressions.message import Pieces, told
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
+from buda_emu.debugger.figures import summary
 from buda_emu.debugger.goal import Moment
 from buda_emu.debugger.names import Names, line_of
+from buda_emu.debugger.scope import MomentScope
 from buda_emu.debugger.steps import Steps
 from buda_emu.debugger.stop import StoppedShortError
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.topology import Topology
-
-if TYPE_CHECKING:
-    from buda_emu.debugger.expressions.evaluate import Scope
 
 Kind = Literal["instruction", "op", "graph", "input", "pointer", "wrap", "watch", "if", "nan", "inf"]
 Pointers = tuple[int, ...]
@@ -27,7 +27,8 @@ Pointers = tuple[int, ...]
 @dataclass(slots=True, eq=False)
 class Breakpoint:
     """`name`: of the program, op, graph or queue; `index`: of the instruction, the input (from 1) or the pointer's
-    value, -1 for any; `condition` has to hold, too; `ignore`: how many hits are still passed over."""
+    value, -1 for any; `condition` has to hold, too; `ignore`: how many hits are still passed over; `log`: of a
+    log point, whose hits tell this and stop nothing."""
 
     number: int
     kind: Kind
@@ -40,6 +41,8 @@ class Breakpoint:
     temporary: bool = False
     ignore: int = 0
     hits: int = 0
+    log: Pieces = ()
+    log_text: str = ""
     last: Any = field(default=None, repr=False)  # what it saw at the event before
 
     def as_json(self) -> dict[str, Any]:
@@ -47,6 +50,7 @@ class Breakpoint:
         return {
             "number": self.number, "kind": self.kind, "text": self.text, "enabled": self.enabled,
             "temporary": self.temporary, "ignore": self.ignore, "hits": self.hits, "condition": self.condition_text,
+            "log": self.log_text,
         }  # fmt: skip
 
     def line(self, names: Names) -> int:
@@ -79,12 +83,13 @@ def _pointer_names(values: Pointers) -> str:
 class BreakpointSet:
     """All breakpoints of a session. Is a `steps.Breaks`. `scope`: what names mean at a moment of a machine."""
 
-    def __init__(self, names: Names, scope: "Callable[[Steps, Moment], Scope]") -> None:
+    def __init__(self, names: Names, scope: Callable[[Steps, Moment], MomentScope]) -> None:
         self._names = names
         self._scope = scope
         self._next = 1
         self.items: dict[int, Breakpoint] = {}
         self.counting = True  # hits count, and ignore counts are used up
+        self.on_log: Callable[[str], None] = lambda _: None  # is given what log points tell, on the run's thread
 
     def add(self, kind: Kind, text: str, **more: Any) -> Breakpoint:
         """Another one."""
@@ -169,9 +174,17 @@ class BreakpointSet:
                 if item.ignore:
                     item.ignore -= 1
                     continue
+                if item.log:
+                    self.on_log(self._logged(item, engine, now))
+            if item.log:
+                continue
             numbers.append(item.number)
             texts.append(text)
         return tuple(numbers), "; ".join(texts)
+
+    def _logged(self, item: Breakpoint, engine: Steps, now: Moment) -> str:
+        scope = self._scope(engine, now)
+        return told(item.log, lambda node: evaluate(node, scope), lambda which: summary(scope.find(which, False)))
 
     def _told(self, item: Breakpoint, engine: Steps, now: Moment) -> str | None:
         """In words, where it hits and its condition holds or cannot be told; else None."""

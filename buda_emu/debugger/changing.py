@@ -1,6 +1,7 @@
 """What a user changes of a run: variables, entries of queues and rams, results of ops."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Changing(Lookup):
         if slot is None:
             slot = self.engine.call(lambda: newest(self.engine, item.name))
         shape = item.blocking.element_shape
-        array = filled(values, shape, found.values() if found is not None else None, tile, item)
+        array = filled(values, shape, found, tile, item)
         text = f"{item.name}[{slot}]{where} written"
 
         def make(machine: Steps) -> None:
@@ -61,6 +62,35 @@ class Changing(Lookup):
 
         position = self.stop.position
         self._change(text, make)
+
+    def read_bytes(self, target: str) -> bytes:
+        """An entry of a queue or ram as it lies in the device's memory, all buffers of its grid one after the other; of
+        what an op gave the float32 tiles."""
+        found, emulator = self.tensor(target), self.engine.emulator
+        name, slot = found.of.name, found.slot
+        if slot is None:
+            return found.tiles.astype("<f4").tobytes()
+        return b"".join(image.tobytes() for image in self.engine.call(lambda: emulator.memory_image(name, slot)))
+
+    def write_bytes(self, target: str, offset: int, data: bytes) -> None:
+        """Change some of the bytes that `read_bytes` gives, of an op right after it ran."""
+        found = self.tensor(target)
+        if isinstance(found.of, Op):
+            whole = bytearray(self.read_bytes(target))
+            if not 0 <= offset <= offset + len(data) <= len(whole):
+                raise HostError(f"what op {found.name} gave has bytes 0..{len(whole) - 1}")
+            whole[offset : offset + len(data)] = data
+            changed = replace(found, tiles=np.frombuffer(whole, "<f4").astype(np.float32).reshape(found.tiles.shape))
+            self._write_op(found.of, found, changed.values(), None, f" at byte {offset}")
+            return
+        name, slot, position = found.of.name, found.slot, self.stop.position
+        assert slot is not None
+
+        def make(machine: Steps) -> None:
+            machine.history.before_write(machine.channels[name].view.store, position)
+            machine.emulator.put_bytes(name, slot, offset, data)
+
+        self._change(f"{found.name} written at byte {offset}", make)
 
     def _write_op(self, op: Op, found: Found, values: object, tile: tuple[int, int, int] | None, where: str) -> None:
         position = self.stop.position
@@ -72,7 +102,7 @@ class Changing(Lookup):
         height, width = found.tile_dim
         if (height, width) != (32, 32):
             raise HostError(f"op {op.name} has tiles of {height} x {width}: write its queue instead")
-        array = filled(values, (t, rows * 32, columns * 32), found.values(), tile, op)
+        array = filled(values, (t, rows * 32, columns * 32), found, tile, op)
         tiles = array.reshape(t, rows, 32, columns, 32).transpose(0, 1, 3, 2, 4).reshape(1, -1, 1024)
 
         def make(machine: Steps) -> None:

@@ -43,6 +43,16 @@ def summary(found: Found) -> str:
     )
 
 
+def extremes(found: Found) -> tuple[str, str]:
+    """What a picture has room for: the least and the greatest element, or how many are not finite."""
+    told = figures(found.values())
+    slot = "" if found.slot is None else f"[{found.slot}] "
+    bad = [f"{told[what]} {word}" for what, word in (("nan", "NaN"), ("inf", "infinite")) if told[what]]
+    if told["min"] is None or bad:
+        return f"{slot}{bad[0]}", bad[1] if len(bad) > 1 else f"of {told['elements']}"
+    return f"{slot}min {number(told['min'])}", f"max {number(told['max'])}"
+
+
 def whole(found: Found) -> Answer:
     """Its figures, and the first rows of its first tile."""
     values = found.values()

@@ -1,22 +1,25 @@
 """What a session tells of the moment at which it stands: place, queues, variables, ops, epochs, memory, provenance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from buda_emu.checker.text import plural
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.breakpoints import pointers_of
-from buda_emu.debugger.figures import summary
+from buda_emu.debugger.figures import extremes, summary
 from buda_emu.debugger.position import STORED
 from buda_emu.debugger.provenance import chain_lines, why
 from buda_emu.debugger.session import Session
+from buda_emu.debugger.steps import Steps
+from buda_emu.debugger.tensors import Found, held, of_queue
 from buda_emu.device.channel import Ram
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import HostError, ProgramError
-from buda_emu.netlist.model import Execute, Op
+from buda_emu.netlist.model import Execute, Op, Queue
 from buda_emu.program.place import instruction_text
 from buda_emu.report.terminal.text import table
-from buda_emu.runtime.machine.stepper import Tiles
+from buda_emu.runtime.graph.topology import Topology
 
 
 def stop_data(run: Session) -> dict[str, Any]:
@@ -193,7 +196,8 @@ def breakpoints(run: Session) -> Answer:
 def _breakpoint_line(item: dict[str, Any]) -> str:
     own = item["condition"] if item["kind"] != "if" else ""
     parts = [
-        f"{item['number']}: {item['text']}", f"if {own}" if own else "", "temporary" if item["temporary"] else "",
+        f"{item['number']}: {item['text']}", f"if {own}" if own else "",
+        f"tells {item['log']}" if item["log"] else "", "temporary" if item["temporary"] else "",
         "" if item["enabled"] else "disabled", f"ignored {item['ignore']} more times" if item["ignore"] else "",
         f"hit {item['hits']} times" if item["hits"] else "",
     ]  # fmt: skip
@@ -224,44 +228,74 @@ def why_not(run: Session) -> Answer:
 
 # ------------------------------------------------------------------------------------------------------------ pictures
 def graph(run: Session) -> Answer:
-    """The ops of the running epoch, one below the other, with what they gave."""
+    """The ops of the running epoch, one below the other, and its queues, with what was read and given."""
     engine = run.engine
-    if not engine.graphs:
-        raise HostError("no epoch runs: `epoch` goes to the next one")
+    topo = _running(run)
+    now = _now(run)
+    cells = [("", _short(now, name), name, "read", "", "") for name in topo.reads if name in run.netlist.queues]
     rows: list[dict[str, Any]] = []
-    lines: list[str] = []
-    for number, op in enumerate(engine.topology(engine.graphs[0]).ops):
+    for number, op in enumerate(topo.ops):
         state = _state(run, number)
-        told = value_text(run, op.name)
-        mark = {"ran": "*", "next": ">"}.get(state, " ")
-        lines.append(f"{mark} {op.name} ({op.type}) {_on(op)} <- {', '.join(op.inputs)}{f'  {told}' if told else ''}")
-        fed = engine.topology(op.graph).sinks.get(op.name, ())
-        lines += [f"      -> {name}" for name in fed]
-        rows.append({"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed), "value": told})
-    return answer("graph", lines, graphs=list(engine.graphs), ops=rows)
+        mark = {"ran": "*", "next": ">"}.get(state, "")
+        told = _short(now, op.name) if op.name in now else ""
+        cells.append((mark, told, op.name, op.type, _on(op), ", ".join(op.inputs)))
+        fed = topo.sinks.get(op.name, ())
+        cells += [("", _short(now, name), f"-> {name}", "written", "", "") for name in fed]
+        rows.append(
+            {"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed),
+             "value": _in_a_line(now, op.name) if told else ""}
+        )  # fmt: skip
+    queues = {name: _in_a_line(now, name) for name in now if name in run.netlist.queues}
+    lines = table(("", "values", "op or queue", "type", "cores", "reads"), cells)
+    return answer("graph", lines, graphs=list(engine.graphs), ops=rows, queues=queues)
 
 
-def value_text(run: Session, op: str) -> str:
-    """Figures of what an op gave in this input, "" where nothing is held."""
-    values: Tiles | None = run.engine.values.get(op)
-    if values is None:
-        return ""
-    return summary(run.tensor(f"op:'{op}'")).partition("), ")[2]
+def _short(now: Mapping[str, Found], name: str) -> str:
+    return ", ".join(extremes(now[name])) if name in now else "nothing yet"
+
+
+def _running(run: Session) -> Topology:
+    if not run.engine.graphs:
+        raise HostError("no epoch runs: `epoch` goes to the next one")
+    return run.engine.topology(run.engine.graphs[0])
+
+
+def _now(run: Session) -> dict[str, Found]:
+    """Of the running epoch what each op gave and what was read of each queue in this input; of other queues the newest
+    entry."""
+    topo, netlist = _running(run), run.netlist
+    fed = (name for names in topo.sinks.values() for name in names)
+    items = {name: netlist.queues[name] for name in (*topo.reads, *fed) if name in netlist.queues}
+    return run.engine.call(lambda: dict(_each_now(run.engine, [*items.values(), *topo.ops])))
+
+
+def _each_now(engine: Steps, items: Sequence[Queue | Op]) -> Iterator[tuple[str, Found]]:
+    for item in items:
+        found = held(engine, item)
+        if found is None and isinstance(item, Queue):
+            with suppress(HostError):  # it holds nothing yet
+                found = of_queue(engine, item, None)
+        if found is not None:
+            yield item.name, found
+
+
+def _in_a_line(now: Mapping[str, Found], name: str) -> str:
+    slot = now[name].slot
+    return f"{'' if slot is None else f'[{slot}]: '}{summary(now[name]).partition('), ')[2]}"
 
 
 def graph_svg(run: Session) -> str:
-    """The running epoch on the core grid, values in the tooltips, the op that is about to run in red."""
+    """The running epoch on the core grid with extremes of its tensors, all figures in tooltips; in red the op that is
+    about to run, or has just run."""
     from buda_emu.report.pictures.grid_svg import grid_svg
 
     engine = run.engine
-    if not engine.graphs:
-        raise HostError("no epoch runs: `epoch` goes to the next one")
+    now = _now(run)
     number = next(item.id for item in run.netlist.temporal_graphs if engine.graphs[0] in item.graphs)
-    notes = {op.name: value_text(run, op.name) for op in engine.topology(engine.graphs[0]).ops}
     heat = {engine.op_now.name: 1.0} if engine.op_now is not None else None
     return grid_svg(
-        run.netlist, epochs=[number], notes={name: text for name, text in notes.items() if text}, heat=heat,
-        red="the op where the run stands",
+        run.netlist, epochs=[number], notes={name: _in_a_line(now, name) for name in now}, heat=heat,
+        red="the op where the run stands", values={name: extremes(found) for name, found in now.items()},
     )  # fmt: skip
 
 

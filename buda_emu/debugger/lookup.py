@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from buda_emu.debugger.engine import Engine
 from buda_emu.debugger.expressions.evaluate import evaluate
+from buda_emu.debugger.expressions.message import Pieces, pieces_of
 from buda_emu.debugger.expressions.parse import parse, tensor
 from buda_emu.debugger.expressions.tree import Ideal, Tensor, calls
 from buda_emu.debugger.goal import Moment
@@ -90,6 +91,14 @@ class Lookup:
             if any(isinstance(item, Ideal) for item in call.arguments):
                 self._ideal()
         return node
+
+    def _pieces(self, text: str) -> Pieces:
+        """Of a log point's text, with every name known."""
+        found = pieces_of(text, self._condition)
+        for piece in found:
+            if isinstance(piece, Tensor):
+                self._known(piece)
+        return found
 
     def _known(self, which: Tensor) -> Queue | Op:
         if which.kind == "op":

@@ -212,10 +212,15 @@ class Session(Changing):
                 del self.breakpoints.items[number]
 
     # --------------------------------------------------------------------------------------------------- stopping
-    def break_at(self, where: str, condition: str = "", *, temporary: bool = False, ignore: int = 0) -> Breakpoint:
-        """A breakpoint: `where` as `place` reads it, "" for a condition alone."""
+    def break_at(
+        self, where: str, condition: str = "", *, temporary: bool = False, ignore: int = 0, log: str = ""
+    ) -> Breakpoint:
+        """A breakpoint: `where` as `place` reads it, "" for a condition alone. `log`: stop nowhere, but give this text,
+        with the values of `{expressions}` in it, to `breakpoints.on_log`."""
         parsed = self._condition(condition) if condition else None
         more: dict[str, Any] = {"temporary": temporary, "ignore": ignore}
+        if log:
+            more |= {"log": self._pieces(log), "log_text": log}
         if parsed is not None:
             more |= {"condition": parsed, "condition_text": condition.strip()}
         if not where:

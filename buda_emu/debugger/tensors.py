@@ -1,5 +1,6 @@
 """Values of queues and ops at a moment: where they are found, and what they are as rows, columns, tiles and bits."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from buda_emu.formats.stored import Bits
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.records import dataclass
 from buda_emu.runtime.machine.stepper import Tiles
+from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.tilize import untilize
 
 if TYPE_CHECKING:
@@ -44,8 +46,21 @@ class Found:
 
     def values(self) -> NDArray[Any]:
         """[t, rows, columns] in elements; uint32 for raw words."""
-        whole = untilize(self.tiles.reshape(1, *self.shape, 32, 32), self.tile_dim, False)[0]
-        return whole.view(np.uint32) if self.df.startswith("RawUInt") else whole
+        runs = is_raw(self.df) or (isinstance(self.of, Queue) and self.of.layout == "flat")  # LAYOUT 2 Megarow
+        whole = untilize(self.tiles.reshape(1, *self.shape, 32, 32), self.tile_dim, runs)[0]
+        return whole.view(np.uint32) if is_raw(self.df) else whole
+
+    def with_tile(self, place: tuple[int, int, int], values: NDArray[Any]) -> "Found":
+        """Another value of one tile, one number or [rows, columns]. Raises HostError for a tile that is not there, or
+        another size."""
+        which, (height, width) = self.number(*place), self.tile_dim
+        if values.ndim and values.size != height * width:
+            raise HostError(f"a tile has {height} x {width} elements, not {values.shape}")
+        kind = np.uint32 if is_raw(self.df) else np.float32
+        tiles = self.tiles.copy()
+        part = tiles.view(kind)[which].reshape(32, 32)[:height, :width]
+        part[...] = values.reshape(height, width) if values.ndim else values
+        return replace(self, tiles=tiles)
 
     def number(self, t: int, row: int, column: int) -> int:
         """Of a tile. Raises HostError for one that is not there."""
@@ -102,10 +117,19 @@ def of_queue(engine: "Steps", queue: Queue, slot: int | None) -> Found:
 
 def of_op(engine: "Steps", op: Op) -> Found:
     """What it gave in the running input. Raises HostError where it has not run there."""
-    tiles: Tiles | None = engine.values.get(op.name)
-    if tiles is None:
+    found = held(engine, op)
+    if found is None:
         raise HostError(f"op {op.name} has given nothing in this input yet")
-    return Found(op, None, op.out_df, shape_of(op, tiles.shape[1]), tiles[0])
+    return found
+
+
+def held(engine: "Steps", item: Queue | Op) -> Found | None:
+    """What an op gave, or the epoch read of a queue, in the running input; None where it has not done so yet."""
+    tiles: Tiles | None = engine.values.get(item.name)
+    if tiles is None:
+        return None
+    df = item.df if isinstance(item, Queue) else item.out_df
+    return Found(item, None, df, shape_of(item, tiles.shape[1]), tiles[0])
 
 
 def here(engine: "Steps", names: Names, which: Tensor) -> Found:

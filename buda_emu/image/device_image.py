@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,6 +91,7 @@ class DeviceImage:
         state = metadata.compiled_graph_state
         self.tensors: Mapping[str, TensorEntry] = state.tensors
         self._microbatch = max(1, state.microbatch)
+        self._sets = 1
         inputs = state.ordered_input_names
         self._transforms = _by_name(inputs, state.ordered_input_runtime_tensor_transforms)
         self._broadcasts = _by_name(inputs, state.ordered_input_tile_broadcast_dims)
@@ -111,6 +113,11 @@ class DeviceImage:
     def netlist_text(self) -> bytes:
         """The netlist as it stands in the archive. Raises ImageError."""
         return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the archive, in hexadecimal: what a snapshot knows it by. Raises ImageError."""
+        return self._archive.digest()
 
     @property
     def held_queues(self) -> frozenset[str]:
@@ -156,13 +163,20 @@ class DeviceImage:
             return image_tensors.mapped_raw(data, entry, place)
         return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place)
 
+    def of_sets(self, count: int) -> "DeviceImage":
+        """The same image for so many inputs of the model in a round."""
+        found = copy(self)
+        found.__dict__.pop("for_inputs", None)
+        found._sets = count
+        return found
+
     @cached_property
     def for_inputs(self) -> Netlist:
         """The netlist to run: of an image that `buda-emu compile` wrote for one input of the model at a time, however
-        many its netlist takes in a round, and on how many chips there is a copy of it."""
+        many its netlist takes in a round (or see `of_sets`), and on how many chips there is a copy of it."""
         if self.model is None:
             return self.netlist
-        single = of_microbatch(self.netlist, 1)
+        single = of_microbatch(self.netlist, self._sets)
         return single if self.model.chip is None else on_one_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":

@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from buda_emu.checker.text import shown
+from buda_emu.files import each_name_once
 from buda_emu.image.fields import json_object
 from buda_emu.image.rules import Place
 
@@ -22,7 +22,7 @@ def parse_object(data: bytes, place: Place) -> dict[str, Any]:
         raise place.error("image-json", f"byte {error.start} is not UTF-8") from None
     try:
         value: Any = json.loads(
-            text, parse_int=_whole, parse_float=_real, parse_constant=_constant, object_pairs_hook=_unique
+            text, parse_int=_whole, parse_float=_real, parse_constant=_constant, object_pairs_hook=each_name_once
         )
     except RecursionError:
         raise place.error("image-json", f"it is nested deeper than {_MAX_DEPTH} levels") from None
@@ -63,11 +63,3 @@ def _real(text: str) -> float:
 
 def _constant(text: str) -> float:
     raise ValueError(f"{text} is no number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"key {twice!r} stands twice")
-    return result

@@ -8,7 +8,8 @@ names it and where it was, and so does one that gives no sign of life.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from select import select
 from types import TracebackType
 from typing import Any, Final, Self
@@ -28,6 +29,11 @@ from buda_emu.spec.precision import Precision
 from buda_emu.workers.actors import Actors
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.wire import unpacked
+
+
+class WorkerLostError(HostError):
+    """A worker died, or gave no sign of life for too long: machines that are made anew may do the same work."""
+
 
 SLOW_SECONDS: Final = 5.0
 """Without a sign of life after which a part is told about; parts give two a second."""
@@ -106,18 +112,22 @@ class Machines:
                 continue
             if link is not None:
                 self._stack.enter_context(closing(link))
-                link.wait_at_most(HANDSHAKE_SECONDS)
-                words, _ = link.receive()
-                link.wait_at_most(LOST_SECONDS)
-                found[words["part"]] = link, (words["host"], words["port"])
-        for number in numbers:
-            found[number][0].send({"parts": [found[other][1] for other in numbers]})
+                with suppress(LinkLostError):  # it has died since: it is missed
+                    link.wait_at_most(HANDSHAKE_SECONDS)
+                    words, _ = link.receive()
+                    link.wait_at_most(LOST_SECONDS)
+                    found[words["part"]] = link, (words["host"], words["port"])
         self._members = [_Member(found[number][0]) for number in numbers]
+        for number, member in enumerate(self._members):
+            self._send(number, member, {"parts": [found[other][1] for other in numbers]})
 
     def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
-        """Raises HostError for parts that do not come."""
-        if time.monotonic() > deadline:
-            for number in missing:
+        """Raises HostError for parts that do not come, WorkerLostError for those that have ended."""
+        late = time.monotonic() > deadline
+        for number in missing:
+            if self._actors.has_ended(number):
+                raise WorkerLostError(f"{self._name(number)} is lost: {self._actors.fate(number)}, before it began")
+            if late:
                 fate = self._actors.fate(number)
                 why = f": {fate}" if fate else " (a cluster needs a free thread for each part)"
                 raise HostError(f"{self._name(number)} did not start within {START_SECONDS:g} s{why}")
@@ -177,6 +187,20 @@ class Machines:
                     pass
                 words, _ = self._next_of(number)
 
+    def save(self, folder: Path) -> None:
+        """Let each part write its state into a folder of this machine. Raises as `run`."""
+        self._each_with_file("save", folder)
+
+    def restore(self, folder: Path) -> None:
+        """Let each part take the state that the part of its number wrote: the netlist is cut as it was. Raises as
+        `run`."""
+        self._each_with_file("restore", folder)
+
+    def _each_with_file(self, what: str, folder: Path) -> None:
+        for number, member in enumerate(self._members):
+            self._send(number, member, {"do": what, "path": str(folder / f"part-{number}")})
+        self._until_done()
+
     # ------------------------------------------------------------------------------------------------------ answers
     def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
         if self._broken:
@@ -217,7 +241,8 @@ class Machines:
             raise failed[min(failed)]
         if lost:
             self._broken = True
-            raise HostError("the parts of this netlist have lost each other: is the network between workers open?")
+            said = "the parts of this netlist have lost each other: is the network between workers open?"
+            raise WorkerLostError(said)
         return done
 
     def _heard(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -280,15 +305,13 @@ class Machines:
     def _silent(self, number: int) -> HostError:
         """What is said of a part that is given up."""
         self._broken = True
-        return HostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
+        return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
 
     def _lost(self, number: int) -> HostError:
         """What is said of a part that is gone."""
         self._broken = True
         fate = self._actors.fate(number) or "its connection was closed"
-        return HostError(
-            f"{self._name(number)} is lost: {fate}{self._place(number)}; nothing was written, run it again"
-        )
+        return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
 
     def _name(self, number: int) -> str:
         return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"

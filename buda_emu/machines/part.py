@@ -56,7 +56,7 @@ class About:
 
     @property
     def security(self) -> Security:
-        """Of connections of a worker."""
+        """Of connections of a worker. Raises HostError where it has no certificates."""
         return Security(self.secret, **(dask_contexts("worker") if self.encrypted else {}))
 
 
@@ -208,6 +208,12 @@ class _Part:
                 emulator.run(words["program"], words["parameters"])
                 waited = self._share.waited - waited
                 self._user.send({"answer": "done", "busy": time.monotonic() - start - waited, "waited": waited})
+            case "save":
+                emulator.save(words["path"])
+                self._user.send({"answer": "done"})
+            case "restore":
+                emulator.restore(words["path"])
+                self._user.send({"answer": "done"})
             case "outputs":
                 for output in emulator.outputs_in_parts(words["readout"]):
                     if output.queue not in words["queues"]:

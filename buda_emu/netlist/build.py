@@ -16,9 +16,10 @@ __all__ = ["broken_names", "build", "judge", "judge_tree"]
 
 
 def judge(
-    text: str, path: str, arch: str | None, strict: bool
+    text: str, path: str, arch: str | None, strict: bool, asked: set[str] | None = None
 ) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
-    """The netlist, None where it could not be made; the tree that it was read from; and what was found, in no order."""
+    """The netlist, None where it could not be made; the tree that it was read from; and what was found, in no order.
+    `asked`: gets the rules that are asked of something."""
     try:
         root = read_tree(text)
     except UnreadableError as error:
@@ -26,12 +27,12 @@ def judge(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    netlist, findings = judge_tree(root, path, arch, strict)
+    netlist, findings = judge_tree(root, path, arch, strict, asked=asked)
     return netlist, root, findings
 
 
 def judge_tree(
-    root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None
+    root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None, asked: set[str] | None = None
 ) -> tuple[Netlist | None, list[Diagnostic]]:
     """The same of a tree that was read: the netlist, None where it could not be made, and what was found. `kept`: from
     an earlier version whose nodes are those of this one where nothing changed."""
@@ -44,7 +45,7 @@ def judge_tree(
     except UnreadableError as error:
         return None, [*findings, error.diagnostic(path)]
     read = {item.rule for item in findings}
-    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
+    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)]
     if "test-config" in netlist.sections:
         from buda_emu.netlist.testing import config as harness_config  # only where it is needed: check is quick
 

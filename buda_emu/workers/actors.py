@@ -35,6 +35,12 @@ class Actors:
             self.close()
             raise
 
+    def has_ended(self, number: int) -> bool:
+        """Whether a worker runs no more."""
+        if self._cluster is not None:
+            return bool(self._cluster.has_answered(number))
+        return self._processes[number].has_ended
+
     def fate(self, number: int) -> str:
         """How a worker ended that has ended, in words; "" where it is not known."""
         if self._cluster is not None:

@@ -44,6 +44,11 @@ class Process:
         """Of the process."""
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._process.poll() is not None
+
     def is_ready(self) -> None:
         """Take what it says when it has started. Raises EOFError or OSError when it is dead."""
         self.connection.recv_bytes()

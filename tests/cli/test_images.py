@@ -55,6 +55,52 @@ def test_made_up_inputs_are_the_models(model, tmp_path):
     assert len(np.unique(y, axis=0)) == 9
 
 
+@pytest.mark.parametrize("form", ["times the first dimension", "a dimension in front", "folder", "rounds"])
+def test_several_sets_of_inputs_are_run_in_one_call(model, tmp_path, form):
+    """The results of each are those of a run by itself."""
+    rng = np.random.default_rng(5)
+    ids, factor = rng.integers(0, ROWS, (4, 9)), rng.standard_normal((4, 9, 20)).astype(np.float32)
+    words = ("run", model / "model.tti", "-q", "--precision", "device")
+    if form == "folder":
+        (where := tmp_path / "in").mkdir()
+        np.save(where / "ids.npy", ids)
+        np.save(where / "factor.npy", factor)
+    else:
+        flat = form == "times the first dimension"
+        where = tmp_path / "all.npz"
+        np.savez(where, ids=ids.reshape(-1) if flat else ids, factor=factor.reshape(-1, 20) if flat else factor)
+    rounds = ("--param", "p_loop_count=2") if form == "rounds" else ()
+    assert command(*words, "--inputs", where, *rounds, "-o", tmp_path / "all") == 0
+    found = np.load(tmp_path / "all" / "y.npy")
+    assert found.shape == (4, 9, 7)
+    for number in range(4):
+        np.savez(tmp_path / "one.npz", ids=ids[number], factor=factor[number])
+        assert command(*words, "--inputs", tmp_path / "one.npz", "-o", tmp_path / "one") == 0
+        assert np.load(tmp_path / "one" / "y.npy").tobytes() == found[number].tobytes()
+
+
+def test_an_input_of_one_set_goes_with_each_of_the_others(model, tmp_path):
+    given = dict(np.load(model / "x.npz"))
+    np.savez(tmp_path / "x.npz", ids=np.stack([given["ids"]] * 3), factor=given["factor"])
+    words = ("run", model / "model.tti", "-q", "--precision", "ideal", "--inputs", tmp_path / "x.npz")
+    assert command(*words, "-o", tmp_path / "y") == 0
+    y = np.array(json.loads((model / "y.json").read_text()), np.float32)
+    assert np.array_equal(np.load(tmp_path / "y" / "y.npy"), [y, y, y])
+
+
+@pytest.mark.parametrize(
+    ("ids", "factor", "says"),
+    [
+        ((3, 9), (2, 9, 20), "inputs hold different numbers of the model's own: ids 3, factor 2"),
+        ((3, 8), (9, 20), "input ids: shape [3, 8], the model takes [9]"),
+    ],
+)
+def test_sets_that_do_not_fit_are_refused(model, tmp_path, capsys, ids, factor, says):
+    np.savez(tmp_path / "x.npz", ids=np.zeros(ids, np.int64), factor=np.zeros(factor, np.float32))
+    assert command("run", model / "model.tti", "--inputs", tmp_path / "x.npz") == 2
+    assert says in capsys.readouterr().err
+
+
 def test_perf_of_an_image_is_that_of_its_netlist(model, tmp_path):
     for name in ("model.tti", "model.yaml"):
         assert command("perf", model / name, "-q", "--json", tmp_path / f"{name}.json") == 0

@@ -98,6 +98,35 @@ async function main() {
     await Promise.all([client.continueRequest({ threadId: 1 }), client.assertStoppedLocation("data breakpoint", {})]);
   });
 
+  await within("tells log points and goes on", async (client) => {
+    const output = client.waitForEvent("output");
+    await Promise.all([
+      client.waitForEvent("initialized").then(async () => {
+        const breakpoints = [{ line: Number(opLine), logMessage: "absmax {absmax(op:h) > 0}" }];
+        await client.setBreakpointsRequest({ source: { path: netlist }, breakpoints });
+        await client.configurationDoneRequest();
+      }),
+      client.launch(launch),
+      client.waitForEvent("terminated"),
+    ]);
+    assert.strictEqual((await output).body.output, "absmax 1\n");
+  });
+
+  await within("changes a tensor and its bytes", async (client) => {
+    await client.hitBreakpoint(launch, { path: netlist, line: Number(opLine) });
+    const changed = await client.customRequest("setExpression", { expression: "x[0]", value: "2" });
+    assert.match(changed.body.value, /min 2, max 2/);
+    const entry = await client.evaluateRequest({ expression: "x[0]", context: "watch" });
+    const memoryReference = entry.body.memoryReference;
+    const data = Buffer.from([0, 63]).toString("base64"); // 0.5 in Float16_b
+    await client.customRequest("writeMemory", { memoryReference, offset: 16, data });
+    const read = await client.customRequest("readMemory", { memoryReference, offset: 16, count: 2 });
+    assert.strictEqual(read.body.data, data);
+    const variablesReference = entry.body.variablesReference;
+    const tile = await client.setVariableRequest({ variablesReference, name: "tile 0,0,0", value: "3" });
+    assert.strictEqual(tile.body.value, "3 ... 3");
+  });
+
   await within("evaluates", async (client) => {
     await client.hitBreakpoint(launch, { path: netlist, line: Number(lastLine) });
     const answer = await client.evaluateRequest({ expression: "absmax(x[0]) > 0", context: "watch" });

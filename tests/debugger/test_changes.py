@@ -6,6 +6,7 @@ import pytest
 from buda_emu.debugger.position import START, Position
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, session, state, walk
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
@@ -140,3 +141,26 @@ def test_the_ideal_run_has_the_changes_too():
         run.cont()
         assert run.evaluate("maxdiff(op:h, ideal)") < 0.1 * run.evaluate("absmax(op:h)")
         assert run.evaluate("pcc(op:product, ideal)") > 0.99
+
+
+def test_raw_words_are_seen_and_changed_as_the_host_gives_them(tmp_path):
+    """Tiles of raw formats hold runs of the host's elements (LAYOUT 2)."""
+    path = tmp_path / "raw.yaml"
+    path.write_text(
+        text(
+            queue("words", df="RawUInt32", entries=1, ublock=(2, 2)) + queue("q") + queue("out", "n"),
+            graph("g", op("n", "nop", ["q"])),
+            program("p", "staticvar: {$c_zero: 0}", execute("g", fifo_settings("q"))),
+        )
+    )
+    given = np.arange(64 * 64, dtype=np.uint32).reshape(1, 64, 64)
+    with session(str(path)) as run:
+        run.write("words[0]", given)
+        np.testing.assert_array_equal(run.tensor("words[0]").values(), given)
+        run.write("words[0]", 7, (0, 0, 1))
+        changed = given.reshape(4, 1024).copy()
+        changed[1] = 7
+        np.testing.assert_array_equal(run.tensor("words[0]").values().reshape(4, 1024), changed)
+        run.write_bytes("words[0]", 16, b"\1\2\3\4")
+        assert run.tensor("words[0]").values()[0, 0, 0] == 0x04030201
+        np.testing.assert_array_equal(run.tensor("words[0]").values().reshape(4, 1024)[1:], changed[1:])

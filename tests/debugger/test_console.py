@@ -1,5 +1,7 @@
 """Commands as text: what each does, help, near words, completion."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from buda_emu.debugger.console.command import COMMANDS, GROUPS, find
 from buda_emu.debugger.console.completion import OFFERS, complete
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute, repeated
+from buda_emu.debugger.figures import extremes
 from buda_emu.errors import BudaError, HostError
 from debug_sessions import ATTENTION, TRAINING, session
 
@@ -62,6 +65,39 @@ def test_the_examples_are_taken(tmp_path, monkeypatch):
                 told(console, "continue")
             execute(console, command.example)
     assert (tmp_path / "epoch.svg").read_text().startswith("<svg")
+
+
+def test_the_picture_of_an_epoch_has_values(tmp_path):
+    with session(ATTENTION) as run:
+        console = Console(run)
+        told(console, "break probs", "continue")
+        lines = execute(console, "graph").lines
+        scaled = run.evaluate("min(op:scaled)"), run.evaluate("max(op:scaled)")
+        words = f"min {scaled[0]:.4g}, max {scaled[1]:.4g}"
+        assert [line.split("  ")[1].strip() for line in lines if "  scaled  " in line] == [f"{words}"]
+        assert any(line.startswith(">") and "probs" in line and "min" not in line for line in lines)
+        assert any("nothing yet" in line and "-> e2e_probs" in line for line in lines)
+        assert any("min -3.797, max 3.156" in line and " x " in line for line in lines)
+        execute(console, f"graph {tmp_path / 'e.svg'}")
+        texts = [
+            element.text for element in ElementTree.parse(tmp_path / "e.svg").iter() if element.tag.endswith("text")
+        ]
+        assert f"min {scaled[0]:.4g}" in texts
+        assert f"max {scaled[1]:.4g}" in texts
+        assert "min -3.797, max 3.156" in texts
+        execute(console, "next")  # into the next input: of x another entry is read, of outputs the entry before stands
+        assert any("[0] min" in line and "-> e2e_probs" in line for line in execute(console, "graph").lines)
+
+
+def test_what_is_not_finite_is_counted_in_the_picture():
+    with session(ATTENTION) as run:
+        values = np.ones_like(run.tensor("mask[0]").values())
+        values.flat[:3] = np.nan, np.inf, -np.inf
+        run.write("mask[0]", values)
+        assert extremes(run.tensor("mask[0]")) == ("[0] 1 NaN", "2 infinite")
+        values.flat[0] = 0
+        run.write("mask[0]", values)
+        assert extremes(run.tensor("mask[0]")) == ("[0] 2 infinite", f"of {values.size}")
 
 
 def test_names_are_told_by_their_beginnings(console):

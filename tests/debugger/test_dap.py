@@ -9,6 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
+from buda_emu.debugger.dap.adapter import HANDLERS
+from buda_emu.debugger.figures import summary
 from dap_client import COMMAND, Connection, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
 from shared_files import ROOT
@@ -119,8 +122,9 @@ def test_variables_queues_memory_and_expressions(client):
         "setVariable", variablesReference=reference["variablesReference"], name="$x_local", value="1"
     ) == {"value": "1"}
     assert client.ask("evaluate", expression="$x_local")["result"] == "1"
-    assert "whole number" in client.refused("setVariable", variablesReference=1, name="$x_local", value="x")
-    assert "console" in client.refused("setVariable", variablesReference=1, name="h", value="1")
+    level = {"variablesReference": reference["variablesReference"]}
+    assert "whole number" in client.refused("setVariable", **level, name="$x_local", value="x")
+    assert "there is no $nothing here" in client.refused("setVariable", **level, name="$nothing", value="1")
     queues = client.scope("queues")
     assert queues["x"]["value"].startswith("queue of 2 x Float16_b, rd 0, wr 2, local ")
     below = {item["name"]: item for item in client.children(queues["x"])}
@@ -136,7 +140,7 @@ def test_variables_queues_memory_and_expressions(client):
     assert (len(base64.b64decode(beyond["data"])), beyond["unreadableBytes"]) == (40, 60)
     result = client.ask("evaluate", expression="op:h", context="watch")
     assert "2 x 4 tiles" in result["result"]
-    assert client.children(result)[0]["name"] == "tile 0 row 0"
+    assert client.children(result)[0]["name"] == "tile 0,0,0"
     assert float(client.ask("evaluate", expression="absmax(op:h)")["result"]) > 1
     assert client.ask("evaluate", expression="x", context="hover")["result"].startswith("queue of 2")
     assert "did you mean" in client.refused("evaluate", expression="absmx(h)")
@@ -148,6 +152,122 @@ def test_variables_queues_memory_and_expressions(client):
     targets = client.ask("completions", text="print op:pro", column=13)["targets"]
     assert targets == [{"label": "op:product", "start": 7, "length": 6}]
     assert client.ask("loadedSources")["sources"] == [client.frames()[0]["source"]]
+
+
+def test_every_capability_is_answered(client):
+    """A flag and the request, or the argument of one, that it stands for."""
+    told = client.ask("initialize", adapterID="buda")
+    flags = {name.removeprefix("supports") for name, value in told.items() if name.startswith("supports") and value}
+    of_a_request = {
+        "ConditionalBreakpoints",
+        "HitConditionalBreakpoints",
+        "LogPoints",
+        "EvaluateForHovers",
+        "SteppingGranularity",
+    }
+    requests = {
+        "StepBack": ("stepBack", "reverseContinue"), "FunctionBreakpoints": ("setFunctionBreakpoints",),
+        "DataBreakpoints": ("dataBreakpointInfo", "setDataBreakpoints"), "CancelRequest": (),
+    }  # fmt: skip
+    asked = set()
+    for flag in flags - of_a_request:
+        asked |= set(requests.get(flag, (flag[0].lower() + flag[1:].removesuffix("Request"),)))
+    assert asked <= set(HANDLERS)
+    always = {
+        "initialize", "launch", "setBreakpoints", "setExceptionBreakpoints", "threads", "stackTrace", "scopes",
+        "variables", "evaluate", "continue", "next", "stepIn", "stepOut", "pause", "source", "disconnect",
+    }  # fmt: skip
+    assert set(HANDLERS) == asked | always  # what is answered is declared
+
+
+def test_log_points_tell_and_do_not_stop(client):
+    told = "input {input} of round {$p_loop_count}: {absmax(op:h)}, {h}, {op:product}"
+    answers = client.launch(
+        TRAINING,
+        lines=[
+            {"line": line_of("a: {type: gelu"), "logMessage": told, "hitCondition": "2"},
+            {"line": line_of("a: {type: gelu"), "logMessage": "{absmx(op:h)}"},
+        ],
+    )
+    assert [item["verified"] for item in answers] == [True, False]
+    assert "did you mean 'absmax'" in answers[1]["message"]
+    output = client.event("output")
+    assert output["category"] == "console"
+    with session(TRAINING) as run:
+        run.break_at("a", ignore=1)
+        run.cont()
+        absmax, figures = run.evaluate("absmax(op:h)"), summary(run.tensor("op:h"))
+    text = f"input 1 of round 2: {absmax:g}, {figures}, <op product has given nothing in this input yet>\n"
+    assert output["output"] == text
+    client.event("terminated")
+    assert not any(event["event"] in ("output", "stopped") for event in client.events)
+
+
+@pytest.mark.parametrize("precision", ["format", "device", "ideal"])
+def test_tensors_are_changed_as_variables_expressions_and_memory(client, precision):
+    client.ask("initialize", adapterID="buda", supportsInvalidatedEvent=True, supportsMemoryEvent=True)
+    client.ask("launch", program=TRAINING, precision=precision, threads=1)
+    client.event("initialized")
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": "op product"}])
+    client.ask("configurationDone")
+    client.event("stopped")
+    queues = client.scope("queues")
+    of_queues = {item["name"]: item for item in client.ask("scopes", frameId=client.frames()[0]["id"])["scopes"]}
+    assert "cannot be changed" in client.refused(
+        "setVariable", variablesReference=of_queues["queues"]["variablesReference"], name="x", value="1"
+    )
+    below = queues["x"]["variablesReference"]
+    assert "cannot be changed" in client.refused("setVariable", variablesReference=below, name="rd", value="1")
+    changed = client.ask("setVariable", variablesReference=below, name="[1]", value="1.5")["value"]
+    assert "min 1.5, max 1.5" in changed
+    assert client.event("invalidated")["areas"] == ["variables"]
+    entry = next(item for item in client.children(queues["x"]) if item["name"] == "[1]")
+    tile = client.children(entry)[1]
+    changed = client.ask("setVariable", variablesReference=entry["variablesReference"], name=tile["name"], value="-2")[
+        "value"
+    ]
+    assert changed == "-2 ... -2"
+    assert client.children(tile)[31]["value"].startswith("-2  -2")  # the same reference shows what is there now
+    assert client.ask("setExpression", expression="x[1] tile 0,0,0", value="4")["value"] == "4 ... 4"
+    assert client.ask("evaluate", expression="x[1] tile 0,0,0")["result"] == "4 ... 4"
+    assert client.ask("setExpression", expression="$x_local", value="1") == {"value": "1"}
+    assert "no tile 0,9,0" in client.refused("setExpression", expression="x[1] tile 0,9,0", value="4")
+    assert "neither a number" in client.refused("setExpression", expression="x[1]", value="four")
+    assert "right after it ran" in client.refused("setExpression", expression="op:h", value="0")
+
+    memory = entry["memoryReference"]
+    half = np.array([0.5], np.float32).view(np.uint32) >> 16  # Float16_b
+    data = base64.b64encode(half.astype("<u2").tobytes()).decode()
+    assert client.ask("writeMemory", memoryReference=memory, offset=18, data=data) == {"bytesWritten": 2}
+    assert client.event("memory") == {"memoryReference": memory, "offset": 18, "count": 2}
+    assert client.ask("readMemory", memoryReference=memory, offset=18, count=2)["data"] == data
+    row = client.children(client.children(entry)[0])[0]["value"]
+    assert row.startswith("4  0.5  4")
+    whole = len(base64.b64decode(client.ask("readMemory", memoryReference=memory, count=1 << 20)["data"]))
+    four = base64.b64encode(bytes(4)).decode()
+    assert f"has bytes 0..{whole - 1}" in client.refused(
+        "writeMemory", memoryReference=memory, offset=whole - 2, data=four
+    )
+    partly = client.ask("writeMemory", memoryReference=memory, offset=whole - 2, data=four, allowPartial=True)
+    assert partly == {"bytesWritten": 2}
+    assert "header" in client.refused("writeMemory", memoryReference=memory, offset=0, data=four)
+    assert "do not fit" in client.refused("writeMemory", memoryReference=memory, offset=0, data="?")
+    assert "written at byte 18" in client.ask("evaluate", expression="where", context="repl")["result"]
+
+
+def test_a_result_is_changed_right_after_its_op(client):
+    client.launch(TRAINING, functions=[{"name": "nan"}], stopOnEntry=True)
+    client.event("stopped")
+    client.ask("evaluate", expression="tbreak if absmax(op:h) > 0", context="repl")
+    client.ask("continue")
+    client.event("stopped")
+    memory = client.scope("op h")["result of h"]["memoryReference"]
+    two = base64.b64encode(np.array([2.0, -2.0], "<f4").tobytes()).decode()
+    client.ask("writeMemory", memoryReference=memory, offset=4, data=two)
+    rows = client.children(client.children(client.scope("op h")["result of h"])[0])
+    assert rows[0]["value"].split()[1:3] == ["2", "-2"]
+    client.ask("setExpression", expression="op:h", value="0")
+    assert client.ask("evaluate", expression="absmax(op:h)")["result"] == "0"
 
 
 def test_data_breakpoints_and_breakpoint_locations(client):

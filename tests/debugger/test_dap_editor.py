@@ -39,4 +39,4 @@ def test_a_session_of_vscodes_own_client(tmp_path, child_environment):
         capture_output=True, text=True, env=child_environment, cwd=tmp_path, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ok ") == 9
+    assert done.stdout.count("ok ") == 11

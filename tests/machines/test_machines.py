@@ -1,11 +1,15 @@
 """A netlist on several machines: the bits of one, and a clear end whatever happens to a worker."""
 
 import os
+import re
 import signal
 import socket
+import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+from queue import Queue
 from random import Random
 
 import numpy as np
@@ -17,7 +21,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.machines import machines as machines_module
 from buda_emu.machines.cut import cut, shared_out
-from buda_emu.machines.machines import Machines
+from buda_emu.machines.machines import Machines, WorkerLostError
 from buda_emu.testing import generate
 from buda_emu.workers.job import Workers
 from case_functions import until
@@ -65,6 +69,55 @@ def end(netlist, count, precision):
         return {name: array.tobytes() for name, array in arrays(netlist, count, precision).items()}
     except (ProgramError, be.UnsupportedError) as error:
         return type(error), str(error)
+
+
+class Near:
+    """A part in this process; `sent` has the types of what it gave to others."""
+
+    def __init__(self, number, found, between):
+        self.number, self.sent = number, []
+        self.owner, self.keepers = found.owners.__getitem__, found.keepers.__getitem__
+        self._between = between
+
+    def at(self, op):
+        pass
+
+    def send(self, to, arrays):
+        self.sent += [array.dtype.name for array in arrays]
+        self._between[self.number, to].put([array.copy() for array in arrays])
+
+    def receive(self, source):
+        return self._between[source, self.number].get(timeout=60)
+
+
+def between_parts(netlist, precision, value):
+    """Types of the arrays that go from part to part, where every input is `value`."""
+    found, between = cut(netlist, 2), {(0, 1): Queue(), (1, 0): Queue()}
+    parts = [Near(number, found, between) for number in (0, 1)]
+    machines = [be.Emulator(netlist, precision, 1, part=part) for part in parts]
+    for queue in netlist.queues.values():
+        if queue.host_fed:
+            values = np.full((1 if queue.is_ram else 2, *queue.blocking.element_shape), value, np.float32)
+            for machine, part in zip(machines, parts, strict=True):
+                if part.number in part.keepers(queue.name):
+                    machine.push(queue.name, values)
+                else:
+                    machine.pushed_elsewhere(queue.name, len(values))
+    threads = [threading.Thread(target=item.run, args=("run_fwd", {"$p_loop_count": 1})) for item in machines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for machine in machines:
+        machine.close()
+    return {name for part in parts for name in part.sent}
+
+
+@pytest.mark.parametrize("precision", ["format", "ideal", "device"])
+def test_values_travel_in_2_bytes_where_these_hold_them(precision):
+    netlist = be.load(TWO_CHIPS)
+    assert between_parts(netlist, precision, 0.5) == {"uint16"}
+    assert between_parts(netlist, precision, 0.3) == {"uint16" if precision == "device" else "float32"}
 
 
 def test_the_command(tmp_path, capsys):
@@ -140,11 +193,17 @@ def is_alive(process):
         return False
 
 
+def left_over():
+    """What runs have left in the folders of temporary files and of shared memory."""
+    found = {*Path(tempfile.gettempdir()).iterdir(), *Path("/dev/shm").iterdir()}
+    return {path for path in found if "buda-emu-run" in path.name}
+
+
 @pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_worker_that_is_killed(long_netlist, times):
     """At random moments: the run ends at once, with an error that names the worker and where it was."""
     draw = Random(times)
-    before = {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()}
+    before = left_over()
     for _ in range(times):
         running = Running(long_netlist, MOST, [])
         time.sleep(draw.random() * 0.5)
@@ -156,8 +215,60 @@ def test_a_worker_that_is_killed(long_netlist, times):
             running.error
         )
         assert not any(map(is_alive, running.children))
-    ours = {path for path in {*Path("/tmp").iterdir(), *Path("/dev/shm").iterdir()} - before if "buda" in path.name}
-    assert not ours
+    assert left_over() == before
+
+
+def children():
+    """Processes that this one has started and that run."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [number for task in tasks for number in map(int, task.read_text().split()) if is_alive(number)]
+
+
+class Killer:
+    """Told of the progress of a run, it kills a worker at these steps, by their number among programs."""
+
+    def __init__(self, *steps, seconds=0.0):
+        self.told, self.others = [], set(children())
+        self._steps, self._seconds, self._begun = set(steps), seconds, 0
+
+    def progress(self, text):
+        if text.startswith("program"):
+            if self._begun in self._steps:
+                threading.Timer(self._seconds, self.kill).start()
+            self._begun += 1
+
+    def kill(self):
+        for number in set(children()) - self.others:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+            return
+
+
+@pytest.mark.parametrize(
+    ("step", "precision", "place"),
+    [(0, "format", "from the beginning"), (2, "device", "from the snapshot after program 2")],
+)
+def test_parts_start_again_from_the_last_snapshot(step, precision, place):
+    netlist = be.load(str(ROOT / "netlists/training.yaml"))
+    killer, before = Killer(step), left_over()
+    found = arrays(netlist, 2, precision, progress=killer.progress, tell=killer.told.append)
+    (said,) = [text for text in killer.told if "is lost" in text]
+    assert re.match(r"worker \d of 2 \(graphs? .*\) is lost: its worker process died \(signal SIGKILL\)", said)
+    assert said.endswith(f": all parts start again {place}")
+    alone = arrays(netlist, 1, precision)
+    assert alone.keys() == found.keys()
+    assert all(np.array_equal(alone[name].view(np.uint32), found[name].view(np.uint32)) for name in alone)
+    assert not set(children()) - killer.others
+    assert left_over() == before
+
+
+def test_a_run_whose_workers_die_again_and_again_ends(monkeypatch):
+    monkeypatch.setattr("buda_emu.machines.again.RESTARTS", 2)
+    killer = Killer(*range(100))
+    with pytest.raises(WorkerLostError, match=r"worker \d of 2 \(chip \d\) is lost: its worker process died"):
+        arrays(be.load(TWO_CHIPS), 2, progress=killer.progress, tell=killer.told.append)
+    assert len([text for text in killer.told if text.endswith("all parts start again from the beginning")]) == 2
+    assert not set(children()) - killer.others
 
 
 def test_a_worker_that_stands_still_is_told_about_and_may_go_on(long_netlist, monkeypatch):

@@ -92,6 +92,7 @@ def _commands(run: "Session", ctrl_c: CtrlC, commands: list[str], args: argparse
     from buda_emu.debugger.console.console import Console
 
     console = Console(run)
+    run.breakpoints.on_log = lambda text: _log(console, text, args)
     interactive = not args.batch and sys.stdin.isatty() and not args.json
     if not args.quiet and not args.json:
         say(greeting(run))
@@ -225,6 +226,16 @@ def coloured(found: "Answer") -> Iterator[str]:
             yield screen.paint(line, "bold")
         else:
             yield line
+
+
+def _log(console: "Console", text: str, args: argparse.Namespace) -> None:
+    """What a log point tells, while the run goes on."""
+    from buda_emu.debugger.answer import answer
+
+    if args.json:
+        _print_json(console, "", answer("log", [text]), None)
+    else:
+        say(text)
 
 
 def _print_json(console: "Console", line: str, found: "Answer | None", error: BudaError | None) -> None:

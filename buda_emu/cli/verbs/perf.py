@@ -139,7 +139,7 @@ def main(args: argparse.Namespace) -> int:
         for line in perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)):
             say(line)
         for step in found.on_host:
-            say(f"on the host, not in these figures (`buda-emu run` measures it): {step}")
+            say(f"on the host, measured, not in these figures: {step}")
         if results:
             say()
     for line in check_lines(results):

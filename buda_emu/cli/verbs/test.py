@@ -173,7 +173,7 @@ def main(args: argparse.Namespace) -> int:
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
-    covered = settle_coverage(args, [case.netlist for case in results if case.status in ("passed", "failed")])
+    covered = settle_coverage(args, results)
     if args.format != "text":
         _print(args.format, run)
     _complain_of_parameters(args, results)
@@ -204,7 +204,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
         threads=max(1, usable_processors() // workers) if not args.dask else 1,
         memory_limit=_memory_limit(args, workers), cache=args.cache,
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
-        allow_pickle=args.allow_pickle,
+        allow_pickle=args.allow_pickle, coverage=args.coverage is not None,
     )  # fmt: skip
     defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
     found: list[Case] = []

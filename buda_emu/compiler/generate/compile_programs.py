@@ -28,5 +28,6 @@ def compile_programs(
     `compile` does.
     """
     compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
-    graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
+    with compilation.memory.reading():
+        graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.placed(graph, entries=ENTRIES), parts)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 
 
@@ -27,7 +26,7 @@ class OpenSizes:
         """Raises HostError for a name that the model does not have, when all were asked for."""
         for name in self.given:
             if name not in self.known:
-                said = near(name, sorted(self.known)) if self.known else "no size of it is open"
+                said = f"open are {', '.join(sorted(self.known))}" if self.known else "no size of it is open"
                 raise HostError(f"compile: {model}: size {name!r}: {said}")
 
 

@@ -16,7 +16,7 @@ from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
-from buda_emu.files import read_whole
+from buda_emu.files import NameTwiceError, each_name_once, read_whole
 from buda_emu.tensor.mapped import map_bytes
 
 INDEX: Final = ".safetensors.index.json"
@@ -133,17 +133,11 @@ def _read(path: Path) -> bytes:
 
 def _object(path: Path, data: bytes) -> dict[str, Any]:
     """A JSON object in which no name stands twice."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in found:
-                raise _wrong(path, f"{shown_name(name)} stands twice: remove one of them, or save the file once more")
-            found[name] = value
-        return found
-
     try:
-        held: Any = json.loads(data, object_pairs_hook=once)
+        held: Any = json.loads(data, object_pairs_hook=each_name_once)
+    except NameTwiceError as error:
+        twice = shown_name(error.name)
+        raise _wrong(path, f"{twice} stands twice: remove one of them, or save the file once more") from None
     except (ValueError, RecursionError):
         raise _wrong(path, "no JSON where its header should be: it is damaged, or no safetensors") from None
     if not isinstance(held, dict):

@@ -15,8 +15,8 @@ def read_model(
     sizes: Mapping[str, int] | None = None,
 ) -> Graph:  # fmt: skip
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
-    framework can run them; `parameters` of a torch module in a file; `sizes` that it leaves open. Raises HostError,
-    UnsupportedError."""
+    framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
+    Raises HostError, UnsupportedError."""
     given = OpenSizes(sizes or {})
     graph = _read(source, inputs, on_host, parameters, given)
     given.check(graph.name)
@@ -33,10 +33,10 @@ def _read(
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 
         return read_torch(source, inputs, parameters, sizes)
-    if parameters is not None:
-        raise HostError("compile: parameters: of a torch module: a file of a model has its own")
+    path = Path(source) if isinstance(source, (str, Path)) else Path()
+    if parameters is not None and path.suffix != ".pt2":
+        raise HostError("compile: parameters: of a torch module or a .pt2 file: other models have their own")
     if isinstance(source, (str, Path)):
-        path = Path(source)
         if path.suffix == ".onnx":
             _need("onnx", path)
             from buda_emu.compiler.importers.from_onnx.reader import read_file
@@ -46,7 +46,7 @@ def _read(
             _need("torch", path)
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
-            return read_pt2(path, inputs, sizes)
+            return read_pt2(path, parameters, (inputs, sizes))
         raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2")
     if kind.__name__ == "ModelProto":
         from buda_emu.compiler.importers.from_onnx.reader import read_proto

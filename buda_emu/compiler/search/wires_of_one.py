@@ -4,6 +4,10 @@ of them take together, each at its own rate or that of the fullest link or port 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
@@ -11,17 +15,22 @@ from buda_emu.timing.transfers.flows import Flow
 from buda_emu.timing.transfers.noc import Path, Way, path
 from buda_emu.timing.transfers.rates import Rates, speed
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_Item = TypeVar("_Item", bound=np.generic)
 LEAST = 0.5
 """Cycles that are none: sums of shares."""
 
 
 @dataclass(slots=True)
 class WiresOfOne:
-    """The ops of an epoch of a single input, as `wiring.Wires` has those of others; `found` is the path of each edge,
-    `near` the edges of each op.
+    """The ops of an epoch of a single input, as `wiring.Wires` has those of others; `near` are the edges of each op.
 
-    Links and ports are numbered, apart for what is loaded once: `busy` are the cycles of each, `users` the edges over
-    it; `least` and `takes` are the cycles of each edge by itself, and as it is.
+    Links and ports are numbered from 1, apart for what is loaded once: `busy` are the cycles of each. Paths are
+    numbered, too, by their identity, and kept in `known`: `links` [path, place] are what each goes over, 0 where there
+    are no more, `cycles` what each of these carries for it. `ways` is the path of each edge; `users` [link, edge] says
+    which edges go over a link. `least` and `takes` are the cycles of each edge by itself, and as it is; `fullest` those
+    of all transfers together: there is no limit below which they are short enough.
     """
 
     chip: Device
@@ -29,66 +38,72 @@ class WiresOfOne:
     queues: Mapping[str, Queue]
     edges: Sequence[Flow]
     rates: Rates
-    near: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    found: list[Path] = field(default_factory=list[Path])
+    near: dict[str, list[int]]
+    ways: Ints
+    users: NDArray[np.bool_]
     numbers: dict[tuple[Way, bool], int] = field(default_factory=dict[tuple[Way, bool], int])
-    known: dict[tuple[int, bool], tuple[Path, list[tuple[int, float]]]] = field(
-        default_factory=dict[tuple[int, bool], tuple[Path, list[tuple[int, float]]]]
-    )
-    busy: list[float] = field(default_factory=list[float])
-    users: list[set[int]] = field(default_factory=list[set[int]])
-    least: list[float] = field(default_factory=list[float])
-    takes: list[float] = field(default_factory=list[float])
+    known: dict[tuple[int, bool], tuple[int, Path]] = field(default_factory=dict[tuple[int, bool], tuple[int, Path]])
+    links: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    cycles: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    busy: Floats = field(default_factory=lambda: np.zeros(1))
+    least: Floats = field(default_factory=lambda: np.zeros(0))
+    takes: Floats = field(default_factory=lambda: np.zeros(0))
+    fullest: float = 0.0
 
     @staticmethod
     def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "WiresOfOne":
         """Of an epoch that is the whole netlist."""
-        rates = speed(chip, {}).rates()
-        found = WiresOfOne(chip, dict(netlist.ops), netlist.queues, edges, rates, found=list(paths))
-        for number, way in enumerate(found.found):
-            for name in (edges[number].source, edges[number].target):
-                if name in found.ops:
-                    found.near.setdefault(name, []).append(number)
-            for item, cycles in found._cycles(number, way):
-                found.busy[item] += cycles
-                found.users[item].add(number)
-        found.least = [found._least(number, way) for number, way in enumerate(found.found)]
-        found.takes = [found._takes(number, way) for number, way in enumerate(found.found)]
+        ops, count = dict(netlist.ops), len(edges)
+        near: dict[str, list[int]] = {}
+        for number, edge in enumerate(edges):
+            for name in (edge.source, edge.target):
+                if name in ops:
+                    near.setdefault(name, []).append(number)
+        nowhere, nobody = np.zeros(count, np.int64), np.zeros((1, count), np.bool_)
+        found = WiresOfOne(chip, ops, netlist.queues, edges, speed(chip, {}).rates(), near, nowhere, nobody)
+        for number, way in enumerate(paths):
+            found.ways[number] = found._number(way, once=edges[number].once)
+        for number, way in enumerate(found.ways.tolist()):
+            np.add.at(found.busy, found.links[way], found.cycles[way])
+            found.users[found.links[way], number] = True
+        found.least = found._alone(paths)
+        found.takes = found._takes(np.arange(count))
+        found.fullest = fsum(found.takes.tolist())
         return found
 
-    @property
-    def fullest(self) -> float:
-        """Cycles of all transfers together: there is no limit below which they are short enough."""
-        return fsum(self.takes)
+    def _alone(self, paths: Sequence[Path]) -> Floats:
+        """Cycles of each edge by itself: into a core, and out of the fullest of its channels of DRAM."""
+        moved: dict[tuple[int, bool], list[float]] = {}
+        for edge in self.edges:
+            for channel, size in edge.memory_bytes.items() if edge.memory == "dram" else ():
+                moved.setdefault((channel, edge.once), []).append(size)
+        total = {channel: fsum(sizes) / self.rates.dram for channel, sizes in moved.items()}
+        found = np.zeros(len(self.edges))
+        for number, (edge, way) in enumerate(zip(self.edges, paths, strict=True)):
+            own = [total[channel, edge.once] for channel in edge.memory_bytes] if edge.memory == "dram" else []
+            found[number] = max(edge.core_bytes / (self.rates.gather if way.gathers else self.rates.stream), 0.0, *own)
+        return found
 
-    def _least(self, number: int, way: Path) -> float:
-        """Cycles of one edge by itself: into a core, and out of the fullest of its channels of DRAM."""
-        edge, rates = self.edges[number], self.rates
-        moved = [0.0]
-        for channel in edge.memory_bytes if edge.memory == "dram" else ():
-            others = (other for other in self.edges if other.memory == "dram" and other.once == edge.once)
-            moved.append(fsum(other.memory_bytes.get(channel, 0.0) for other in others) / rates.dram)
-        return max(edge.core_bytes / (rates.gather if way.gathers else rates.stream), *moved)
-
-    def _cycles(self, number: int, way: Path) -> list[tuple[int, float]]:
-        """Links and ports of an edge on a way, and the cycles that each carries for it."""
-        once = self.edges[number].once
+    def _number(self, way: Path, *, once: bool) -> int:
+        """The number of a path; from now on it and all that it goes over have one."""
         known = self.known.get((id(way), once))
-        if known is None:
-            made: list[tuple[int, float]] = []
-            for item, size in way.loads():
-                place = self.numbers.setdefault((item, once), len(self.busy))
-                if place == len(self.busy):
-                    self.busy.append(0.0)
-                    self.users.append(set())
-                made.append((place, size / self.rates.over(item)))
-            known = self.known[id(way), once] = way, made
-        return known[1]
+        if known is not None:
+            return known[0]
+        number, loads = len(self.known), list(way.loads())
+        self.known[id(way), once] = number, way
+        self.links = _grown(self.links, (number + 1, len(loads)))
+        self.cycles = _grown(self.cycles, (number + 1, len(loads)))
+        for place, (item, size) in enumerate(loads):
+            self.links[number, place] = self.numbers.setdefault((item, once), len(self.numbers) + 1)
+            self.cycles[number, place] = size / self.rates.over(item)
+        self.busy = _grown(self.busy, (len(self.numbers) + 1,))
+        self.users = _grown(self.users, (len(self.numbers) + 1, len(self.edges)))
+        return number
 
-    def _takes(self, number: int, way: Path) -> float:
-        """Cycles of one edge on a way."""
-        busy = self.busy
-        return max(self.least[number], max((busy[item] for item, _ in self._cycles(number, way)), default=0.0))
+    def _takes(self, edges: Ints) -> Floats:
+        """Cycles of edges, each on its way."""
+        busy = self.busy[self.links[self.ways[edges]]]
+        return np.maximum(self.least[edges], busy.max(1, initial=0.0))
 
     def _path(self, number: int) -> Path:
         edge = self.edges[number]
@@ -98,32 +113,41 @@ class WiresOfOne:
     def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
         """Move ops if all transfers together take less time by it."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
+        if not numbers:
+            return False
         before = {name: self.ops[name] for name in places}
         self.ops |= {name: evolve(self.ops[name], grid_loc=at) for name, at in places.items()}
-        ways = {number: self._path(number) for number in numbers}
-        change: dict[int, float] = {}
-        for number in numbers:
-            for sign, way in ((-1.0, self.found[number]), (1.0, ways[number])):
-                for item, cycles in self._cycles(number, way):
-                    change[item] = change.get(item, 0.0) + sign * cycles
-        touched, old = set(numbers), dict[int, float]()
-        for item, cycles in change.items():
-            if abs(cycles) > LEAST:
-                old[item] = self.busy[item]
-                self.busy[item] += cycles
-                touched |= self.users[item]
-        now = {n: self._takes(n, ways.get(n, self.found[n])) for n in sorted(touched)}
-        if fsum([*now.values(), *(-self.takes[n] for n in now)]) >= -LEAST:
+        new = [self._number(self._path(number), once=self.edges[number].once) for number in numbers]
+        old = self.ways[numbers]
+        links, cycles = self.links[[*old, *new]], self.cycles[[*old, *new]]
+        cycles[: len(old)] *= -1
+        change = np.bincount(links.ravel(), cycles.ravel(), len(self.busy))
+        changed = np.flatnonzero(np.abs(change) > LEAST)
+        touched = np.bitwise_or.reduce(self.users[changed], 0)
+        touched[numbers] = True
+        edges, held = np.flatnonzero(touched), self.busy[changed]
+        self.busy[changed] += change[changed]
+        self.ways[numbers] = new
+        now, then = self._takes(edges), self.takes[edges]
+        other = now != then
+        if fsum([*now[other].tolist(), *(-then[other]).tolist()]) >= -LEAST:
             self.ops |= before
-            for item, cycles in old.items():
-                self.busy[item] = cycles
+            self.busy[changed] = held
+            self.ways[numbers] = old
             return False
-        for number, way in ways.items():
-            for item, _ in self._cycles(number, self.found[number]):
-                self.users[item].discard(number)
-            for item, _ in self._cycles(number, way):
-                self.users[item].add(number)
-            self.found[number] = way
-        for number, cycles in now.items():
-            self.takes[number] = cycles
+        for number, less, more in zip(numbers, links[: len(old)], links[len(old) :], strict=True):
+            self.users[less, number] = False
+            self.users[more, number] = True
+        self.takes[edges] = now
+        self.fullest = fsum(self.takes.tolist())
         return True
+
+
+def _grown(table: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
+    """With room for such a shape: the table itself, or a larger one whose new places are 0."""
+    if all(have >= want for have, want in zip(table.shape, shape, strict=True)):
+        return table
+    more = tuple(have if have >= want else max(want, 2 * have) for have, want in zip(table.shape, shape, strict=True))
+    found = np.zeros(more, table.dtype)
+    found[tuple(slice(0, have) for have in table.shape)] = table
+    return found

@@ -54,7 +54,8 @@ def compile_training(
     compilation = Compilation.of(chosen)
     df = wide_df(optimizer_df, compilation.device)
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
-    graph = training_graph(source, inputs, target, choices)
+    with compilation.memory.reading():
+        graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
         graph = probabilities(graph)
     compilation = replace(compilation, aim=replace(compilation.aim, step=microbatches))

@@ -8,6 +8,7 @@ from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.command import command
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.words import split_tile
+from buda_emu.debugger.session import Session
 from buda_emu.errors import HostError
 
 
@@ -22,12 +23,17 @@ def set_variable(console: Console, text: str) -> Answer:
     found = re.fullmatch(r"(\$?\w+)\s*=?\s*(-?\w+)", text)
     if found is None:
         raise HostError("set $NAME = VALUE")
-    try:
-        value = int(found[2], 0)
-    except ValueError:
-        raise HostError(f"set {found[1]}: {found[2]!r} is not a whole number") from None
-    console.run.set_variable(found[1], value)
+    set_to(console.run, found[1], found[2])
     return _changed(console)
+
+
+def set_to(run: Session, name: str, text: str) -> None:
+    """A variable of the running program. Raises HostError."""
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise HostError(f"set {name}: {text!r} is not a whole number") from None
+    run.set_variable(name, value)
 
 
 @command("write TENSOR [tile [T,]R,C] VALUE|FILE.npy", "write q[0] tile 0,0 1.5", "changing", takes=("tensors",))
@@ -41,11 +47,12 @@ def write(console: Console, text: str) -> Answer:
     before, rest = before.strip().removesuffix("=").strip(), rest.removeprefix("=").strip()
     if not before or not rest:
         raise HostError("write TENSOR VALUE, or write TENSOR tile R,C VALUE")
-    console.run.write(before, _values(rest), tile)
+    console.run.write(before, values_of(rest), tile)
     return _changed(console)
 
 
-def _values(text: str) -> Any:
+def values_of(text: str) -> Any:
+    """What is written: a number, or the array of a file. Raises HostError."""
     if text.lower().endswith(".npy"):
         from buda_emu.verify.inputs.numpy_files import npy_of
 

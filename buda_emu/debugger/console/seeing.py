@@ -160,7 +160,9 @@ def why_not(console: Console, text: str) -> Answer:  # noqa: ARG001
 
 @command("graph [FILE.svg]", "graph epoch.svg", "looking")
 def graph(console: Console, text: str) -> Answer:
-    """The ops of the running epoch with what they gave; in a file on the core grid, values in the tooltips."""
+    """The ops (* has run, > is next) and queues of the running epoch with the extremes of what was read and given; in a
+    file on the core grid, with all figures in the tooltips.
+    """
     if not text:
         return looking.graph(console.run)
     if not text.lower().endswith(".svg"):

@@ -1,5 +1,7 @@
 """Commands of breakpoints."""
 
+import re
+
 from buda_emu.debugger import looking
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.breakpoints import Breakpoint
@@ -10,12 +12,13 @@ from buda_emu.errors import HostError
 
 
 def _set(found: Breakpoint) -> Answer:
-    kind = "tbreak" if found.temporary else "breakpoint"
+    kind = "log point" if found.log else "tbreak" if found.temporary else "breakpoint"
     own = f" if {found.condition_text}" if found.condition_text and found.kind != "if" else ""
-    return answer("breakpoint", [f"{kind} {found.number}: {found.text}{own}"], breakpoint=found.as_json())
+    told = f", tells {found.log_text}" if found.log else ""
+    return answer("breakpoint", [f"{kind} {found.number}: {found.text}{own}{told}"], breakpoint=found.as_json())
 
 
-def _break(console: Console, text: str, *, temporary: bool) -> Answer:
+def _break(console: Console, text: str, *, temporary: bool = False, log: str = "") -> Answer:
     where, condition = text, ""
     if text == "if" or text.startswith("if "):
         where, condition = "", text[2:].strip()
@@ -26,7 +29,7 @@ def _break(console: Console, text: str, *, temporary: bool) -> Answer:
         where = f"op {engine.op_now.name}" if engine.op_now is not None else f"{engine.program}:{engine.index}"
         if not engine.program:
             raise HostError("break WHERE: the run has not begun, so there is no place to stop at again")
-    return _set(console.run.break_at(where.strip(), condition.strip(), temporary=temporary))
+    return _set(console.run.break_at(where.strip(), condition.strip(), temporary=temporary, log=log))
 
 
 @command("break [WHERE] [if CONDITION]", "break if nan(op:exp)", "stopping", aliases=("b",), takes=("places",))
@@ -37,13 +40,24 @@ def set_breakpoint(console: Console, text: str) -> Answer:
     is an expression (help expressions); alone it stops when a tensor that it names is new and it holds, or when it
     becomes true.
     """
-    return _break(console, text, temporary=False)
+    return _break(console, text)
 
 
 @command("tbreak [WHERE] [if CONDITION]", "tbreak graph fwd", "stopping", aliases=("tb",), takes=("places",))
 def set_temporary(console: Console, text: str) -> Answer:
     """As break, once."""
     return _break(console, text, temporary=True)
+
+
+@command('dprintf WHERE [if CONDITION], "TEXT"', 'dprintf exp, "input {input}: {q}"', "stopping", takes=("places",))
+def log_point(console: Console, text: str) -> Answer:
+    """Print TEXT whenever the run comes there, and do not stop. Between braces it has expressions (help expressions),
+    or queues and ops, of which it tells the figures. WHERE is that of break.
+    """
+    found = re.fullmatch(r'(.*?),\s*"(.*)"', text)
+    if found is None:
+        raise HostError('dprintf WHERE, "TEXT with {expressions}"')
+    return _break(console, found[1], log=found[2])
 
 
 @command("watch QUEUE", "watch out", "stopping", takes=("queues",))

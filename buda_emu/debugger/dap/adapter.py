@@ -16,6 +16,7 @@ from buda_emu.debugger.dap.protocol import Channel, MalformedError, Message, Sin
 from buda_emu.debugger.goal import Kind
 from buda_emu.debugger.session import Session
 from buda_emu.debugger.stop import Stop
+from buda_emu.debugger.tensors import Found
 from buda_emu.errors import BudaError, Exit, HostError
 
 Handler = Callable[["Adapter", Message], Message | None]
@@ -57,6 +58,7 @@ class Adapter:
         self.filters: tuple[str, ...] = (ERROR_FILTER,)
         self.by_source: dict[str, list[int]] = {}  # numbers of breakpoints of each kind of request
         self.handles: list[Callable[[int, int], list[Message]]] = []  # what variablesReference 1, 2, ... stand for
+        self._tensors: dict[str, Found] = {}
 
     @property
     def session(self) -> Session:
@@ -71,6 +73,7 @@ class Adapter:
             raise HostError("launch: something is debugged already; restart, or connect anew")
         self._session = session
         session.engine.pending = lambda: self._waiting > 0
+        session.breakpoints.on_log = self._log
         self.console = Console(session)
 
     def serve(self) -> None:
@@ -174,7 +177,7 @@ class Adapter:
 
     def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
         """Forward moves that other requests interrupt go on after these."""
-        self.handles.clear()
+        self.moved()
         self.paused, self.running, self._interruptible = False, True, forward
         self.session.clear_interrupt()
         try:
@@ -233,6 +236,10 @@ class Adapter:
             description=words or None, hitBreakpointIds=list(stop.breakpoints),
         )  # fmt: skip
 
+    def _log(self, text: str) -> None:
+        """What a log point tells."""
+        self.channel.event("output", category="console", output=f"{text}\n")
+
     def chip(self) -> int:
         """The one that the op where it stands is on, else that of the epoch, else the first."""
         session = self.session
@@ -254,6 +261,34 @@ class Adapter:
         if session.image is not None:
             return {"name": name, "sourceReference": 1, "path": session.netlist.path}
         return {"name": name, "path": os.path.abspath(session.netlist.path)}  # noqa: PTH100
+
+    def tensor(self, reference: str) -> Found:
+        """Of the stop where it stands; looked up once. Raises HostError."""
+        if reference not in self._tensors:
+            self._tensors[reference] = self.session.tensor(reference)
+        return self._tensors[reference]
+
+    def moved(self) -> None:
+        """The run stands elsewhere: references to variables are no more."""
+        self.handles.clear()
+        self._tensors.clear()
+
+    def changed(self) -> None:
+        """Values are others than those that were told."""
+        self._tensors.clear()
+        if self.client.get("supportsInvalidatedEvent"):
+            self.after(lambda: self.channel.event("invalidated", areas=["variables"]))
+
+    def after(self, act: Callable[[], None]) -> None:
+        """After the answer, and what is to be done then already."""
+        before = self.then
+
+        def both() -> None:
+            if before is not None:
+                before()
+            act()
+
+        self.then = both
 
     def handle(self, children: Callable[[int, int], list[Message]]) -> int:
         """A variablesReference: `children(first, count)` gives what is below; a count of 0 means all."""

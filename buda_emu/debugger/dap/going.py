@@ -27,7 +27,7 @@ def initialize(adapter: Adapter, arguments: Message) -> Message:
         "ConfigurationDoneRequest", "FunctionBreakpoints", "ConditionalBreakpoints", "HitConditionalBreakpoints",
         "EvaluateForHovers", "StepBack", "SetVariable", "CompletionsRequest", "RestartRequest", "ExceptionInfoRequest",
         "LoadedSourcesRequest", "TerminateRequest", "DataBreakpoints", "ReadMemoryRequest", "CancelRequest",
-        "SteppingGranularity", "ValueFormattingOptions", "BreakpointLocationsRequest",
+        "SteppingGranularity", "BreakpointLocationsRequest", "LogPoints", "SetExpression", "WriteMemoryRequest",
     )  # fmt: skip
     return {
         **{f"supports{name}": True for name in flags},

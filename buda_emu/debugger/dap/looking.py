@@ -3,17 +3,18 @@
 import base64
 from collections.abc import Callable
 
+from buda_emu.debugger.console.changing import set_to, values_of
 from buda_emu.debugger.console.command import find
 from buda_emu.debugger.console.completion import complete
 from buda_emu.debugger.console.execute import execute
+from buda_emu.debugger.console.words import split_tile
 from buda_emu.debugger.dap.adapter import Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message
-from buda_emu.debugger.dap.tables import entries_of, op_children, queue_variable, tensor_text, values_children
+from buda_emu.debugger.dap.tables import op_children, queue_variable, tensor_variable, tile_variable, values_children
 from buda_emu.debugger.figures import whole
 from buda_emu.debugger.looking import why_not
 from buda_emu.debugger.session import Session
 from buda_emu.errors import HostError, ProgramError
-from buda_emu.netlist.model import Queue
 
 Children = Callable[[int, int], list[Message]]
 _FRAMES = 16
@@ -103,52 +104,83 @@ def _queues(adapter: Adapter, chip: int, first: int, count: int) -> list[Message
     return [queue_variable(adapter, item) for item in part]
 
 
-@request("variables")
-def variables(adapter: Adapter, arguments: Message) -> Message:
-    """What is below a scope or a variable."""
+def _children(adapter: Adapter, arguments: Message) -> Children:
+    """Of a variablesReference. Raises HostError."""
     reference = number(arguments, "variablesReference")
     if not 1 <= reference <= len(adapter.handles):
         raise HostError(f"there is no variablesReference {reference}: it was of an earlier stop")
+    return adapter.handles[reference - 1]
+
+
+@request("variables")
+def variables(adapter: Adapter, arguments: Message) -> Message:
+    """What is below a scope or a variable."""
     first, count = number(arguments, "start", 0), number(arguments, "count", 0)
-    return {"variables": adapter.handles[reference - 1](first, count)}
+    return {"variables": _children(adapter, arguments)(first, count)}
 
 
 @request("setVariable")
 def set_variable(adapter: Adapter, arguments: Message) -> Message:
-    """A variable of the program."""
-    name, text = str(arguments["name"]), str(arguments["value"])
-    try:
-        value = int(text, 0)
-    except ValueError:
-        raise HostError(f"{name}: {text!r} is not a whole number") from None
-    if not name.startswith("$"):
-        raise HostError(f"{name} is no variable of the program; `write` in the console changes tensors")
-    adapter.session.set_variable(name, value)
-    return {"value": str(value)}
+    """What is below a scope or a variable: a variable of the program, a tensor or one of its tiles."""
+    name, known = str(arguments["name"]), len(adapter.handles)
+    found = next((item for item in _children(adapter, arguments)(0, 0) if item["name"] == name), None)
+    del adapter.handles[known:]
+    if found is None:
+        raise HostError(f"there is no {name} here")
+    if "presentationHint" in found:
+        raise HostError(f"{name} cannot be changed: its tensors can, and their tiles")
+    return _assign(adapter, found["evaluateName"], str(arguments["value"]))
+
+
+@request("setExpression")
+def set_expression(adapter: Adapter, arguments: Message) -> Message:
+    """A variable of the program, a tensor or `TENSOR tile T,R,C`."""
+    return _assign(adapter, str(arguments["expression"]).strip(), str(arguments["value"]))
+
+
+def _assign(adapter: Adapter, target: str, text: str) -> Message:
+    """A number, or the array of a file; what the machine holds of it then."""
+    if target.startswith("$"):
+        set_to(adapter.session, target, text)
+    else:
+        of, tile, rest = split_tile(target)
+        if rest.strip():
+            raise HostError(f"{target}: nothing comes after the tile")
+        adapter.session.write(of, values_of(text), tile)
+    adapter.changed()
+    return {"value": _value(adapter, target)["result"]}
 
 
 @request("evaluate")
 def evaluate(adapter: Adapter, arguments: Message) -> Message:
-    """A tensor, an expression; in the console a command of `buda-emu debug`."""
+    """A tensor or a tile of it, an expression; in the console a command of `buda-emu debug`."""
     text, context = str(arguments["expression"]).strip(), arguments.get("context", "watch")
-    session = adapter.session
     if context == "repl":
         return _command(adapter, text)
-    item = session.netlist.queues.get(text) or session.names.ops.get(text)
-    if isinstance(item, Queue):
-        shown = queue_variable(adapter, item)
-        return {"result": shown["value"], "variablesReference": shown["variablesReference"]}
+    return _value(adapter, text, names_only=context == "hover")
+
+
+def _value(adapter: Adapter, text: str, *, names_only: bool = False) -> Message:
+    session = adapter.session
+    queue = session.netlist.queues.get(text)
+    if queue is not None:
+        return _shown(queue_variable(adapter, queue))
     if text.startswith("$"):
         return {"result": f"{int(session.evaluate(text))}", "type": "int", "variablesReference": 0}
+    of, tile, _ = split_tile(text)
     try:
-        found = session.tensor(text)
+        adapter.tensor(of)
     except HostError:
-        if context == "hover" and item is None and "(" not in text and "[" not in text:
+        if tile is not None or (names_only and "(" not in text and "[" not in text and text not in session.names.ops):
             raise
-        value = session.evaluate(text)
-        return {"result": f"{value:g}", "type": "float", "variablesReference": 0}
-    reference = adapter.handle(lambda first, count: entries_of(found, first, count))
-    return {"result": tensor_text(found), "type": found.df, "variablesReference": reference}
+        return {"result": f"{session.evaluate(text):g}", "type": "float", "variablesReference": 0}
+    return _shown(tensor_variable(adapter, text, of) if tile is None else tile_variable(adapter, of, tile))
+
+
+def _shown(variable: Message) -> Message:
+    """What a variable is, as the answer of an expression."""
+    kept = ("type", "variablesReference", "memoryReference", "indexedVariables")
+    return {"result": variable["value"], **{key: variable[key] for key in kept if key in variable}}
 
 
 def _command(adapter: Adapter, line: str) -> Message:
@@ -160,8 +192,10 @@ def _command(adapter: Adapter, line: str) -> Message:
     found = execute(adapter.console, line)
     if session.stop is not before:
         stop = session.stop
-        adapter.handles.clear()
+        adapter.moved()
         adapter.then = lambda: adapter.tell(stop)
+    elif word and find(word).group == "changing":
+        adapter.changed()
     if found.kind == "breakpoint" or line.split()[:1] in (["delete"], ["d"]):
         known = set(session.breakpoints.items)
         adapter.by_source = {kind: [n for n in own if n in known] for kind, own in adapter.by_source.items()}
@@ -181,22 +215,31 @@ def completions(adapter: Adapter, arguments: Message) -> Message:
 @request("readMemory")
 def read_memory(adapter: Adapter, arguments: Message) -> Message:
     """Bytes of an entry as they lie in the device's memory, all buffers of its grid one after the other."""
-    reference = str(arguments["memoryReference"])
     offset, count = number(arguments, "offset", 0), number(arguments, "count")
-    session = adapter.session
-    found = session.tensor(reference)
-    if found.slot is None:
-        data = found.tiles.astype("<f4").tobytes()
-    else:
-        queue, slot = found.of.name, found.slot
-        images = session.engine.call(lambda: session.engine.emulator.memory_image(queue, slot))
-        data = b"".join(image.tobytes() for image in images)
+    data = adapter.session.read_bytes(str(arguments["memoryReference"]))
     start = max(0, offset)
     part = data[start : start + max(0, count - (start - offset))]
     return {
         "address": f"{start:#x}", "data": base64.b64encode(part).decode(),
         "unreadableBytes": max(0, count - len(part) - (start - offset)),
     }  # fmt: skip
+
+
+@request("writeMemory")
+def write_memory(adapter: Adapter, arguments: Message) -> Message:
+    """The same bytes; what does not fit is refused, or left out where the editor allows it. The machine holds values: a
+    client is told to read what its format makes of them."""
+    reference, offset = str(arguments["memoryReference"]), number(arguments, "offset", 0)
+    data = base64.b64decode(str(arguments["data"]), validate=True)
+    if arguments.get("allowPartial"):
+        data = data[: max(0, len(adapter.session.read_bytes(reference)) - max(0, offset))]
+    adapter.session.write_bytes(reference, offset, data)
+    adapter.changed()
+    if adapter.client.get("supportsMemoryEvent"):
+        adapter.after(
+            lambda: adapter.channel.event("memory", memoryReference=reference, offset=offset, count=len(data))
+        )
+    return {"bytesWritten": len(data)}
 
 
 @request("exceptionInfo")

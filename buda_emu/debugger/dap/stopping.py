@@ -52,7 +52,9 @@ def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
 
     def make(item: Message) -> Breakpoint:
         line = number(item, "line") + 1 - first
-        return adapter.session.break_at(f"line {line}", item.get("condition") or "", ignore=_ignored(item))
+        return adapter.session.break_at(
+            f"line {line}", item.get("condition") or "", ignore=_ignored(item), log=item.get("logMessage") or ""
+        )
 
     return _replace(adapter, "lines", items, make)
 

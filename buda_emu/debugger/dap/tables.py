@@ -1,4 +1,4 @@
-"""Queues and tensors as variables that an editor unfolds: pointers, entries, tiles, rows."""
+"""Queues and tensors as variables that an editor unfolds and changes: pointers, entries, tiles, rows."""
 
 from buda_emu.debugger.breakpoints import pointers_of
 from buda_emu.debugger.dap.adapter import Adapter
@@ -11,6 +11,7 @@ from buda_emu.netlist.model import Queue
 
 _MOST_ROW = 1024
 """Characters of a row."""
+_READ_ONLY: Message = {"presentationHint": {"attributes": ["readOnly"]}}
 
 
 def queue_variable(adapter: Adapter, queue: Queue) -> Message:
@@ -26,7 +27,7 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
     def children(first: int, count: int) -> list[Message]:
         slots = session.engine.call(lambda: [slot for slot in range(queue.entries) if channel.view.label(slot)])
         own = [
-            {"name": name, "value": str(value), "type": "pointer", "variablesReference": 0}
+            {"name": name, "value": str(value), "type": "pointer", "variablesReference": 0, **_READ_ONLY}
             for name, value in zip(names, values, strict=True)
         ]
         part = slots[first : first + count] if count else slots
@@ -34,20 +35,20 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
 
     return {
         "name": session.names.shown(queue.name), "value": text, "type": queue.type, "evaluateName": queue.name,
-        "variablesReference": adapter.handle(children),
+        "variablesReference": adapter.handle(children), **_READ_ONLY,
     }  # fmt: skip
 
 
 def tensor_variable(adapter: Adapter, name: str, reference: str) -> Message:
     """A tensor: its figures in one line; below it tiles, below these rows; and as memory."""
     try:
-        found = adapter.session.tensor(reference)
+        found = adapter.tensor(reference)
     except HostError as error:
-        return {"name": name, "value": str(error), "variablesReference": 0}
+        return {"name": name, "value": str(error), "variablesReference": 0, **_READ_ONLY}
     return {
         "name": name, "value": tensor_text(found), "type": found.df, "evaluateName": reference,
         "memoryReference": reference, "indexedVariables": len(found.tiles),
-        "variablesReference": adapter.handle(lambda first, count: _tiles(adapter, found, first, count)),
+        "variablesReference": adapter.handle(lambda first, count: _tiles(adapter, reference, first, count)),
     }  # fmt: skip
 
 
@@ -56,20 +57,27 @@ def tensor_text(found: Found) -> str:
     return summary(found).partition(": ")[2]
 
 
-def _tiles(adapter: Adapter, found: Found, first: int, count: int) -> list[Message]:
+def _tiles(adapter: Adapter, reference: str, first: int, count: int) -> list[Message]:
+    found = adapter.tensor(reference)
     _, rows, columns = found.shape
     every = range(len(found.tiles))[first : first + count] if count else range(len(found.tiles))
-    answers: list[Message] = []
-    for number in every:
-        t, rest = divmod(number, rows * columns)
-        row, column = divmod(rest, columns)
-        reference = adapter.handle(lambda start, most, one=number: _rows(found, one, start, most))
-        values = found.tiles[number]
-        text = f"{values[0]:.5g} ... {values[-1]:.5g}"
-        answers.append(
-            {"name": f"tile {t},{row},{column}", "value": text, "variablesReference": reference, "indexedVariables": 32}
-        )
-    return answers
+    places = ((number // (rows * columns), number // columns % rows, number % columns) for number in every)
+    return [tile_variable(adapter, reference, place) for place in places]
+
+
+def tile_variable(adapter: Adapter, reference: str, place: tuple[int, int, int]) -> Message:
+    """A tile (t, row, column) of a tensor, its first and last element; below it rows. Raises HostError."""
+    found = adapter.tensor(reference)
+    number, (height, width) = found.number(*place), found.tile_dim
+    values = found.tiles[number].reshape(32, 32)[:height, :width]
+    name = f"tile {','.join(map(str, place))}"
+    return {
+        "name": name, "value": f"{values[0, 0]:.5g} ... {values[-1, -1]:.5g}", "indexedVariables": height,
+        "evaluateName": f"{reference} {name}",
+        "variablesReference": adapter.handle(
+            lambda first, count: _rows(adapter.tensor(reference), number, first, count)
+        ),
+    }  # fmt: skip
 
 
 def _rows(found: Found, number: int, first: int, count: int) -> list[Message]:
@@ -79,24 +87,10 @@ def _rows(found: Found, number: int, first: int, count: int) -> list[Message]:
     return [
         {
             "name": f"row {row}", "value": "  ".join(f"{one:.5g}" for one in values[row])[:_MOST_ROW],
-            "variablesReference": 0,
+            "variablesReference": 0, **_READ_ONLY,
         }
         for row in range(first, min(last, height))
     ]  # fmt: skip
-
-
-def entries_of(found: Found, first: int, count: int) -> list[Message]:
-    """Rows of a tensor's tiles, without a handle of their own."""
-    tiles = range(len(found.tiles))[first : first + count] if count else range(min(len(found.tiles), 64))
-    return [
-        {
-            "name": f"tile {number} row {row['name'].removeprefix('row ')}",
-            "value": row["value"],
-            "variablesReference": 0,
-        }
-        for number in tiles
-        for row in _rows(found, number, 0, 0)
-    ]
 
 
 def op_children(adapter: Adapter, name: str) -> list[Message]:

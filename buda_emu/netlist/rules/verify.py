@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from buda_emu.checker import Check, Diagnostic, Judge
-from buda_emu.checker.checks import MAX_FINDINGS, TooManyFindingsError, in_order
+from buda_emu.checker.checks import MAX_FINDINGS, TooManyFindingsError, WatchedJudge, in_order
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -29,15 +29,21 @@ Phase = Literal["basic", "load", "device"]
 
 
 def verify(
-    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset()
-) -> list[Diagnostic]:
+    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset(),
+    asked: set[str] | None = None,
+) -> list[Diagnostic]:  # fmt: skip
     """Every finding about a netlist that was read, by object, not yet sorted by line.
 
     `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
     from them is left out, such as a name that is missing where another stands twice. `strict` makes the device's rules
-    (N and R) errors. `source_line` of the findings is left to the renderer.
+    (N and R) errors. `asked` gets the rules that are asked of something (docs/coverage.md). `source_line` of the
+    findings is left to the renderer.
     """
-    run = _Run(netlist.path, strict, read)
+    most = MAX_FINDINGS
+    if asked is None:
+        run = _Run(Judge(netlist.path, strict, read=read, most=most))
+    else:
+        run = _Run(WatchedJudge(netlist.path, strict, read, most, asked))
     try:
         _phases(run, netlist, skip)
     except TooManyFindingsError as error:
@@ -59,8 +65,8 @@ def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> None:
 class _Run:
     """One verification."""
 
-    def __init__(self, path: str, strict: bool, read: Set[str]) -> None:
-        self.judge = Judge(path, strict, read=read, most=MAX_FINDINGS)
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:

@@ -60,11 +60,6 @@ def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
-def _left_of(left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """What is set, as runs of neighbours."""
-    return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
-
-
 _INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers do not look at
 
 
@@ -176,10 +171,14 @@ class KernelUnits:
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, setting, left_out)
-            todo = _left_of(left_out)
+            todo = self.left_by_singles(left_out)
         for start, stop in todo:
             eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, setting)
         return out
+
+    def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """The tiles that float32 arithmetic gives no sure bits of, as runs of neighbours."""
+        return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """See `Units`."""
@@ -193,7 +192,7 @@ class KernelUnits:
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, setting, left_out)
-            todo = _left_of(left_out)
+            todo = self.left_by_singles(left_out)
             for start, stop in todo:
                 out[start:stop] = 0
         for start, stop in todo:

@@ -36,6 +36,8 @@ def schema() -> dict[str, Any]:
         "host_bytes": _COUNT, "load_cycles": _NUMBER, "load_share": _NUMBER, "loads": _list(of(ChipLoad)),
     }  # fmt: skip
     definitions["Epoch"] = {"type": "object", "properties": epoch, "required": list(epoch)}
+    part = {"step": _TEXT, "seconds": {"type": ["number", "null"]}}
+    definitions["HostPart"] = {"type": "object", "properties": part, "required": list(part)}
     run = {
         "netlist": _TEXT, "arch": _TEXT, "board": _TEXT, "clock_mhz": _NUMBER, "version": _TEXT,
         "parameters": _map(_TEXT),
@@ -43,6 +45,7 @@ def schema() -> dict[str, Any]:
         "program_load_cycles": _map(_NUMBER), "program_host_seconds": _map(_NUMBER),
         "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),
         "l1_capacity": _COUNT, "performance_check": _list(of(BoundResult, passed={"type": "boolean"})),
+        "host_parts": _list({"$ref": "#/$defs/HostPart"}),
     }  # fmt: skip
     return versioned("Results of buda-emu perf", run, definitions)
 

@@ -59,11 +59,12 @@ def grid_svg(
     red: str = "the error of the op",
     path: Collection[str] = (),
     streams: Uses | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
     `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat; `path`: ops, and
     `a > b` of edges, that are drawn as the critical path; `streams`: what is written on each core of its streams and
-    L1."""
+    L1; `values`: of an op or queue two lines in place of its dims and format."""
     planned = list(panels(netlist, epochs, chips))
     places, width, height = _arranged(planned)
     legend_top = height
@@ -76,7 +77,7 @@ def grid_svg(
         f"<style>{_STYLE}{STYLE if streams is not None else ''}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams)
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams, values or {})
     for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
     parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
@@ -127,7 +128,7 @@ class _Painter:
 
     def __init__(
         self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str, path: Collection[str],
-        streams: Uses | None,
+        streams: Uses | None, values: Mapping[str, Sequence[str]],
     ) -> None:  # fmt: skip
         self._netlist = netlist
         self._heat = heat
@@ -135,6 +136,7 @@ class _Painter:
         self._mark = mark
         self._path = path
         self._streams = streams
+        self._values = values
 
     def panel(self, panel: Panel) -> str:
         """One chip in one epoch."""
@@ -194,7 +196,7 @@ class _Painter:
             opacity = _HEAT * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
         kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
-        lines = [kind, dims, op.out_df] if box.height > 60 else [kind]
+        lines = [kind, *self._values.get(op.name, (dims, op.out_df))] if box.height > 60 else [kind]
         if self._streams is not None:
             lines = lines[:2]  # below is what each core takes
         parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
@@ -217,14 +219,18 @@ class _Painter:
             f"reads {', '.join(op.inputs)}",
             f"gives {dims} {op.out_df} (intermediate {op.intermed_df}, {op.math_fidelity})",
         ]
-        return "\n".join([*lines, *([self._notes[op.name]] if op.name in self._notes else [])])
+        return self._noted(op.name, lines)
+
+    def _noted(self, name: str, lines: Sequence[str]) -> str:
+        return "\n".join([*lines, *([self._notes[name]] if name in self._notes else [])])
 
     def _queue(self, queue: Queue, box: Box) -> str:
         dims = "x".join(map(str, queue.blocking.element_shape))
         source = "filled by the host" if queue.host_fed else f"written by {queue.input}"
         entries = plural(queue.entries, "entry")
-        tip = f"{queue.type} {queue.name}\n{entries} of {dims} {queue.df}\n{memory(queue)}\n{source}"
-        words = f"{queue.type} {queue.entries} x {dims} {queue.df}"
+        lines = (f"{queue.type} {queue.name}", f"{entries} of {dims} {queue.df}", memory(queue), source)
+        tip = self._noted(queue.name, lines)
+        words = ", ".join(self._values.get(queue.name, (f"{queue.type} {queue.entries} x {dims} {queue.df}",)))
         return _labelled(box, tip, queue.name, words)
 
     def _edge(self, panel: Panel, source: str, target: str) -> str:

@@ -26,6 +26,7 @@ from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.stepper import Stepper
 
 if TYPE_CHECKING:
+    from buda_emu.ops.on_device.kernel_units import KernelUnits
     from buda_emu.tensix.words import Core
 
 Tensor = NDArray[np.float32]
@@ -48,6 +49,7 @@ class Context:
     gate: Gate
     core: "Core | None" = None  # whose arithmetic the ops have: precision "device"
     recorder: "Recorder | None" = None  # told of each chunk before it runs
+    units: "Callable[..., KernelUnits] | None" = None  # makes the units that an op of precision "device" runs on
     pool: BufferPool = field(default_factory=BufferPool)
     part: Part | None = None  # of several machines that run the netlist together
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps

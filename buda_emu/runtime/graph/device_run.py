@@ -69,7 +69,7 @@ class DeviceRun(ChunkRun[Bits]):
             return memory
 
         try:
-            units = KernelUnits(self._context.core, lend=lend)
+            units = (self._context.units or KernelUnits)(self._context.core, lend=lend)
             run(step.device, inputs, out, previous, units, self._context.parallel)
         except UnsupportedError as error:
             if str(error).startswith("op "):

@@ -159,6 +159,14 @@ def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> 
     parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
 
 
+def _halved(values: Tensor) -> NDArray[Any]:
+    """The upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block format
+    of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, but for the
+    narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
+    words = values.view(np.uint32)
+    return (words >> 16).astype(np.uint16) if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF else values
+
+
 class FormatRun(ChunkRun[Tensor]):
     """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
@@ -175,10 +183,11 @@ class FormatRun(ChunkRun[Tensor]):
         return self._pool.take(entries, self._plan.tiles[value])
 
     def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
-        return [value]
+        return [_halved(value)]
 
     def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
-        return arrays[0]
+        (found,) = arrays
+        return found if found.dtype == np.float32 else (found.astype(np.uint32) << 16).view(np.float32)
 
     def _seen(self, array: Tensor) -> Tensor:
         return array

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.store import TILE_ELEMENTS, Source
+from buda_emu.errors import HostError
 from buda_emu.formats import host_read, host_widen
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert
 from buda_emu.runtime.host.arrays import as_float32, host_array
 from buda_emu.spec.formats import is_raw
-from buda_emu.tensor.layout import EntryLayout, Form, pack_entry
+from buda_emu.tensor.layout import EntryLayout, Form, pack_entry, unpack_entry
 from buda_emu.tensor.referenced import BLOCK, Referenced
 from buda_emu.tensor.tilize import tilize, untilize
 
@@ -47,13 +48,31 @@ class HostIo:
     def image(self, queue: Queue, tiles: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
         """The bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
         `Emulator.memory_image`."""
+        with np.errstate(all="ignore"):
+            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._layout(queue))
+
+    def with_bytes(self, queue: Queue, tiles: NDArray[np.float32], offset: int, data: bytes) -> NDArray[np.float32]:
+        """One entry, float32[tiles, 1024], after bytes of its image, all buffers one after the other, were written;
+        what they do not change stays as it is. Raises HostError where they lie outside, or in the header of a tile."""
+        before = self.image(queue, tiles)
+        whole = np.concatenate(before)
+        if not 0 <= offset <= offset + len(data) <= whole.size:
+            raise HostError(
+                f"an entry of {queue.name} has bytes 0..{whole.size - 1}, not {offset}..{offset + len(data) - 1}"
+            )
+        whole[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        layout = self._layout(queue)
+        old, new = (
+            unpack_entry(buffers, layout).reshape(tiles.shape) for buffers in (before, np.split(whole, len(before)))
+        )
+        return np.where(old.view(np.uint32) == new.view(np.uint32), tiles, new)
+
+    def _layout(self, queue: Queue) -> EntryLayout:
         producer = self._ops.get(queue.input)
         form: Form = "flat" if queue.layout == "flat" else "tilized"
         if producer is not None and producer.untilize_output:
             form = "untilized"
-        layout = EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
-        with np.errstate(all="ignore"):
-            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), layout)
+        return EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
 
     def host_array(self, queue: Queue, array: object) -> NDArray[np.float32]:
         """What the caller gave as float32 [entries, t, rows, cols]; raw words as the bits of float32 (NETLIST 7.4).

@@ -12,12 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.files import write_file
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KIND = "buda-emu snapshot"
 HEADER = "header.json"
 NETLIST = "netlist.yaml"
@@ -49,7 +50,7 @@ def write(
                 archive.writestr(zipfile.ZipInfo(NETLIST), netlist)
             for member, pieces in arrays.items():
                 with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
-                    for piece in pieces:
+                    for piece in filter(np.size, pieces):  # nothing of what lies on another machine
                         little = piece.astype(piece.dtype.newbyteorder("<"), order="C", copy=False)
                         out.write(little.data.cast("B"))
 
@@ -108,7 +109,7 @@ class Reader:
 
     def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
         """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
-        pieces = list(pieces)
+        pieces = list(filter(np.size, pieces))
         info = self.require_size(member, sum(piece.nbytes for piece in pieces))
 
         def read() -> None:

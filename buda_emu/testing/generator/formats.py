@@ -38,12 +38,23 @@ def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradi
         result = draw.pick(_SUMS[family])
         return Formats(result, result, acc if acc != "Float32" or result == "Float32" else _SUMS[family][0])
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
+    if not out and not sums and draw.chance(8):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
+        result = draw.pick(_of_other_family(sheet))
+        between = _SUMS[family][0]
     if sums and arch.name == "grayskull":
         between = result if result in _SUMS[family] else _SUMS[family][0]
     if sums and acc == "Float32":
         between = "Float32" if family == "b" else between
         acc = acc if family == "b" else _SUMS[family][0]
     return Formats(result, between, acc)
+
+
+def _of_other_family(sheet: Sheet) -> tuple[str, ...]:
+    """Formats that no op of the open graph reads; Grayskull changes the exponents of 16-bit results only."""
+    names = _OPERANDS["a" if sheet.graph.family == "b" else "b"]
+    if sheet.arch.name == "grayskull":
+        return tuple(name for name in names if name in ("Float16", "Float16_b"))
+    return names if sheet.arch.name == "blackhole" else tuple(name for name in names if FORMATS[name].family)
 
 
 def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:

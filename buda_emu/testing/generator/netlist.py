@@ -156,8 +156,9 @@ def _open(sheet: Sheet, number: int, inputs: int) -> None:
 
 def _add_op(sheet: Sheet, op_types: Sequence[str]) -> None:
     """One op; where it finds no room, another is drawn."""
+    links = [name for name in op_types if OP_TYPES[name].has("Ethernet")] if sheet.chips > 1 else []
     for _ in range(8):
-        name = sheet.draw.pick(op_types)
+        name = sheet.draw.pick(links if links and sheet.draw.chance(10) else op_types)
         queues, fused_ops = dict(sheet.document.queues), dict(sheet.document.fused_ops)
         constants, values = set(sheet.constants), list(sheet.graph.values)
         try:
@@ -188,7 +189,7 @@ def _store(sheet: Sheet, *, last: bool) -> None:
             sheet.stepped.add(ram.name)
             continue
         tms: tuple[Tm, ...] = ()
-        if not flat and sheet.chips == 1 and blocking.t > 1 and draw.chance(15):
+        if not flat and blocking.t > 1 and draw.chance(15):
             t, rows, cols = blocking.shape
             tms, blocking = (Tm("hstack", (t,)),), Blocking((1, 1), 1, (rows, cols * t), (1, 1), "r")
         queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)

@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Final
 
 from buda_emu.coverage.features import features
+from buda_emu.coverage.lists import lists
 from buda_emu.coverage.report import Coverage
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
@@ -27,7 +28,7 @@ class Steering:
 
     def netlists(self) -> Iterator[Generated]:
         """Valid netlists, each of which has at least one name that no netlist of the coverage had; it is added."""
-        for subject in list(self.coverage.counts):
+        for subject in lists():
             for name in self.coverage.missing(subject):
                 if name not in self.coverage.counts[subject]:
                     yield from self._for(subject, name)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.errors import HostError
-from buda_emu.verify.inputs.numpy_files import npy_size, npz_sizes
+from buda_emu.verify.inputs.numpy_files import npy_header, npz_headers
 
 _MOST_HEADER = 100 << 20  # bytes, as the format's own limit
 
@@ -27,16 +27,21 @@ def copied_bytes(inputs: Path) -> int:
         with suppress(OSError, HostError):
             suffix, size = path.suffix.lower(), path.stat().st_size
             if suffix == ".npy":
-                array, elements = npy_size(path)
-                once = max(once, array + max(size, 4 * elements))
+                header = npy_header(path)
+                once = max(once, header.bytes + max(size, 4 * header.elements))
             elif suffix == ".bin":
                 bins[str(path).rsplit(".", 2)[0]] += 2 * size  # entry by entry, and all in one array
             elif suffix in (".npz", ".safetensors"):
-                arrays = list(npz_sizes(path) if suffix == ".npz" else _safetensors(path))
+                arrays = list(_npz(path) if suffix == ".npz" else _safetensors(path))
                 kept += sum(max(array, 4 * elements) if suffix != ".npz" else array for array, elements in arrays)
                 largest = max((elements for _, elements in arrays), default=0)
                 once = max(once, size + 8 * largest)
     return kept + max(once, max(bins.values(), default=0))
+
+
+def _npz(path: Path) -> Iterator[tuple[int, int]]:
+    """(bytes, elements) of each array."""
+    return ((header.bytes, header.elements) for header in npz_headers(path).values())
 
 
 def _safetensors(path: Path) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, ProgramError
 from buda_emu.image.device_image import DeviceImage
 from buda_emu.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
 from buda_emu.image.model_io import ModelIo
@@ -23,6 +23,8 @@ from buda_emu.verify.inputs.stimulus import generator
 
 Array = Any
 MADE_UP: Final = "made-up inputs of the model"
+TIMES: Final = 3
+"""How often a step of the host is timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,19 @@ class HostRun:
     entries: Mapping[str, Array]
     inputs: tuple[InputUsed, ...]
     seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """What a step of the host takes on this machine; `seconds` are None where it refuses the values, `why`."""
+
+    step: str
+    seconds: float | None
+    why: str = ""
+
+    def __str__(self) -> str:
+        took = f"not measured: {self.why}" if self.seconds is None else f"{1e6 * self.seconds:,.0f} us on this machine"
+        return f"{self.step}: {took}"
 
 
 class HostParts:
@@ -65,13 +80,8 @@ class HostParts:
 
     def made_up(self, seed: int) -> dict[str, Array]:
         """The same made up: normal numbers for floats, else integers that the model takes."""
-        found: dict[str, Array] = {}
-        for item in self.plan.given:
-            stream, kind = generator(seed, item.label), np.dtype(item.dtype)
-            floats = kind.kind == "f"
-            array = stream.standard_normal(item.shape) if floats else stream.integers(0, item.below, item.shape)
-            found[item.value] = array.astype(kind)
-        return found
+        given = self.plan.given
+        return {item.value: _made_up(item.label, item.shape, item.dtype, item.below, seed) for item in given}
 
     def read(self, path: Path, most: int) -> dict[str, Array]:
         """The same from one .npz file, which unpacks to at most so many bytes. Raises HostError."""
@@ -85,6 +95,32 @@ class HostParts:
         """One run on a machine that holds nothing yet, of made-up inputs. Raises as `run`."""
         push(machine, begun_with(self._image))
         return self.run(machine, self.made_up(seed), lambda name: machine.run(name, parameters), MADE_UP)
+
+    def timed(self, seed: int) -> list[HostTime]:
+        """What each step of the host takes: the shortest of `TIMES` runs on made-up operands of the model's shapes. No
+        program runs."""
+        found: list[HostTime] = []
+
+        def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
+            outputs = [item for item in self._model.outputs if item.label in step.outputs]
+            return {item.label: _made_up(item.label, item.shape, item.dtype, 2, seed) for item in outputs}
+
+        def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
+            results: Sequence[Array] = [np.zeros(item.shape, item.dtype) for item in step.results]
+            took: list[float] = []
+            try:
+                for _ in range(TIMES):
+                    start = time.perf_counter()
+                    results = self._compute(self._runs[step.file], step, operands)
+                    took.append(time.perf_counter() - start)
+            except ProgramError as error:
+                found.append(HostTime(step.title, None, str(error)))
+            else:
+                found.append(HostTime(step.title, min(took)))
+            return results
+
+        follow(self.plan, {**self._constants, **self.made_up(seed)}, device, compute)
+        return found
 
     def run(self, machine: Emulator, values: Mapping[str, Array], run: Callable[[str], None], source: str) -> HostRun:
         """Follow the plan on a machine that holds the image's constants. `run` runs a program; `source` is where the
@@ -115,6 +151,13 @@ class HostParts:
 
         outputs = follow(self.plan, {**self._constants, **values}, device, compute)
         return HostRun(outputs, entries, tuple(pushed), seconds)
+
+
+def _made_up(label: str, shape: Sequence[int], dtype: str, below: int, seed: int) -> Array:
+    """Normal numbers for floats, else integers from 0 up to `below`."""
+    stream, kind = generator(seed, label), np.dtype(dtype)
+    array = stream.standard_normal(shape) if kind.kind == "f" else stream.integers(0, below, shape)
+    return array.astype(kind)
 
 
 def _array(image: DeviceImage, file: str) -> Array:

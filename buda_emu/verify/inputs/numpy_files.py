@@ -11,6 +11,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -42,30 +43,51 @@ def map_npy(path: Path) -> NDArray[Any]:
         raise _none(str(path), error) from None
 
 
-def npy_size(path: Path) -> tuple[int, int]:
-    """(bytes, elements) of the array of a .npy file, from its header. Raises HostError."""
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the file says of its array."""
+
+    shape: tuple[int, ...]
+    dtype: "np.dtype[Any]"
+
+    @property
+    def elements(self) -> int:
+        """How many."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Of all elements."""
+        return self.elements * self.dtype.itemsize
+
+
+def npy_header(path: Path) -> Header:
+    """Of the array of a .npy file. Raises HostError."""
     try:
         with _opened(path) as stream:
-            shape, _, dtype = _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
+            return _header(stream, os.fstat(stream.fileno()).st_size)
     except _BROKEN as error:
         raise _none(str(path), error) from None
-    return prod(shape) * dtype.itemsize, prod(shape)
 
 
-def npz_sizes(path: Path) -> list[tuple[int, int]]:
-    """(bytes, elements) of each array of a .npz file, from their headers. Raises HostError."""
+def npz_headers(path: Path) -> dict[str, Header]:
+    """Of each array of a .npz file, by name. Raises HostError."""
     try:
         with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
-            return list(_member_sizes(archive))
+            return dict(_members(archive))
     except _BROKEN as error:
         raise _none(str(path), error, "archive") from None
 
 
-def _member_sizes(archive: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
+def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
     for info in archive.infolist():
         with archive.open(info) as member:
-            shape, _, dtype = _shape_and_type(member, info.file_size)
-            yield prod(shape) * dtype.itemsize, prod(shape)
+            yield info.filename.removesuffix(".npy"), _header(member, info.file_size)
+
+
+def _header(stream: IO[bytes], size: int) -> Header:
+    shape, _, dtype = _shape_and_type(stream, size)
+    return Header(shape, dtype)
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
@@ -82,7 +104,7 @@ def npz_of(name: str, data: bytes, most: int | None = None) -> dict[str, NDArray
     most = default_memory_limit() if most is None else most
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            needed = sum(count for count, _ in _member_sizes(archive))
+            needed = sum(header.bytes for _, header in _members(archive))
             if needed > most:
                 raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")
             found: dict[str, NDArray[Any]] = {}

@@ -1,6 +1,7 @@
 """What a run of a device image is fed with: what the image holds, inputs of its model by name, and made-up ones."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
-from buda_emu.verify.inputs.entries import entries_read
+from buda_emu.verify.inputs.entries import entries_read, parameter_names
 from buda_emu.verify.inputs.stimulus import generator
 
 if TYPE_CHECKING:
@@ -30,6 +31,32 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
         return {}
     metadata = image.metadata
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
+
+
+_ROUNDS = "$p_loop_count"
+
+
+def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
+    """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
+    hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
+    inputs hold different numbers of sets."""
+    model, programs = image.model, tuple(image.netlist.programs.values())
+    if model is None or image.plan is not None or len(programs) != 1 or _ROUNDS not in parameter_names(programs):
+        return image
+    from buda_emu.image.sets import sets_in
+    from buda_emu.verify.inputs.numpy_files import npy_header, npz_headers
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    with suppress(HostError, OSError):  # who reads the file says what is wrong with it
+        if is_archive_of_inputs(inputs):
+            shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
+        for item in model.inputs if not shapes else ():
+            for name in image.names_of(item.queue):
+                if (path := inputs / f"{name}.npy").is_file():
+                    shapes[item.label] = npy_header(path).shape
+    sets, rounds = sets_in(model, shapes), parameters.get(_ROUNDS, "1")
+    whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
+    return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
 
 
 def host_copies(image: "DeviceImage | None") -> int:
@@ -79,7 +106,9 @@ def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", 
         raise HostError(f"inputs: {path}: no such file")
     arrays = npz_of(f"inputs: {path}", data, most)
     if image is not None and image.model is not None:
-        arrays = image.model.queues(arrays)
+        from buda_emu.image.sets import queues_of
+
+        arrays = queues_of(image.model, arrays)
     for name in arrays:
         if name not in netlist.queues:
             raise HostError(f"inputs: {path} holds {name}, which is no queue of {netlist.path}")

@@ -45,11 +45,13 @@ def run_pair(
     reference: Callable[[str], Array | None],
     threshold: float,
     memory_limit: int | None = None,
+    note: Callable[[Emulator], None] = lambda _: None,
 ) -> PerOp:
     """Run the programs in `precision` and in `expected` side by side on the inputs that `fill` pushes.
 
     `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the expected
-    ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. Raises what a run raises.
+    ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. `note` is given the machine that
+    runs in `precision`. Raises what a run raises.
     """
     tally = _Tallies(netlist, reference, expected)
     meeting = Rendezvous(tally.look)
@@ -64,6 +66,8 @@ def run_pair(
                     netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
                 ) as emulator,
             ):
+                if number == 1:
+                    note(emulator)
                 fill(emulator)
                 for name, parameters in programs:
                     emulator.run(name, parameters)

@@ -32,6 +32,7 @@ class Settings:
     perf: bool = False  # also hold `performance-check` against modelled cycles
     threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
     allow_pickle: bool = False  # load pickled tensors of images
+    coverage: bool = False  # note what the netlist exercises
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -5,7 +5,7 @@ same inputs, or tensors from outside where there are any. Both are read as the h
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ from buda_emu.verify.room import bytes_held, foreseen, require_room
 from buda_emu.verify.runs.case import Case
 
 if TYPE_CHECKING:
+    from buda_emu.coverage.memory import Noting
     from buda_emu.image.device_image import DeviceImage
     from buda_emu.image.model_io import ModelOutput
     from buda_emu.verify.inputs.host_parts import HostParts
@@ -51,6 +52,7 @@ class Runs:
     outside: frozenset[str] = frozenset()  # outputs whose expected entries come from outside
     float32: Callable[[], Arrays] | None = None  # runs once more, in precision "ideal"
     image: "DeviceImage | None" = None
+    exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def runs_of(
@@ -71,12 +73,23 @@ def runs_of(
     limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside, lent=lent(feed.image))
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
+    noted: list[Noting] = []
+
+    def note(emulator: Emulator) -> None:
+        if settings.coverage:
+            from buda_emu.coverage.memory import Noting  # only for those who ask
+
+            noted.append(Noting(emulator))
+
+    def exercised() -> Mapping[str, tuple[str, ...]]:
+        return noted[-1].exercised() if noted else {}
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
 
     def once(precision: Precision) -> Arrays:
         with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+            note(emulator)
             if parts is not None:
                 found = parts.on(emulator, parameters, settings.seed)
                 inputs[:] = found.inputs
@@ -98,16 +111,22 @@ def runs_of(
         pair = run_pair(
             netlist, fill, [(body.name, parameters) for body in bodies], precision=settings.precision,
             expected=settings.expected, threads=settings.threads, reference=named_op, threshold=settings.threshold,
-            memory_limit=limit,
+            memory_limit=limit, note=note,
         )  # fmt: skip
-        return Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad, image=feed.image)
+        return Runs(
+            pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad, image=feed.image,
+            exercised=exercised(),
+        )  # fmt: skip
     queues = netlist.queues
     outside = frozenset(
         name for name in compared if reference is not None and _expected(queues[name], reference, feed.image)
     )
     expected: Arrays = once(settings.expected) if len(outside) < len(compared) else {}
     float32 = (lambda: once("ideal")) if outside and settings.precision != "ideal" else None
-    return Runs(once(settings.precision), expected, tuple(inputs), outside=outside, float32=float32, image=feed.image)
+    observed = once(settings.precision)
+    return Runs(
+        observed, expected, tuple(inputs), outside=outside, float32=float32, image=feed.image, exercised=exercised()
+    )
 
 
 def _host_parts(feed: Feed, case: Case) -> "HostParts | None":

@@ -18,13 +18,14 @@ from buda_emu.image.opened import is_image
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.verify.inputs.entries import default_parameters, parameter_names
 from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.of_image import image_args
 from buda_emu.verify.observed import rounding_warnings
 from buda_emu.verify.result import CaseResult, PerformanceResult, Status
 from buda_emu.verify.runs.case import Case, Settings, unfinished
-from buda_emu.verify.runs.judge import judged, runs_of, with_float32
+from buda_emu.verify.runs.judge import Runs, judged, runs_of, with_float32
 
 if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
@@ -55,7 +56,22 @@ def run_case(case: Case) -> CaseResult:
         result = replace(result, status="error", message=f"{error}\n{traceback.format_exc()}")
     except Exception as error:  # noqa: BLE001 - one netlist's trouble must not end the others
         result = replace(result, status="error", message=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+    if case.settings.coverage:
+        result = replace(result, exercised={**_asked(case), **result.exercised})
     return replace(result, seconds=time.perf_counter() - start)
+
+
+def _asked(case: Case) -> Mapping[str, tuple[str, ...]]:
+    """What the checker asks of a netlist, whatever it says; nothing of an image, which nobody has written."""
+    if is_image(case.path):
+        return {}
+    from buda_emu.coverage.rules import outcomes
+
+    try:
+        text = case.text if case.text is not None else read_bytes(case.path)
+    except UnreadableError:
+        return {}
+    return outcomes(text, case.path, case.settings.arch)
 
 
 @contextmanager
@@ -112,7 +128,7 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
     result = replace(
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
         outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
-        warnings=(*_told(netlist.diagnostics, case.name), *warned),
+        warnings=(*_told(netlist.diagnostics, case.name), *warned), exercised=_exercised(netlist, runs, settings),
     )  # fmt: skip
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
@@ -121,6 +137,14 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
     good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
     status: Status = "passed" if good else "failed"
     return replace(result, status=status)
+
+
+def _exercised(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    if not settings.coverage:
+        return {}
+    from buda_emu.coverage.features import features
+
+    return {**{name: tuple(sorted(found)) for name, found in features(netlist).items()}, **runs.exercised}
 
 
 def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:

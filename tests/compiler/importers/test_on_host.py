@@ -1,8 +1,11 @@
 """Operators that the host runs, and the parts around them."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ import pytest
 import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.compiler.generate.programs import CompiledPrograms
+from buda_emu.image.host_plan import Given, HostPlan, HostStep, Result
+from buda_emu.verify.inputs.host_parts import HostParts
 
 onnx = pytest.importorskip("onnx")
 
@@ -241,12 +246,30 @@ def test_an_image_with_host_parts_is_run_tested_and_timed(names, tmp_path, capsy
         np.testing.assert_allclose(np.load(tmp_path / "out" / f"{name}.npy"), want, rtol=1e-3, atol=1e-4)
     assert main(["check", "--strict", str(image)]) == 0
     assert main(["test", str(image)]) == 0
-    assert main(["perf", str(image)]) == 0
-    assert "on the host, not in these figures (`buda-emu run` measures it): d.host = Det" in capsys.readouterr().out
+    assert main(["perf", str(image), "--json", str(tmp_path / "perf.json")]) == 0
+    assert re.search(r"on the host, measured, not in these figures: d\.host = Det: [\d,]+ us", capsys.readouterr().out)
+    steps = json.loads((tmp_path / "perf.json").read_text())["host_parts"]
+    assert [item["step"].rpartition(" = ")[2] for item in steps] == names
+    assert all(item["seconds"] > 0 for item in steps)
     assert main(["numerics", str(image)]) == 3
     assert "the host computes between its programs" in capsys.readouterr().err
     assert main(["run", str(image), "--readout", "raw"]) == 2
     assert "an image with host parts is run whole" in capsys.readouterr().err
+
+
+def test_a_step_of_the_host_that_refuses_made_up_values_is_not_timed():
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    step = HostStep("Relu", "onnx", "0.onnx", ("x",), (Result("y", (3,), "float32"),))
+    image = SimpleNamespace(
+        path="m.tti", host_file=lambda _: helper.make_model(graph).SerializeToString(),
+        model=SimpleNamespace(host=HostPlan((Given("x", "x", (4,), "float32"),), (), {}, (step,)), outputs=()),
+    )  # fmt: skip
+    (found,) = HostParts(image).timed(seed=0)
+    assert str(found).startswith("y = Relu: not measured: on the host: y: Relu gives [4], not the [3]")
 
 
 def test_inputs_of_an_image_with_host_parts_are_the_models(tmp_path, capsys):

@@ -28,7 +28,7 @@ def test_sizes_of_an_onnx_model_are_given_by_name_or_place(shape, sizes):
 def test_a_size_that_nobody_gave_is_named_with_how_to_give_it():
     with pytest.raises(be.UnsupportedError, match=r"open size L \(give it: --size L=1, in Python sizes=.'L': 1.*at x"):
         be.compile(relu("N", "L"), sizes={"N": 2})
-    with pytest.raises(be.HostError, match=r"size 'M': .*N"):
+    with pytest.raises(be.HostError, match=r"size 'M': open are N, x\.0"):
         be.compile(relu("N", 3), sizes={"N": 2, "M": 2})
     with pytest.raises(be.HostError, match="size 'N': no size of it is open"):
         be.compile(relu(2, 3), sizes={"N": 2})

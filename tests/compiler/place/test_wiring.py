@@ -10,15 +10,18 @@ from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.placer import first_spots
+from buda_emu.compiler.search.wires_of_one import WiresOfOne
 from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.compiler.target import ONE_BY_ONE, Target
+from buda_emu.netlist.model import evolve
 from buda_emu.spec.devices import device
+from buda_emu.timing.transfers.noc import paths
 
 SHAPE = (1, 2, 3)
 
 
 @pytest.fixture
-def spots_and_wires():
+def epoch():
     """Twelve ops of a few cores each, which read each other criss-cross."""
     ops = {"op0": TileOp("op0", "nop", [Use("a")], SHAPE)}
     for n in range(1, 12):
@@ -29,7 +32,13 @@ def spots_and_wires():
     assert {spot.epoch for spot in spots.values()} == {0}
     found = judged(placed(tiles, target, spots, ONE_BY_ONE))
     report = found.run.epochs[0]
-    return spots, Wires.of(found.netlist, report.edges, report.paths, device("grayskull"))
+    return spots, found.netlist, report.edges, report.paths
+
+
+@pytest.fixture
+def spots_and_wires(epoch):
+    spots, *given = epoch
+    return spots, Wires.of(*given, device("grayskull"))
 
 
 def weight(wires):
@@ -59,6 +68,40 @@ def test_loads_follow_every_move_and_only_gains_are_kept(spots_and_wires):
             assert weight(wires) == before
             assert {item: op.grid_loc for item, op in wires.ops.items()} == places
     assert 0 < kept < 300
+
+
+def of_links(wires):
+    """Cycles and edges of each link and port that has any."""
+    busy = {
+        item: (wires.busy[number], set(np.flatnonzero(wires.users[number]))) for item, number in wires.numbers.items()
+    }
+    return {item: (pytest.approx(cycles, abs=1e-6), own) for item, (cycles, own) in busy.items() if own}
+
+
+def test_transfers_of_one_input_are_after_every_move_what_they_are_anew(epoch):
+    _, netlist, edges, found = epoch
+    chip = device("grayskull")
+    wires = WiresOfOne.of(netlist, edges, found, chip)
+    draw, kept = random.Random(1), 0
+    for _ in range(200):
+        name, before = draw.choice(sorted(wires.ops)), wires.fullest
+        at = (draw.randrange(8), draw.randrange(9))
+        places = {item: op.grid_loc for item, op in wires.ops.items()}
+        if wires.moved({name: at}):
+            kept += 1
+            assert wires.fullest < before
+            places[name] = at
+        assert {item: tuple(op.grid_loc) for item, op in wires.ops.items()} == places
+        graphs = {
+            name: evolve(graph, ops=tuple(wires.ops[op.name] for op in graph.ops))
+            for name, graph in netlist.graphs.items()
+        }
+        moved = evolve(netlist, graphs=graphs)
+        anew = WiresOfOne.of(moved, edges, paths(moved, edges, chip), chip)
+        assert wires.fullest == pytest.approx(anew.fullest)
+        assert wires.takes == pytest.approx(anew.takes)
+        assert of_links(wires) == of_links(anew)
+    assert 0 < kept < 200
 
 
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.verify.inputs.numpy_files import map_npy, npy_of, npz_of, npz_sizes
+from buda_emu.verify.inputs.numpy_files import map_npy, npy_of, npz_headers, npz_of
 
 ARRAY = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
 
@@ -132,7 +132,7 @@ def refused_or_read(seeds: Iterable[int], path: Path) -> None:
         data = mutated(seed)
         path.write_bytes(data)
         for read in (
-            partial(npy_of, "x", data), partial(npz_of, "x", data), partial(map_npy, path), partial(npz_sizes, path),
+            partial(npy_of, "x", data), partial(npz_of, "x", data), partial(map_npy, path), partial(npz_headers, path),
         ):  # fmt: skip
             with suppress(HostError):
                 read()

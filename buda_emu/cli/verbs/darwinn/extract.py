@@ -4,9 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from buda_emu import darwinn
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_json, write_output
 from buda_emu.cli.verbs.darwinn import add_file
+from buda_emu.report.machine_readable.strict import strict
 from buda_emu.version import RESULT_VERSION
 
 EXAMPLE = "buda-emu darwinn extract model_edgetpu.tflite -o parts"
@@ -21,10 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write package.dwn, tree.json, and of each executable its parameters, chunks and source model."""
-    from buda_emu.darwinn import load
-    from buda_emu.report.machine_readable.strict import strict
-
-    package = load(args.file)
+    package = darwinn.load(args.file)
     tree = package.to_dict()  # first: it refuses what would be written many times over
     args.output.mkdir(parents=True, exist_ok=True)
     files: list[tuple[str, Any]] = [("package.dwn", package.raw)]

@@ -1,7 +1,9 @@
 """`buda-emu darwinn inspect`: a package on one screen."""
 
 import argparse
+from dataclasses import asdict
 
+from buda_emu import darwinn
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.darwinn import add_file
@@ -18,15 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the package. Exit code 2 for what cannot be read."""
-    from buda_emu.darwinn import load
     from buda_emu.darwinn.summary import summarise
 
-    package = load(args.file)
+    package = darwinn.load(args.file)
     report = package.check()
     summary = summarise(package)
     if args.json:
-        from dataclasses import asdict
-
         findings = [{name: getattr(item, name) for name in _SHORT} for item in report.diagnostics]
         content = {"path": args.file, "verdict": report.verdict, "findings": findings}
         content |= {"summary": asdict(summary), "tree": package.to_dict()}

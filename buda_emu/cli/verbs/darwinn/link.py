@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from buda_emu import darwinn
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_output
@@ -32,15 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Link and write."""
-    from buda_emu.darwinn import link, load
-
-    package = load(args.file)
+    package = darwinn.load(args.file)
     chosen = [item for item in package.executables if args.executable in (None, item.kind)]
     if not chosen:
         kinds = ", ".join(item.kind for item in package.executables)
         raise HostError(f"{args.file} has no executable {args.executable}: it has {kinds}")
     executable = package.main if args.executable is None else chosen[0]
-    chunks = link(executable, _addresses(args.address))
+    chunks = darwinn.link(executable, _addresses(args.address))
     args.output.mkdir(parents=True, exist_ok=True)
     for number, chunk in enumerate(chunks):
         write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))

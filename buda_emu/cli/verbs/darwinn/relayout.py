@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from buda_emu import darwinn
+from buda_emu.checker.suggest import near
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_output
 from buda_emu.cli.verbs.darwinn import add_file
@@ -25,16 +27,13 @@ def main(args: argparse.Namespace) -> int:
     """Convert and write."""
     import numpy as np
 
-    from buda_emu.checker.suggest import near
-    from buda_emu.darwinn import dequantize, load, relayout
-
-    outputs = load(args.file).main.outputs
+    outputs = darwinn.load(args.file).main.outputs
     layer = next((item for item in outputs if item.name == args.layer), None)
     if layer is None:
         names = [item.name or "" for item in outputs]
         raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
-    array = relayout(layer, args.raw.read_bytes())
-    array = dequantize(layer, array) if args.real else array
+    array = darwinn.relayout(layer, args.raw.read_bytes())
+    array = darwinn.dequantize(layer, array) if args.real else array
     write_output(args.output, lambda stream: np.save(stream, array))
     if args.json:
         say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})

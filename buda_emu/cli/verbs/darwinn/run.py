@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu import darwinn
+from buda_emu.checker.text import shown
 from buda_emu.cli.arguments import add_json, memory_size
 from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
 from buda_emu.errors import HostError
@@ -45,11 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Replay, report, compute. Exit code 2 where the driver fails a request."""
-    from buda_emu.darwinn import load, replay
     from buda_emu.darwinn.assumptions import SRAM_BYTES
     from buda_emu.report.darwinn.replay import replay_json, replay_lines
 
-    packages = [load(name) for name in args.file]
+    packages = [darwinn.load(name) for name in args.file]
     outputs: list[dict[str, Any]] = []
     if args.reference is not None:
         outputs = _compute(args, packages[0])
@@ -62,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
             "outputs need a --reference, the uncompiled .tflite: the Edge TPU's instructions are not public, and no "
             "outputs are invented"
         )
-    found = replay(
+    found = darwinn.replay(
         packages, _requests(args.requests, len(packages)), transport=args.transport, overlap=not args.no_overlap,
         link=_word_or_number(args.link), frequency_hz=_word_or_number(args.clock),
         sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
@@ -109,11 +110,9 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
     """Outputs by the reference, written and named."""
     import numpy as np
 
-    from buda_emu.checker.text import shown
-    from buda_emu.darwinn import Twin, run
     from buda_emu.verify.inputs.numpy_files import map_npy
 
-    twin = Twin(args.reference)
+    twin = darwinn.Twin(args.reference)
     feeds: dict[str, Any] = {}
     found: list[dict[str, Any]] = []
     stems: set[str] = set()
@@ -122,7 +121,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
         if not equals:
             raise HostError(f"--input {text}: expected NAME=FILE.npy")
         feeds[name] = map_npy(Path(file))
-    for name, array in run(package, feeds, reference=twin, whole=args.whole).items():
+    for name, array in darwinn.run(package, feeds, reference=twin, whole=args.whole).items():
         path = None
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)

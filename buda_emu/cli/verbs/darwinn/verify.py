@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import asdict
 
+from buda_emu import darwinn
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.darwinn import add_file
@@ -20,9 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compare. Exit code 0 when the package holds the model, 1 when not."""
-    from buda_emu.darwinn import load, verify
-
-    found = verify(load(args.file), args.source)
+    found = darwinn.verify(darwinn.load(args.file), args.source)
     if args.json:
         say_json({"path": args.file, "source": args.source, "matches": found.matches, **asdict(found)})
         return Exit.OK if found.matches else Exit.DIFFERS

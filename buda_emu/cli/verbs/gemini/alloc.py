@@ -3,9 +3,11 @@
 import argparse
 from pathlib import Path
 
+from buda_emu import gemini
 from buda_emu.cli.arguments import memory_size
 from buda_emu.cli.output import say, write_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
+from buda_emu.errors import HostError
 
 EXAMPLE = "buda-emu gemini alloc schedule.json --buffersize 4M -o addressed.json"
 
@@ -21,15 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what is not allocated."""
-    from buda_emu.errors import HostError
-    from buda_emu.gemini import allocate, load, peak
-
     if (args.buffersize is None) != (args.output is None):
         raise HostError("--buffersize and --output belong together")
-    ir = load(args.file)
-    size, core, workload = peak(ir)
+    ir = gemini.load(args.file)
+    size, core, workload = gemini.peak(ir)
     say(f"the fullest snapshot needs {size} bytes: core {core}, workload {workload} (ids of the addressed schedule)")
     if args.output is not None:
-        write_json(args.output, allocate(ir, args.buffersize).to_json())
+        write_json(args.output, gemini.allocate(ir, args.buffersize).to_json())
         say(f"wrote {args.output}: every tensor of int8 has its place in {args.buffersize} bytes")
     return 0

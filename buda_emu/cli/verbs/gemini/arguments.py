@@ -1,12 +1,9 @@
 """Arguments that several verbs below `gemini` share."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import Taker
-
-if TYPE_CHECKING:
-    from buda_emu.gemini.time.durations import Rates
+from buda_emu.gemini.time.durations import Rates
 
 
 def add_file(parser: Taker, name: str = "file", words: str = "schedule (.json or .json.gz)") -> None:
@@ -29,10 +26,8 @@ def add_rates(parser: Taker) -> None:
     )
 
 
-def rates_of(args: argparse.Namespace) -> "Rates":
+def rates_of(args: argparse.Namespace) -> Rates:
     """What was given."""
-    from buda_emu.gemini.time.durations import Rates
-
     return Rates(args.dram_gibps, args.freq_ghz, args.noc_bytes)
 
 

@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import asdict
 
+from buda_emu import gemini
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates, rates_of
@@ -20,10 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Time both and print what differs."""
-    from buda_emu.gemini import load
     from buda_emu.gemini.compare import compare
 
-    found = compare(load(args.first), load(args.second), rates_of(args))
+    found = compare(gemini.load(args.first), gemini.load(args.second), rates_of(args))
     if args.json:
         say_json(asdict(found))
         return 0

@@ -2,6 +2,7 @@
 
 import argparse
 
+from buda_emu import gemini
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_frontend, add_json
 from buda_emu.cli.output import say, say_json
@@ -22,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run and compare. Exit code 1 where a workload or an output differs."""
-    from buda_emu.gemini import execute, load
-
-    run = execute(load(args.file), args.frontend, seed=args.seed)
+    run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
         say_json({
             "ok": run.ok, "seed": args.seed, "seeded_weights": list(run.seeded), "digests": run.digests,

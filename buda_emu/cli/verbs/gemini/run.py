@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu import gemini
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_picture
 from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates
@@ -30,12 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Time and print. Exit code 4 for a deadlock."""
-    from buda_emu.gemini import load, simulate
     from buda_emu.gemini.compare_trace import trace_differences
     from buda_emu.gemini.figures import run_figures
 
-    ir = load(args.file)
-    timeline = simulate(
+    ir = gemini.load(args.file)
+    timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
     )
     differences = trace_differences(ir, timeline, args.asm, args.trace) if args.trace is not None else None

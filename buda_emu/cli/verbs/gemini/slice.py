@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from buda_emu import gemini
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
@@ -25,10 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Cut, check and write. Exit code 4 where a result that must be stored now has no room."""
-    from buda_emu.gemini import load
     from buda_emu.gemini.slice import chosen_layers, slice_layers
 
-    ir = load(args.file)
+    ir = gemini.load(args.file)
     layers = chosen_layers(ir, args.layers.split(","))
     small = slice_layers(ir, layers)
     write_json(args.output, small.to_json())

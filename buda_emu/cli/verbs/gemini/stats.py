@@ -5,9 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from buda_emu import gemini
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
+from buda_emu.errors import HostError
+from buda_emu.files import read_yaml
+from buda_emu.gemini.statistics import energy, statistics
 
 EXAMPLE = "buda-emu gemini stats schedule.json --energy table.yaml"
 
@@ -24,10 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Count and print."""
-    from buda_emu.gemini import load
-    from buda_emu.gemini.statistics import energy, statistics
-
-    found = statistics(load(args.file))
+    found = statistics(gemini.load(args.file))
     spent = energy(found.accesses, _table(args.energy)) if args.energy is not None else None
     if args.json:
         content = asdict(found)
@@ -43,9 +44,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _table(path: Path) -> dict[str, Any]:
     """A user's energy table."""
-    from buda_emu.errors import HostError
-    from buda_emu.files import read_yaml
-
     content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:
         raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from buda_emu import gemini
 from buda_emu.cli.arguments import add_workers, memory_size, workers_of
 from buda_emu.cli.output import say, write_text
 from buda_emu.cli.verbs.gemini.arguments import add_file, rate
+from buda_emu.report.sweep import sweep_chart, sweep_csv
+from buda_emu.report.terminal.text import number, table
 
 EXAMPLE = "buda-emu gemini sweep schedule.json --dram-gibps 4,8,16,32 --buffersize 2M,4M --csv sweep.csv"
 _AXES = ("mesh", "buffersize", "noc_bytes", "freq_ghz", "dram_gibps")
@@ -37,14 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Time every combination. Exit code 0 also where points are infeasible, which the table says."""
-    from buda_emu.gemini import load
     from buda_emu.gemini.sweep import sweep
-    from buda_emu.report.sweep import sweep_chart, sweep_csv
-    from buda_emu.report.terminal.text import number, table
 
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
-    for point in sweep(load(args.file), **choices, workers=workers_of(args)):
+    for point in sweep(gemini.load(args.file), **choices, workers=workers_of(args)):
         mesh = "-" if point.mesh is None else f"{point.mesh[0]}x{point.mesh[1]}"
         rows.append({
             "mesh": mesh, "buffersize": "-" if point.buffersize is None else str(point.buffersize),

@@ -3,10 +3,15 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.checker.render import render
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.vpux import add_document
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, VpuxError
+from buda_emu.vpux import load
+from buda_emu.vpux.arguments import unpack
+from buda_emu.vpux.program import Program, callee, entry_point
+from buda_emu.vpux.rules import check_document, check_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show them. Exit code 2 for a document that is refused, or a task without a kernel."""
-    from buda_emu.checker.render import render
-    from buda_emu.errors import VpuxError
-    from buda_emu.vpux import load
-    from buda_emu.vpux.rules import check_document, check_function
-
     document = load(args.file)
     unreadable = [] if document.functions else check_document(document, args.arch)
     function = None if unreadable else document.function(args.function, args.split)
@@ -55,9 +55,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _buffers(function: Any, args: argparse.Namespace) -> "Iterator[dict[str, Any]]":
-    from buda_emu.vpux.arguments import unpack
     from buda_emu.vpux.execute.invocation import invocations
-    from buda_emu.vpux.program import Program, callee, entry_point
 
     program = Program(function, args.arch)
     for task in program.tasks:

@@ -6,6 +6,7 @@ from typing import Any
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.errors import HostError
+from buda_emu.vpux.layout import DimsOrder, StrideReqs, address, alloc_bits
 
 EXAMPLE = "buda-emu vpux layout --shape 1x16x49x1 --order NHWC --bits 16 --req 2:aligned:1024"
 
@@ -27,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Work it out. Exit code 2 for what is impossible."""
-    from buda_emu.vpux.layout import StrideReqs, address, alloc_bits
-
     shape = _numbers(args.shape, "x")
     order = _order(args.order, len(shape))
     memory = order.to_memory(shape)
@@ -50,8 +49,6 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _order(text: str | None, rank: int) -> Any:
-    from buda_emu.vpux.layout import DimsOrder
-
     if text is None:
         return DimsOrder.identity(rank)
     if text.startswith("0x"):

@@ -1,14 +1,17 @@
 """`buda-emu vpux run`: run a function and show what came out, when, and what is not ordered."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import add_memory_limit
-from buda_emu.cli.output import say, write_json, write_output
+from buda_emu.cli.output import say, write_json, write_output, write_picture
 from buda_emu.cli.verbs.vpux import add_document
 from buda_emu.errors import Exit, HostError
 from buda_emu.version import RESULT_VERSION
+from buda_emu.vpux import load
+from buda_emu.vpux.cost import CostModel
 
 if TYPE_CHECKING:
     from buda_emu.vpux.comparison import Comparison
@@ -42,8 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4 deadlock or fault."""
-    from buda_emu.vpux import load
-    from buda_emu.vpux.cost import CostModel
     from buda_emu.vpux.execute.run import run
     from buda_emu.vpux.schedule import one_step
 
@@ -109,15 +110,12 @@ def _write(args: argparse.Namespace, result: "RunResult", words: str) -> None:
     if args.json is not None:
         write_json(args.json, _plain(result, words))
     if args.trace is not None:
-        from buda_emu.cli.output import write_picture
         from buda_emu.vpux.picture import run_picture
 
         write_picture(args.trace, run_picture(result, words))
 
 
 def _plain(result: "RunResult", words: str) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from buda_emu.vpux.pressure import barrier_pressure
 
     pressure = barrier_pressure(result)

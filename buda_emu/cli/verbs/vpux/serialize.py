@@ -7,6 +7,7 @@ from buda_emu.cli.output import say_json, write_json
 from buda_emu.cli.verbs.vpux import add_document
 from buda_emu.errors import HostError
 from buda_emu.version import RESULT_VERSION
+from buda_emu.vpux import load
 
 EXAMPLE = "buda-emu vpux serialize schedule.mlir --code activation_clamp=clamp.bin"
 
@@ -22,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print or write it. Exit code 2 for a document that is refused."""
-    from buda_emu.vpux import load
     from buda_emu.vpux.serialized import serialize
 
     code: dict[str, bytes] = {}

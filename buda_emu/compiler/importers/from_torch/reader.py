@@ -19,7 +19,7 @@ from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, at
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
-from buda_emu.compiler.importers.from_torch.parameters import held_as, with_parameters
+from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
 from buda_emu.compiler.importers.from_torch.sizes import input_shapes
 from buda_emu.compiler.importers.from_torch.trace import apart, traced
 from buda_emu.compiler.importers.open_sizes import OpenSizes
@@ -29,14 +29,18 @@ from buda_emu.tensor.mapped import FileMappings
 from buda_emu.tensor.referenced import Referenced
 
 
-def read_pt2(path: Path, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Graph:
-    """A file of torch.export.save. Raises HostError for another one, and for one that would run code."""
+def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
+    `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
+    are not the program's."""
     check_archive(path)
     try:
         program = torch.export.load(path)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
-    return read_program(program, path.stem, given=(inputs, sizes))
+    if parameters is not None:
+        program = program_with_parameters(program, parameters)
+    return read_program(program, path.stem, given=given)
 
 
 def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
