@@ -46,11 +46,11 @@ def test_work_is_told_by_effort_with_what_it_gained():
 
 def test_a_search_ends_at_its_bound_with_the_best_so_far(stack, monkeypatch):
     free = compile_model(stack)
-    monkeypatch.setitem(work_module.LIMITS, "default", 20)
+    monkeypatch.setitem(work_module.LIMITS, "default", 10)
     bound = compile_model(stack)
     assert bound.placement.work.modelled < free.placement.work.modelled
     assert bound.placement.work.cut
-    assert "ended at its bound of 20 modelled ops, with the best so far" in bound.report()
+    assert "ended at its bound of 10 modelled ops, with the best so far" in bound.report()
     assert bound.check(strict=True) == ()
     assert bound.perf().inputs_per_second >= compile_model(stack, effort="low").perf().inputs_per_second
     assert not free.placement.work.cut
