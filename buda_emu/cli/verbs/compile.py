@@ -67,6 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
+    parser.add_argument(
+        "--size", action="append", default=[], type=_size, metavar="NAME=N",
+        help="a size that the model leaves open, its name (batch=8) or an input and the place of its dimension (x.0=8)",
+    )  # fmt: skip
     host = parser.add_mutually_exclusive_group()
     host.add_argument(
         "--on-host", action="append", default=[], metavar="OP",
@@ -167,6 +171,13 @@ def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
     return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
 
 
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.rpartition("=")
+    if not name or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
+    return name, int(number)
+
+
 def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions":
     from buda_emu.compiler.options import CompileOptions
 
@@ -174,6 +185,7 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
         arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
         acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
         chips=args.chips, microbatch=args.microbatch, observer=observer, workers=workers_of(args),
+        sizes=dict(args.size),
         memory_limit=args.memory_limit,
     )  # fmt: skip
 
