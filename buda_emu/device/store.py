@@ -62,7 +62,7 @@ class TileStore:
     writes to the store.
     """
 
-    __slots__ = ("_budget", "_data", "_labels", "_source", "name", "slices", "tiles")
+    __slots__ = ("_budget", "_data", "_labels", "_source", "name", "slices", "tiles", "writes")
 
     def __init__(self, name: str, slices: int, tiles: int, budget: MemoryBudget) -> None:
         self.name = name
@@ -72,12 +72,14 @@ class TileStore:
         self._data: NDArray[np.float32] = np.empty((0, tiles, TILE_ELEMENTS), np.float32)
         self._labels: list[str] = []  # one for each slice that has been asked for so far
         self._source: Source | None = None
+        self.writes = 0  # grows with each write that gives slices a label
 
     def lend(self, source: Source, slices: int, label: str) -> bool:
         """Hold so many slices, of that format label, by their source; False where something is held already."""
         if self._labels:
             return False
         self._source, self._labels = source, [label] * slices
+        self.writes += 1
         return True
 
     @property
@@ -165,6 +167,7 @@ class TileStore:
 
     def mark(self, first: int, count: int, label: str) -> None:
         """Note that these slices now hold data of that format label."""
+        self.writes += 1
         self._labels[first : first + count] = [label] * count
 
     @property
@@ -198,6 +201,7 @@ class TileStore:
         """Hold these slices, len(labels) in each array, instead; the caller has seen to the budget's limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
         self._source = None
+        self.writes += 1
         self._take(arrays)
         self._labels = list(labels)
 

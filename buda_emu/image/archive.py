@@ -1,5 +1,6 @@
 """The archive: members by name and their bytes, read where they lie. Nothing is ever unpacked to disk."""
 
+import hashlib
 import os
 import stat
 import zlib
@@ -64,6 +65,16 @@ class Archive:
             if _identity(stream) != self._identity:
                 raise self.place.error("image-changed", "the file is not the one that was loaded")
             return memory.map_bytes(stream, member.offset, member.size)
+
+    def digest(self) -> str:
+        """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""
+        with _opened(self.place) as stream:
+            if _identity(stream) != self._identity:
+                raise self.place.error("image-changed", "the file is not the one that was loaded")
+            found = hashlib.sha256()
+            while data := stream.read(_PART):
+                found.update(data)
+            return found.hexdigest()
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""

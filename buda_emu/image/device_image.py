@@ -114,6 +114,11 @@ class DeviceImage:
         """The netlist as it stands in the archive. Raises ImageError."""
         return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the archive, in hexadecimal: what a snapshot knows it by. Raises ImageError."""
+        return self._archive.digest()
+
     @property
     def held_queues(self) -> frozenset[str]:
         """Names of the queues that the image has data for, from the start on."""

@@ -213,12 +213,20 @@ class Inbox:
             return message
 
 
-def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext | None]:
-    """As the user's configuration of Dask has certificates: those to listen and to connect with; None without."""
+def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
+    """The certificates of this machine's configuration of Dask: those to listen and to connect with. Raises HostError
+    where it has none for this role."""
     from distributed.security import Security as OfDask
 
     security: Any = OfDask()
-    return {
+    found = {
         "server": security.get_listen_args(role).get("ssl_context"),
         "client": security.get_connection_args(role).get("ssl_context"),
     }
+    if None in found.values():
+        raise HostError(
+            f"the configuration of Dask on {socket.gethostname()} has no certificates of a {role}: "
+            f"distributed.comm.tls, ca-file and {role}.cert, or DASK_DISTRIBUTED__COMM__TLS__... in the environment; "
+            "options of `dask worker` do not reach the processes that it starts"
+        )
+    return found

@@ -56,7 +56,7 @@ class About:
 
     @property
     def security(self) -> Security:
-        """Of connections of a worker."""
+        """Of connections of a worker. Raises HostError where it has no certificates."""
         return Security(self.secret, **(dask_contexts("worker") if self.encrypted else {}))
 
 

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from buda_emu.ops.on_device.kernel_units import KernelUnits
     from buda_emu.runtime.graph.chunk import Recorder
     from buda_emu.runtime.machine.memory import Channel
-    from buda_emu.runtime.snapshots import archive, state
+    from buda_emu.runtime.snapshots import archive, beginning, state
     from buda_emu.runtime.snapshots.checkpoint import Checkpoints
 else:  # only those who save need it
     archive = lazy("buda_emu.runtime.snapshots.archive")
+    beginning = lazy("buda_emu.runtime.snapshots.beginning")
     state = lazy("buda_emu.runtime.snapshots.state")
 
 
@@ -114,6 +115,7 @@ class Emulator:
         )
         # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
         self._netlist_text: bytes | None = None if part is None else b""
+        self._begun: beginning.Begun | None = None
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 
     def __enter__(self) -> Self:
@@ -187,6 +189,19 @@ class Emulator:
         """
         self._require_open("push")
         self._exchange.push(queue, array, slot, timeout)
+
+    def begin_with(self, image: "beginning.Beginning") -> None:
+        """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
+        image for what has not changed since (docs/snapshots.md). Raises as `push`, ImageError."""
+        self._require_open("begin_with")
+        held = state.stores(self._memory)
+        filled: dict[str, int] = {}
+        for tensor in image.held():
+            self.push(tensor.queue, tensor.array, tensor.slot)
+            store = self._memory.channel(tensor.queue).view.store
+            filled[store.name] = store.writes
+        own = {name: count for name, count in filled.items() if name not in held}
+        self._begun = beginning.Begun(image, own)
 
     def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
         """Another machine was given entries of a queue that this part of a netlist does not hold. Raises as `push`."""
@@ -314,8 +329,9 @@ class Emulator:
             self._require_idle("save")
             state.save(self._state(), path, self._netlist_text or None)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Take the state of a file that `save` wrote with the same version, netlist and precision.
+    def restore(self, path: str | os.PathLike[str], image: "beginning.Beginning | None" = None) -> None:
+        """Take the state of a file that `save` wrote with the same version, netlist and precision. `image`: the one
+        that it refers to, by default that of `begin_with`.
 
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
@@ -323,7 +339,7 @@ class Emulator:
         self._require_open("restore")
         with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
-            state.restore(self._state(), reader)
+            self._begun = state.restore(self._state(), reader, image)
             self._gate.changed()
 
     @classmethod
@@ -337,9 +353,10 @@ class Emulator:
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
+        image: "beginning.Beginning | None" = None,
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
-        the file keeps. Raises HostError."""
+        the file keeps. `image`: the device image that it refers to. Raises HostError."""
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
         with archive.Reader(path, memory_limit) as reader:
             found = cls(
@@ -352,7 +369,7 @@ class Emulator:
                 listeners=listeners,
             )
             try:
-                state.restore(found._state(), reader)
+                found._begun = state.restore(found._state(), reader, image)
                 if netlist is None:
                     found._netlist_text = reader.netlist  # its file need not be here
             except BaseException:
@@ -362,7 +379,14 @@ class Emulator:
 
     def _state(self) -> "state.Machine":
         return state.Machine(
-            self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
+            self.netlist,
+            self.precision,
+            self._memory,
+            self._programs,
+            self._context.gradients,
+            self._watched.journal,
+            self._exchange.holding,
+            self._begun,
         )
 
     def _require_idle(self, call: str) -> None:

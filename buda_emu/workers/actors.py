@@ -36,8 +36,10 @@ class Actors:
             raise
 
     def has_ended(self, number: int) -> bool:
-        """Whether a worker is known to run no more; of a cluster only `fate` says so."""
-        return self._cluster is None and self._processes[number].has_ended
+        """Whether a worker runs no more."""
+        if self._cluster is not None:
+            return bool(self._cluster.has_answered(number))
+        return self._processes[number].has_ended
 
     def fate(self, number: int) -> str:
         """How a worker ended that has ended, in words; "" where it is not known."""

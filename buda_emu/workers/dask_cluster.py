@@ -148,6 +148,10 @@ class Cluster:
             self._futures[number].exception(timeout=seconds)
         return None if self._futures[number].status == "pending" else _answer(self._futures[number])
 
+    def has_answered(self, number: int) -> bool:
+        """Whether the item of this number since the start is done, or lost."""
+        return self._futures[number].status != "pending"
+
     def send(self, item: Any) -> None:
         """One item, of which nothing is told but by `answers` or `answer_of`."""
         from buda_emu.workers.dask_plugin import answer_in_child

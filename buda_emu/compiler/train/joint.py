@@ -12,7 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import Reader, apart, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.reader import Reader, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.trace import apart
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
 from buda_emu.errors import HostError
 

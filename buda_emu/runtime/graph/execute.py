@@ -161,8 +161,8 @@ def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> 
 
 def _halved(values: Tensor) -> NDArray[Any]:
     """The upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block format
-    of family b or small integers; else the values. The result of an op is not rounded to its `out_df` where that is
-    none of the narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
+    of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, but for the
+    narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
     words = values.view(np.uint32)
     return (words >> 16).astype(np.uint16) if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF else values
 

@@ -1,7 +1,8 @@
 """What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
 
@@ -100,26 +101,49 @@ class Exchange:
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
         """Hold an array by its reference instead of a push: where the memory holds nothing yet, and no tilizer reads
         what the host gave. It is read at once while all that is held is within a share of the limit."""
-        view, count, memory = channel.view, len(array) if array.ndim == 4 else 0, self._memory
-        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
-        kept = memory.held + size <= share and size <= share // _OF_SHARE
-        fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
-        words = is_raw(queue.df) and array.dtype.kind not in "iu"
-        if not fits or words or view.name != view.store.name or (channel.flat is not None and self._is_tilized(queue)):
+        if not self._may_lend(channel, queue, array):
             return False
         with self._gate as gate:
             if isinstance(channel, Fifo) and (channel.ring.wr or channel.ring.rd or channel.name in self._pushing):
                 return False
-            if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
+            if not self._lend(channel, queue, array):
                 return False
-            if kept:
-                view.store.settle()
-            for slot in range(count):
+            for slot in range(len(array)):
                 if isinstance(channel, Fifo):
                     channel.ring.advance_write()
                 self._watched.push(queue.name, HOST, slot)
             gate.changed()
         return True
+
+    def _may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        view, count = channel.view, len(array) if array.ndim == 4 else 0
+        fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
+        words = is_raw(queue.df) and array.dtype.kind not in "iu"
+        tilized = channel.flat is not None and self._is_tilized(queue)
+        return fits and not words and view.name == view.store.name and not tilized
+
+    def _lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        view, count, memory = channel.view, len(array), self._memory
+        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
+        kept = memory.held + size <= share and size <= share // _OF_SHARE
+        if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
+            return False
+        if kept:
+            view.store.settle()
+        return True
+
+    @exact_floats
+    def holding(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
+        """What lets memory that holds nothing hold what a push would put there first, and moves no pointers. What can
+        be wrong with the array has been found when this returns. Raises as a push."""
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        if isinstance(array, Referenced) and not slot and self._may_lend(channel, queue, array):
+            return partial(self._lend, channel, queue, array)
+        values = self._host.host_array(queue, array)
+        slots = range(slot or 0, (slot or 0) + len(values))
+        if slots.stop > channel.view.entries:
+            raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slots.stop - 1}")
+        return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
 
     def _is_tilized(self, queue: Queue) -> bool:
         """Whether an op reads the rows that the host gave."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import HostError
 from buda_emu.files import write_file
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KIND = "buda-emu snapshot"
 HEADER = "header.json"
 NETLIST = "netlist.yaml"

@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.store import Arrays, TileStore
-from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.program.interpreter import Standing
 from buda_emu.program.values import Kind
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.epochs import Epochs, EpochsState
 from buda_emu.runtime.machine.journal import Entry
-from buda_emu.runtime.machine.memory import Memory
-from buda_emu.runtime.snapshots.entries import Tensor, own_labels, stores
+from buda_emu.runtime.snapshots.entries import Tensor, changing, own_labels, stores
 from buda_emu.runtime.snapshots.pointers import pointers_of, set_pointers
 from buda_emu.runtime.snapshots.state import Machine
 
@@ -62,23 +60,6 @@ class Checkpoint:
         """All arrays that it holds; what it shares with others is in both."""
         for contents in self.contents.values():
             yield from contents.pieces()
-
-
-def changing(netlist: Netlist, memory: Memory) -> frozenset[str]:
-    """Stores that programs may change: fed by an op, or set to zero by an execute."""
-    zeroed = {
-        settings.queue
-        for program in netlist.programs.values()
-        for instruction in program.instructions
-        if isinstance(instruction, Execute)
-        for settings in instruction.queue_settings
-        if settings.zero not in ("false", "0")
-    }
-    return frozenset(
-        channel.view.store.name
-        for name, channel in memory.channels.items()
-        if not netlist.queues[name].host_fed or name in zeroed
-    )
 
 
 def contents_of(store: TileStore, before: Contents | None) -> Contents:

@@ -1,7 +1,7 @@
 """What queues and rams hold, in a snapshot: written tiles with their format labels, row-major host data, and sums of
 gradient ops."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, groupby
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.bit_store import BitStore
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, TileStore
-from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.runtime.machine.memory import Channel, Memory
 from buda_emu.runtime.snapshots.archive import Reader
 from buda_emu.runtime.snapshots.header_fields import MOST, Fields
@@ -23,6 +23,23 @@ def stores(memory: Memory, *, written_only: bool = True) -> dict[str, TileStore]
     """By the name of their base queue; dual views share one (NETLIST 1.10)."""
     found = {channel.view.store.name: channel.view.store for channel in memory.channels.values()}
     return {name: store for name, store in found.items() if not written_only or any(store.labels)}
+
+
+def changing(netlist: Netlist, memory: Memory) -> frozenset[str]:
+    """Stores that programs may change: fed by an op, or set to zero by an execute."""
+    zeroed = {
+        settings.queue
+        for program in netlist.programs.values()
+        for instruction in program.instructions
+        if isinstance(instruction, Execute)
+        for settings in instruction.queue_settings
+        if settings.zero not in ("false", "0")
+    }
+    return frozenset(
+        channel.view.store.name
+        for name, channel in memory.channels.items()
+        if not netlist.queues[name].host_fed or name in zeroed
+    )
 
 
 def runs_of_labels(labels: list[str]) -> Iterator[tuple[int, int, str]]:
@@ -51,11 +68,17 @@ def check_sizes(
     runs: Mapping[TileStore, list[Run]],
     slots: Mapping[str, list[int]],
     sums: Mapping[str, int],
+    referred: Collection[str],
 ) -> None:
-    """Nothing takes memory before this: all of it is within the machine's limit, and in the file."""
+    """Nothing takes memory before this: all of it is within the machine's limit, and in the file but for the stores
+    that are `referred` to."""
     reached = sum(store.slice_bytes(sum(found[-1][:2]) if found else 0) for store, found in runs.items())
     members = {
-        **{f"stores/{s.name}": s.slice_bytes(sum(count for _, count, _ in found)) for s, found in runs.items()},
+        **{
+            f"stores/{s.name}": s.slice_bytes(sum(count for _, count, _ in found))
+            for s, found in runs.items()
+            if s.name not in referred
+        },
         **{f"flat/{name}": len(found) * _flat_rows(netlist, name) * _ROW_BYTES for name, found in slots.items()},
         **{f"gradients/{name}": tiles * _ROW_BYTES for name, tiles in sums.items()},
     }

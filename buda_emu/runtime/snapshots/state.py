@@ -17,8 +17,18 @@ from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.memory import Memory
 from buda_emu.runtime.snapshots.archive import KIND, SCHEMA_VERSION, Reader, write
+from buda_emu.runtime.snapshots.beginning import (
+    Beginning,
+    Begun,
+    Holding,
+    fillers,
+    read_reference,
+    reference,
+    require_image,
+)
 from buda_emu.runtime.snapshots.entries import (
     Tensor,
+    changing,
     check_sizes,
     labels_of,
     own_labels,
@@ -59,11 +69,19 @@ class Machine:
     programs: Programs
     gradients: dict[str, Tensor]
     journal: Journal
+    holding: Holding
+    begun: Begun | None = None
+
+
+def unchanged_of(machine: Machine) -> frozenset[str]:
+    """The stores that still hold what the machine's image has."""
+    return machine.begun.unchanged(machine.netlist, machine.memory) if machine.begun is not None else frozenset()
 
 
 def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | None) -> None:
     """Write the state of a machine that does nothing at the moment. Raises HostError."""
     held = stores(machine.memory)
+    unchanged = unchanged_of(machine)
     flat = row_major(machine.memory)
     header = {
         "kind": KIND,
@@ -75,6 +93,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
             "path": machine.netlist.path,
             "arch": machine.netlist.arch_name,
         },
+        "image": reference(machine.begun, unchanged),
         "stores": {
             name: {"tiles": store.tiles, "labels": [list(run) for run in runs_of_labels(store.labels)]}
             for name, store in held.items()
@@ -95,6 +114,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
         **{
             f"stores/{name}": list(chain.from_iterable(written(store.arrays(), store.labels)))
             for name, store in held.items()
+            if name not in unchanged
         },
         **{f"flat/{name}": list(slots.values()) for name, slots in flat.items()},
         **{f"gradients/{name}": [array] for name, array in machine.gradients.items()},
@@ -117,10 +137,11 @@ def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
         raise reader.refused(f"it is of another netlist ({of.text('path')}, {of.text('arch')}) than {netlist.path}")
 
 
-def restore(machine: Machine, reader: Reader) -> None:
-    """Give the machine the state of a snapshot. Everything is read and checked before anything changes.
+def restore(machine: Machine, reader: Reader, image: Beginning | None = None) -> Begun | None:
+    """Give the machine the state of a snapshot. Everything is read and checked before anything changes. `image`: that
+    which the snapshot may refer to, by default the one that the machine began with. What it has of an image now.
 
-    Raises HostError for a file that does not fit the machine or is damaged.
+    Raises HostError for a file that does not fit the machine or is damaged, or refers to another image.
     """
     check_header(reader, machine.netlist, machine.precision)
     header = Fields(reader.header, "", reader.refused)
@@ -139,11 +160,22 @@ def restore(machine: Machine, reader: Reader) -> None:
     if not netlist.graphs.keys() >= executed.keys() or min(executed.values(), default=0) < 0:
         raise header.bad("has executed graphs that the netlist has not")
     sums = {name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()}
-    reader.require(f"{kind}/{name}" for kind in ("stores", "flat", "gradients") for name in header.at(kind).names())
-    check_sizes(netlist, memory, reader, {known[name]: found for name, found in runs.items()}, slots, sums)
+    referred = read_reference(header, known, changing(netlist, memory))
+    kinds = (("stores", runs.keys() - referred), ("flat", slots), ("gradients", sums))
+    reader.require(f"{kind}/{name}" for kind, names in kinds for name in names)
+    check_sizes(netlist, memory, reader, {known[name]: found for name, found in runs.items()}, slots, sums, referred)
+    begun = machine.begun
+    image = image or (begun.image if begun is not None else None)
+    if referred:
+        image = require_image(header, reader, image)
+    stay = frozenset[str]()
+    if referred and begun is not None and image is not None and begun.image.digest == image.digest:
+        stay = unchanged_of(machine) & referred
     try:
         labels = {name: labels_of(found) for name, found in runs.items()}
-        tiles = {name: read_store(reader, name, known[name], found) for name, found in labels.items()}
+        own = {name: found for name, found in labels.items() if name not in referred}
+        tiles = {name: read_store(reader, name, known[name], found) for name, found in own.items()}
+        fill = fillers(image, memory, referred - stay, machine.holding) if image is not None else []
         flat = {name: read_row_major(reader, name, netlist, found) for name, found in slots.items()}
         gradients = {name: read_sum(reader, name, count) for name, count in sums.items()}
     except MemoryError:
@@ -151,7 +183,10 @@ def restore(machine: Machine, reader: Reader) -> None:
 
     # From here on nothing fails.
     for name, store in known.items():
-        store.replace(tiles.get(name) or store.fresh(0), labels.get(name, []))
+        if name not in stay:
+            store.replace(tiles.get(name) or store.fresh(0), own.get(name, []))
+    for put in fill:
+        put()
     for name, own in own_labels(memory).items():
         own.clear()
         own.update(of_views[name])
@@ -167,6 +202,7 @@ def restore(machine: Machine, reader: Reader) -> None:
     machine.gradients.clear()
     machine.gradients.update(gradients)
     machine.journal.replace(traffic, executed)
+    return Begun(image, {name: known[name].writes for name in referred}) if image is not None else None
 
 
 def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:

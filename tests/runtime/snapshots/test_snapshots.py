@@ -250,7 +250,7 @@ def set_at(*keys, value):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (set_at("schema_version", value=1), "its form has version 1, this buda-emu reads version 2"),
+        (set_at("schema_version", value=1), "its form has version 1, this buda-emu reads version 3"),
         (set_at("buda_emu", value="9.9"), r"it is of buda-emu 9\.9, this is "),
         (set_at("precision", value="ideal"), "it is of precision|has precision ideal, the machine format"),
         (set_at("netlist", "sha256", value="0"), r"it is of another netlist \(.*net\.yaml, wormhole_b0\) than"),

@@ -1,10 +1,8 @@
 """PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
 
-import sysconfig
-import traceback
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +19,37 @@ from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, at
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
-from buda_emu.compiler.importers.from_torch.parameters import held_as, with_parameters
+from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
+from buda_emu.compiler.importers.from_torch.sizes import input_shapes
+from buda_emu.compiler.importers.from_torch.trace import apart, traced
+from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.tensor.mapped import FileMappings
 from buda_emu.tensor.referenced import Referenced
 
 
-def read_pt2(path: Path) -> Graph:
-    """A file of torch.export.save. Raises HostError for another one, and for one that would run code."""
+def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
+    `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
+    are not the program's."""
     check_archive(path)
     try:
         program = torch.export.load(path)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
-    return read_program(program, path.stem)
+    if parameters is not None:
+        program = program_with_parameters(program, parameters)
+    return read_program(program, path.stem, given=given)
 
 
-def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None = None) -> Graph:
+def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
     """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
     HostError where torch cannot trace it, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
-        return read_program(source, "model")
+        return read_program(source, "model", given=(inputs, sizes))
     if not isinstance(source, torch.nn.Module):
         raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
     if inputs is None:
@@ -52,56 +57,28 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
     name = type(source).__name__
     if parameters is not None:
         source = with_parameters(source, parameters)
-    tensors = apart(inputs)
-    try:
-        with torch.no_grad():
-            program = torch.export.export(source, tensors)
-    except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
-        reason = str(error).strip().splitlines()
-        raise HostError(
-            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
-        ) from None
-    return read_program(program, name)
+    program, asserted = traced(source, apart(inputs), name)
+    return read_program(program, name, asserted=asserted)
 
 
-def _where(error: Exception) -> str:
-    """The line of the model that torch was at, and what to do about it; "" where it was at none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
-    if not frames:
-        return ""
-    last = frames[-1]
-    advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
-    return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}; {advice}'
-
-
-def _is_of_model(file: str) -> bool:
-    """Neither torch's, nor ours, nor Python's."""
-    python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
-    ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[3]))
-    return not python and not file.startswith(("<", *ours))
-
-
-def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
-    tensors = [torch.as_tensor(item) for item in inputs]
-    return tuple(
-        item.clone() if any(item is other for other in tensors[:number]) else item
-        for number, item in enumerate(tensors)
-    )
-
-
-def read_program(program: Any, name: str) -> Graph:
-    """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
+def read_program(
+    program: Any, name: str, *, asserted: bool = False, given: tuple[Sequence[Any] | None, OpenSizes] | None = None
+) -> Graph:
+    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold; `given`: example inputs, and
+    sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
+    inputs, sizes = given or (None, OpenSizes({}))
+    shapes = input_shapes(program, name, inputs, sizes)
     with torch.no_grad():
-        program = decomposed(program)
-    return Reader(program, name).read()
+        program = decomposed(program, keep=("_assert_scalar",) if asserted else ())
+    return Reader(program, name, shapes).read()
 
 
-def decomposed(program: Any) -> Any:
-    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code."""
+def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:
+    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code, and without assertions
+    but for those to `keep`."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
         found = program.run_decompositions(decompositions())
-    _drop_assertions(found.graph)
+    _drop_assertions(found.graph, keep)
     return found
 
 
@@ -111,12 +88,12 @@ _ASSERTIONS = (
 """Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
 
 
-def _drop_assertions(graph: Any) -> None:
+def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
     """Without assertions about data, and what was computed for these alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
-        if node.op == "call_function" and not node.users and name in _ASSERTIONS:
+        if node.op == "call_function" and not node.users and name in _ASSERTIONS and name not in keep:
             graph.erase_node(node)
     if len(graph.nodes) < before:
         graph.eliminate_dead_code()
@@ -136,8 +113,10 @@ def decompositions() -> Any:
 class Reader:
     """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
 
-    def __init__(self, program: Any, name: str) -> None:
+    def __init__(self, program: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        """`shapes` of inputs, by name, where the program leaves some open."""
         self._program = program
+        self._input_shapes = shapes or {}
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
@@ -183,7 +162,8 @@ class Reader:
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
-        return self._b.input(node.name, tuple(int(size) for size in found.shape), dtype_name(found.dtype))
+        shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
+        return self._b.input(node.name, shape, dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
@@ -192,12 +172,13 @@ class Reader:
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
-            if aten_op(_operator(word)) is None and "getitem" not in word:
+            is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
+            if is_operator and aten_op(_operator(word)) is None:
                 self._refuse(word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
-        if fixed and "getitem" not in word:
+        if fixed and "getitem" not in word and not self._is_product(node, word):
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
@@ -207,8 +188,9 @@ class Reader:
                 return _POISONED
             return found
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.numel() == 0:
-            return self._b.constant(np.zeros(tuple(value.shape), dtype_name(value.dtype)))
+        sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+        if any(isinstance(size, int) and size == 0 for size in sizes):  # others hang on data
+            return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
         try:
             handler = self._handler(_operator(word), flat, value)
             if _operator(word) == "as_strided":
@@ -224,6 +206,13 @@ class Reader:
             return _POISONED
         return found
 
+    @staticmethod
+    def _is_product(node: Any, word: str) -> bool:
+        """Of numbers that torch would add up by how many threads it has."""
+        declared, value = aten_op(_operator(word)), node.meta.get("val")
+        floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return floats and declared is not None and declared.family == "products"
+
     def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
         """Raises NotSupportedError where there is none."""
         gives = isinstance(value, torch.Tensor) and value.is_complex()
@@ -234,7 +223,7 @@ class Reader:
             return handler
         declared = aten_op(name)
         if declared is None:
-            raise NotSupportedError("")
+            raise NotSupportedError(_ADVICE.get(name, ""))
         return declared.handler
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
@@ -292,6 +281,17 @@ class Reader:
 
 
 _POISONED = object()
+_MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
+_ADVICE = {
+    "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
+    "nonzero": _MASKED,
+    "masked_select": _MASKED,
+    "_unique2": "the size of its result depends on data",
+    "unique_dim": "the size of its result depends on data",
+    "unique_consecutive": "the size of its result depends on data",
+    "repeat_interleave": "the size of its result depends on data: give it the numbers of repeats as Python's numbers",
+}
+"""What to do about operators that no chip can run in a netlist."""
 
 
 def _operator(word: str) -> str:
