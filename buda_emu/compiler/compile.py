@@ -63,7 +63,7 @@ def _inference(
 ) -> CompiledModel:
     compilation = Compilation.of(options)
     with compilation.memory.reading(source):
-        graph = read_model(source, inputs, parameters=parameters)
+        graph = read_model(source, inputs, parameters=parameters, sizes=options.sizes)
     return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
 
 

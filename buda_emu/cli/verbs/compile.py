@@ -1,6 +1,7 @@
 """`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
+    parser.add_argument(
+        "--size", action="append", default=[], type=_size, metavar="NAME=N",
+        help="a size that the model leaves open, its name (batch=8) or an input and the place of its dimension (x.0=8)",
+    )  # fmt: skip
     host = parser.add_mutually_exclusive_group()
     host.add_argument(
         "--on-host", action="append", default=[], metavar="OP",
@@ -114,13 +119,17 @@ def main(args: argparse.Namespace) -> int:
         raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
     if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+    from buda_emu.debugger.interrupts import ctrl_c
+
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
+    observer.tell = progress.show
     try:
         if args.stop_after:
             return _stopped(args, observer)
-        compiled = _compiled(args, observer)
+        with ctrl_c(partial(_interrupted, observer)):
+            compiled = _compiled(args, observer)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
@@ -137,6 +146,12 @@ def main(args: argparse.Namespace) -> int:
         for path in written:
             say(f"wrote {path}")
     return 0
+
+
+def _interrupted(observer: "Observer") -> None:
+    """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
+    if observer.work is None or not observer.work.end():
+        raise KeyboardInterrupt
 
 
 def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
@@ -156,6 +171,13 @@ def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
     return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
 
 
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.rpartition("=")
+    if not name or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
+    return name, int(number)
+
+
 def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions":
     from buda_emu.compiler.options import CompileOptions
 
@@ -163,6 +185,7 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
         arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
         acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
         chips=args.chips, microbatch=args.microbatch, observer=observer, workers=workers_of(args),
+        sizes=dict(args.size),
         memory_limit=args.memory_limit,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.mixed import wide_df
-from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
+from buda_emu.compiler.options import CompileOptions, OptionWords, with_words, without_sizes
 from buda_emu.compiler.train.choices import Choices, sums_df
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.compiler.train.programs import training_graph
@@ -48,7 +48,7 @@ def compile_training(
     Raises HostError for a module without inputs, for words that do not exist and for a limit that cannot be kept;
     UnsupportedError and TypeError as `compile` does.
     """
-    chosen = with_words(options, words, "compile_training")
+    chosen = without_sizes(with_words(options, words, "compile_training"), "compile_training")
     if not chosen.acc_df:
         chosen = replace(chosen, acc_df=sums_df(chosen.arch, chosen.df))
     compilation = Compilation.of(chosen)

@@ -228,3 +228,9 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
     if x.op == "constant" and not x.value.any():
         return put
     return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
+
+
+@aten("sym_size")
+def sym_size(_: Builder, x: Node, dim: int) -> int:
+    """A number: sizes that a program leaves open are known here"""
+    return x.shape[dim]

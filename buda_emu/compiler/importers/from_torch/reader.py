@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,19 @@ from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
+from buda_emu.compiler.importers.from_torch.sizes import input_shapes
 from buda_emu.compiler.importers.from_torch.trace import apart, traced
+from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.tensor.mapped import FileMappings
 from buda_emu.tensor.referenced import Referenced
 
 
-def read_pt2(path: Path, parameters: Path | None = None) -> Graph:
-    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file.
-    Raises HostError for another one, for one that would run code, and for parameters that are not the program's."""
+def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
+    `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
+    are not the program's."""
     check_archive(path)
     try:
         program = torch.export.load(path)
@@ -37,16 +40,16 @@ def read_pt2(path: Path, parameters: Path | None = None) -> Graph:
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
     if parameters is not None:
         program = program_with_parameters(program, parameters)
-    return read_program(program, path.stem)
+    return read_program(program, path.stem, given=given)
 
 
-def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None = None) -> Graph:
+def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
     """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
     HostError where torch cannot trace it, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
-        return read_program(source, "model")
+        return read_program(source, "model", given=(inputs, sizes))
     if not isinstance(source, torch.nn.Module):
         raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
     if inputs is None:
@@ -58,12 +61,16 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
     return read_program(program, name, asserted=asserted)
 
 
-def read_program(program: Any, name: str, *, asserted: bool = False) -> Graph:
-    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold. Raises UnsupportedError naming
-    every operator."""
+def read_program(
+    program: Any, name: str, *, asserted: bool = False, given: tuple[Sequence[Any] | None, OpenSizes] | None = None
+) -> Graph:
+    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold; `given`: example inputs, and
+    sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
+    inputs, sizes = given or (None, OpenSizes({}))
+    shapes = input_shapes(program, name, inputs, sizes)
     with torch.no_grad():
         program = decomposed(program, keep=("_assert_scalar",) if asserted else ())
-    return Reader(program, name).read()
+    return Reader(program, name, shapes).read()
 
 
 def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:
@@ -106,8 +113,10 @@ def decompositions() -> Any:
 class Reader:
     """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
 
-    def __init__(self, program: Any, name: str) -> None:
+    def __init__(self, program: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        """`shapes` of inputs, by name, where the program leaves some open."""
         self._program = program
+        self._input_shapes = shapes or {}
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
@@ -153,7 +162,8 @@ class Reader:
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
-        return self._b.input(node.name, tuple(int(size) for size in found.shape), dtype_name(found.dtype))
+        shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
+        return self._b.input(node.name, shape, dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
