@@ -142,6 +142,22 @@ def test_complex_outputs_are_refused():
         be.compile(Small(lambda x: torch.fft.fft(x).exp().real), (X,))
 
 
+def test_memory_that_nobody_wrote_is_zeros_until_it_is():
+    """As code does it that joins parts by writing them into a new tensor; what lies in there may be NaN."""
+
+    def run(x):
+        joined = x.new_empty(2, 7, 40)
+        joined[..., :33] = x
+        joined[..., 33:] = x[..., :7]
+        return joined
+
+    torch.use_deterministic_algorithms(True)  # fills such memory with NaN
+    try:
+        agrees(run, X)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_recurrent_layers():
     agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
 
