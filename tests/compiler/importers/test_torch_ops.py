@@ -96,12 +96,15 @@ def test_indices_that_are_computed():
         apart = x[place % 3, :, words[:, 0] - 20]
         both = x[place[:, None] % 3, words[:, :2] % 5]
         put = x[0].index_put((words[:, 0] % 5,), values)
+        held = x.scatter(1, words[:, :3, None].expand(3, 3, 20) % 5, 7.0), x[0].scatter(-1, words.new_ones(5, 1), 2.0)
         added = x[0].index_put((words[:, 0] % 5, place), values[:, 0], accumulate=True)
-        return end, apart, both, put, added
+        return end, apart, both, put, added, *held
 
     words = WORDS.clone()
     words[:2, 0] = 7
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
+    with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce\)"):
+        be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
 
 
 def test_routing_to_experts():
