@@ -52,18 +52,18 @@ def hunt(seconds: float, seed: int) -> dict[str, object]:
         except Exception:  # noqa: BLE001 - a kernel that fails shows its bug, too
             return True
 
-    start = time.monotonic()
+    start = time.process_time()  # other work on the machine does not count
     number = 0
-    while time.monotonic() - start < seconds:
+    while time.process_time() - start < seconds:
         arch, precision = ARCHS[number % 3], PRECISIONS[number // 3 % 2]
         made = generate(1000 * seed + number, arch=arch)
         number += 1
         if shows(made.text, precision, arch):
-            took = time.monotonic() - start
+            took = time.process_time() - start
             ops, text = _reduced(made.netlist, partial(shows, precision=precision, arch=arch))
             return {
                 "netlists": number, "seconds": took, "ops": len(made.netlist.ops), "left": ops, "arch": arch,
-                "precision": precision, "reduce": time.monotonic() - start - took, "text": text,
+                "precision": precision, "reduce": time.process_time() - start - took, "text": text,
             }  # fmt: skip
     return {"netlists": number, "seconds": seconds, "ops": None}
 
@@ -91,7 +91,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=300.0, help="for each, to find it (default 300)")
+    parser.add_argument(
+        "--seconds", type=float, default=300.0, help="processor time for each, to find it (default 300)"
+    )
     parser.add_argument("--hunt", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.hunt:
@@ -120,12 +122,13 @@ def _in_copy(folder: Path, args: argparse.Namespace) -> dict:
     try:
         done = subprocess.run(
             command, env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}, cwd=folder, capture_output=True,
-            text=True, timeout=args.seconds + 900, check=False,
+            text=True, timeout=20 * args.seconds + 900, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"netlists": 0, "seconds": args.seconds, "ops": None, "error": "no end"}
     if done.returncode:
-        return {"netlists": 0, "seconds": 0.0, "ops": None, "error": done.stderr.strip()[-200:]}
+        said = done.stderr.strip()[-200:] or f"ended with {done.returncode}"
+        return {"netlists": 0, "seconds": 0.0, "ops": None, "error": said}
     return json.loads(done.stdout.splitlines()[-1])
 
 

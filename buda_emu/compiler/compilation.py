@@ -60,6 +60,7 @@ class Compilation:
             aim.work.crew = Crew(JOB, options.workers)
         observer = options.observer or Observer(dump=options.dump)
         rules, memory = tuple(read_rules(options.mixed, device)), MemoryWatch.of(options.memory_limit)
+        observer.work, aim.work.tell = aim.work, observer.tell
         return Compilation(device, aim, rules, options.fuse, options.name, observer, memory)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:

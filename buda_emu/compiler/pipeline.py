@@ -34,6 +34,7 @@ from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
+from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError, InternalError
 from buda_emu.spec.formats import FORMATS
 
@@ -186,7 +187,7 @@ class Observer:
     """Who looks on. `show` is given the text after the passes `printed`, `dump` each pass of levels front and core
     and the graph after it; where the search has yet to choose, both wait until it has. `foreseen` is given the memory
     that the passes are going to need, in words, before the first. `verify`: every IR is verified; `seconds` that each
-    pass took."""
+    pass took. `tell` is told how far the search is, `work` is what it does."""
 
     show: Callable[[str], None] | None = None
     foreseen: Callable[[str], None] | None = None
@@ -194,6 +195,8 @@ class Observer:
     dump: Callable[[str, Graph], None] | None = None
     verify: bool = field(default_factory=lambda: VERIFY_EACH)
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    tell: Callable[[str], None] | None = None
+    work: Work | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir]) -> None:

@@ -1,6 +1,7 @@
 """`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,13 +119,17 @@ def main(args: argparse.Namespace) -> int:
         raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
     if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+    from buda_emu.debugger.interrupts import ctrl_c
+
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
+    observer.tell = progress.show
     try:
         if args.stop_after:
             return _stopped(args, observer)
-        compiled = _compiled(args, observer)
+        with ctrl_c(partial(_interrupted, observer)):
+            compiled = _compiled(args, observer)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
@@ -141,6 +146,12 @@ def main(args: argparse.Namespace) -> int:
         for path in written:
             say(f"wrote {path}")
     return 0
+
+
+def _interrupted(observer: "Observer") -> None:
+    """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
+    if observer.work is None or not observer.work.end():
+        raise KeyboardInterrupt
 
 
 def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
