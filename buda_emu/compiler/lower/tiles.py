@@ -233,7 +233,8 @@ class InputQueue:
 
 @dataclass(frozen=True, slots=True)
 class OutputQueue:
-    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape."""
+    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape, of
+    `slices` along t put side by side."""
 
     name: str
     label: str
@@ -241,6 +242,7 @@ class OutputQueue:
     view: tuple[int, int, int]
     host_shape: tuple[int, ...]
     dtype: str
+    slices: int = 1
 
 
 @dataclass(slots=True)
