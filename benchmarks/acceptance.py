@@ -36,7 +36,7 @@ from buda_emu.compiler.comparison import difference
 from conditions import conditions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
 import vendor_router
 from gpt import GPT
 from t5 import T5, Decode, Encode

@@ -33,7 +33,7 @@ from buda_emu.version import RESULT_VERSION
 from conditions import conditions
 from full_size_models import NAMES, build
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
 import vendor_router
 
 PCC = {"ideal": 0.99999, "format": 0.999, "device": 0.99}

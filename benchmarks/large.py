@@ -1,6 +1,6 @@
 """Models larger than memory: Llama-3-8B and Falcon-7B by their shapes, with random weights in sharded safetensors.
 
-    large.py MODEL FOLDER write|compile|block|first|all [--layers N] [--tokens N] [--effort WORD]
+    large.py MODEL FOLDER write|compile|block|first|all [--layers N] [--tokens N] [--effort WORD] [--memory-limit SIZE]
 
 `write` puts the weights into FOLDER tensor by tensor (bfloat16, about 16 GB for all layers), `compile` makes the image
 in Bfp8_b, `block` runs a model of four layers from its image and holds the logits against torch on the same weights,
@@ -22,6 +22,9 @@ import torch
 import transformers
 
 import buda_emu as be
+from buda_emu.compiler.pipeline import Observer
+from buda_emu.device.host_memory import parse_size
+from buda_emu.formats.stored import stored_tile_bytes
 
 SHARD = 4 << 30
 MODELS = {
@@ -131,39 +134,33 @@ def ids(name: str, tokens: int) -> Any:
     return torch.from_numpy(np.random.default_rng(1).integers(0, vocabulary, (1, tokens)))
 
 
-def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: str) -> None:
+def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: str, limit: int | None) -> None:
     """The image, with what it took."""
     start = time.perf_counter()
-    observer = be_observer()
+    observer = Observer(foreseen=lambda words: print(words, flush=True))
     model = be.compile(
         without_data(name, layers), (ids(name, tokens),), parameters=folder, df="Bfp8_b", effort=effort, microbatch=1,
-        name=name, observer=observer,
+        name=name, observer=observer, memory_limit=limit,
     )  # fmt: skip
     placed = time.perf_counter()
     print({step: round(seconds, 1) for step, seconds in observer.seconds.items() if seconds > 0.5}, flush=True)
     print(f"placed after {placed - start:.0f} s: {model}, peak {peak():.2f} GiB", flush=True)
     _, image = model.save(folder, "image")
-    own = sum(prod(array.shape) for _, array in model.tensors())
+    queues = [model.netlist.queues[tensor] for tensor, _ in model.tensors()]
+    own = sum(queue.entries * prod(queue.blocking.shape) * stored_tile_bytes(queue.df) for queue in queues)
     print(
-        f"written after {time.perf_counter() - start:.0f} s, {image.stat().st_size / 1e9:.3f} GB for {own / 1e9:.3f} "
-        f"billion numbers, {image.stat().st_size / own:.4f} bytes each, peak {peak():.2f} GiB",
+        f"written after {time.perf_counter() - start:.0f} s, {image.stat().st_size / 1e9:.3f} GB, "
+        f"{image.stat().st_size / own:.4f} times the bytes of its formats, peak {peak():.2f} GiB",
         flush=True,
     )
 
 
-def be_observer() -> Any:
-    """Of the seconds of passes."""
-    from buda_emu.compiler.pipeline import Observer
-
-    return Observer()
-
-
-def run(name: str, folder: Path, tokens: int) -> np.ndarray[Any, Any]:
+def run(name: str, folder: Path, tokens: int, limit: int | None) -> np.ndarray[Any, Any]:
     """The logits by the image, in precision ideal."""
     start = time.perf_counter()
     image = be.load_image(folder / "image.tti")
     assert image.model is not None
-    with image.emulator("ideal") as machine:
+    with image.emulator("ideal", memory_limit=limit) as machine:
         filled = time.perf_counter()
         for queue, array in image.model.queues({image.model.labels[0]: ids(name, tokens).numpy()}).items():
             machine.push(queue, array)
@@ -178,11 +175,11 @@ def run(name: str, folder: Path, tokens: int) -> np.ndarray[Any, Any]:
     return logits
 
 
-def block(name: str, folder: Path, layers: int | None, tokens: int) -> None:
+def block(name: str, folder: Path, layers: int | None, tokens: int, limit: int | None) -> None:
     """The image beside torch in float32 on the same weights."""
     from buda_emu.compiler.importers.from_torch.parameters import with_parameters
 
-    found = run(name, folder, tokens)
+    found = run(name, folder, tokens, limit)
     model = with_parameters(without_data(name, layers), folder).float()
     with torch.no_grad():
         expected = model(ids(name, tokens)).numpy()
@@ -204,15 +201,16 @@ def main() -> None:
     parser.add_argument("--layers", type=int)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--effort", default="low")
+    parser.add_argument("--memory-limit", type=parse_size)
     args = parser.parse_args()
     if args.step in ("write", "all"):
         write(args.model, args.folder, args.layers)
     if args.step in ("compile", "all"):
-        compiled(args.model, args.folder, args.layers, args.tokens, args.effort)
+        compiled(args.model, args.folder, args.layers, args.tokens, args.effort, args.memory_limit)
     if args.step in ("block", "all"):
-        block(args.model, args.folder, args.layers, args.tokens)
+        block(args.model, args.folder, args.layers, args.tokens, args.memory_limit)
     if args.step == "first":
-        run(args.model, args.folder, args.tokens)
+        run(args.model, args.folder, args.tokens, args.memory_limit)
 
 
 if __name__ == "__main__":

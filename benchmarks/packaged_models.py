@@ -40,6 +40,45 @@ TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "levit": ("levit_128s", {"img_size": 224}, 224),
     "edgenext": ("edgenext_xx_small", {}, 64),
     "mobilevit": ("mobilevit_xxs", {}, 64),
+    "resnet10t": ("resnet10t", {}, 64),
+    "skresnet": ("skresnet18", {}, 64),
+    "tinynet": ("tinynet_e", {}, 64),
+    "lcnet": ("lcnet_050", {}, 64),
+    "efficientvit": ("efficientvit_b0", {}, 64),
+    "efficientvit_m": ("efficientvit_m0", {}, 224),
+    "fastvit": ("fastvit_t8", {"layers": (1, 1, 2, 1)}, 64),
+    "repghost": ("repghostnet_050", {}, 64),
+    "mobileone": ("mobileone_s0", {}, 64),
+    "mobilenetv4": ("mobilenetv4_conv_small_035", {}, 64),
+    "caformer": ("caformer_s18", {"depths": (1, 1, 1, 1), "dims": (16, 32, 48, 64)}, 64),
+    "cait": ("cait_xxs24_224", {"img_size": 48, "depth": 2}, 48),
+    "coat": ("coat_tiny", {"img_size": 64}, 64),
+    "convit": ("convit_tiny", {"img_size": 64, "depth": 4}, 64),
+    "deit3": ("deit3_small_patch16_224", {"img_size": 48, "embed_dim": 48, "depth": 2, "num_heads": 3}, 48),
+    "eva02": ("eva02_tiny_patch14_224", {"img_size": 56, "depth": 2}, 56),
+    "gernet": ("gernet_s", {}, 64),
+    "halonet": ("halonet26t", {}, 64),
+    "lambda_resnet": ("lambda_resnet26t", {}, 64),
+    "botnet": ("botnet26t_256", {"img_size": 64}, 64),
+    "hrnet": ("hrnet_w18_small", {}, 64),
+    "nest": ("nest_tiny", {"img_size": 64, "depths": (1, 1, 2)}, 64),
+    "nfnet": ("eca_nfnet_l0", {}, 64),
+    "rexnet": ("rexnet_100", {}, 64),
+    "res2net": ("res2net50_14w_8s", {}, 64),
+    "resmlp": ("resmlp_12_224", {"img_size": 64, "num_blocks": 3, "embed_dim": 48}, 64),
+    "gmlp": ("gmlp_ti16_224", {"img_size": 64, "num_blocks": 3}, 64),
+    "selecsls": ("selecsls42b", {}, 64),
+    "tnt": ("tnt_s_patch16_224", {"img_size": 64, "depth": 2}, 64),
+    "twins": ("twins_pcpvt_small", {"img_size": 64, "depths": (1, 1, 2, 1)}, 64),
+    "visformer": ("visformer_tiny", {"img_size": 64}, 64),
+    "volo": ("volo_d1_224", {"img_size": 64, "layers": (1, 1, 2, 1)}, 64),
+    "xception": ("xception41", {}, 64),
+    "inception_next": ("inception_next_atto", {}, 64),
+    "starnet": ("starnet_s1", {}, 64),
+    "mambaout": ("mambaout_femto", {}, 64),
+    "ghostnetv2": ("ghostnetv2_100", {}, 64),
+    "hgnet": ("hgnetv2_b0", {}, 64),
+    "dpn": ("dpn48b", {}, 64),
 }  # fmt: skip
 """By name timm's name, words, and the size of the image."""
 
@@ -50,6 +89,17 @@ TORCHVISION: dict[str, tuple[str, int]] = {
     "googlenet": ("googlenet", 64),
     "mobilenet_v2": ("mobilenet_v2", 64),
     "fcn": ("segmentation.fcn_resnet50", 64),
+    "vgg": ("vgg11_bn", 64),
+    "mnasnet": ("mnasnet0_5", 64),
+    "efficientnet": ("efficientnet_b0", 64),
+    "convnext": ("convnext_tiny", 64),
+    "regnet_y": ("regnet_y_400mf", 64),
+    "resnext": ("resnext50_32x4d", 64),
+    "densenet": ("densenet121", 64),
+    "inception": ("inception_v3", 96),
+    "deeplab": ("segmentation.deeplabv3_mobilenet_v3_large", 64),
+    "swin": ("swin_t", 64),
+    "swin_v2": ("swin_v2_t", 64),
     "lraspp": ("segmentation.lraspp_mobilenet_v3_large", 64),
 }
 
@@ -75,7 +125,8 @@ def _torchvision(name: str, size: int) -> Source:
     models = importlib.import_module("torchvision.models")
     room, _, last = name.rpartition(".")
     maker = getattr(getattr(models, room) if room else models, last)
-    words = {"weights_backbone": None} if room else {"init_weights": True} if last == "googlenet" else {}
+    drawn = last in ("googlenet", "inception_v3")
+    words = {"weights_backbone": None} if room else {"init_weights": True} if drawn else {}
     return First(maker(weights=None, **words)), (torch.randn(1, 3, size, size),)
 
 

@@ -30,7 +30,7 @@ HEARD = {
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 T5 = {"vocab_size": 211, "d_model": 48, "d_kv": 12, "d_ff": 80, "num_layers": 2, "num_heads": 4}
 
-OUTPUTS = ("logits", "last_hidden_state", "predicted_depth", "prediction_outputs")
+OUTPUTS = ("logits", "text_embeds", "last_hidden_state", "predicted_depth", "prediction_outputs")
 """The first of these that a model gives is compared."""
 
 TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
@@ -214,6 +214,44 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
         8, "patch_stride": 8, "d_model": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
         "prediction_length": 8, "scaling": None}, "series"),
     "switch": ("SwitchTransformers", "SwitchTransformersForConditionalGeneration", T5 | {"num_experts": 4}, "pair"),
+    "fnet": ("FNet", "FNetModel", {word: size for word, size in TEXT.items() if word != "num_attention_heads"}, "ids"),
+    "mixtral": ("Mixtral", "MixtralForCausalLM", GROUPED | {"num_local_experts": 4}, "tokens"),
+    "qwen2_moe": ("Qwen2Moe", "Qwen2MoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 48, "shared_expert_intermediate_size": 64}, "tokens"),
+    "olmoe": ("Olmoe", "OlmoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2} | TOKENS, "tokens"),
+    "camembert": ("Camembert", "CamembertForTokenClassification", TEXT, "tokens"),
+    "bigbird": ("BigBird", "BigBirdModel", TEXT | {"attention_type": "original_full"}, "tokens"),
+    "nystromformer": ("Nystromformer", "NystromformerModel", TEXT | {"segment_means_seq_len": 19, "num_landmarks":
+        19}, "tokens"),
+    "xmod": ("Xmod", "XmodModel", TEXT | {"languages": ["en_XX"], "default_language": "en_XX"}, "tokens"),
+    "gpt_neox_japanese": ("GPTNeoXJapanese", "GPTNeoXJapaneseForCausalLM", TEXT, "tokens"),
+    "deepseek_v2": ("DeepseekV2", "DeepseekV2ForCausalLM", GROUPED | {"kv_lora_rank": 16, "q_lora_rank": 16,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32, "n_shared_experts": 1, "first_k_dense_replace": 1, "num_key_value_heads": 4},
+        "tokens"),
+    "qwen3_moe": ("Qwen3Moe", "Qwen3MoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 48, "head_dim": 16}, "tokens"),
+    "phimoe": ("Phimoe", "PhimoeForCausalLM", GROUPED | {"num_local_experts": 4}, "tokens"),
+    "granitemoe": ("GraniteMoe", "GraniteMoeForCausalLM", GROUPED | {"num_local_experts": 4}, "tokens"),
+    "exaone4": ("Exaone4", "Exaone4ForCausalLM", GROUPED, "tokens"),
+    "ernie4_5": ("Ernie4_5", "Ernie4_5ForCausalLM", GROUPED | {"head_dim": 16}, "tokens"),
+    "seed_oss": ("SeedOss", "SeedOssForCausalLM", GROUPED | {"head_dim": 16}, "tokens"),
+    "led": ("LED", "LEDForConditionalGeneration", {word: size for word, size in SPOKEN.items() if word !=
+        "max_position_embeddings"} | {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64,
+        "attention_window": 8}, "pair"),
+    "plbart": ("PLBart", "PLBartForConditionalGeneration", SPOKEN, "pair"),
+    "dinov2_registers": ("Dinov2WithRegisters", "Dinov2WithRegistersModel", SEEN, "image"),
+    "swin2sr": ("Swin2SR", "Swin2SRModel", {"image_size": 16, "embed_dim": 24, "depths": [1, 1], "num_heads": [2,
+        2], "window_size": 4}, "image"),
+    "vitdet": ("VitDet", "VitDetModel", SEEN, "image"),
+    "textnet": ("TextNet", "TextNetModel", {"stem_out_channels": 8, "hidden_sizes": [8, 8, 16, 16, 24]}, "image"),
+    "hgnet_v2": ("HGNetV2", "HGNetV2ForImageClassification", {"embedding_size": 16, "hidden_sizes": [16, 24, 32, 40],
+        "depths": [1, 1, 1, 1]}, "image"),
+    "unispeech": ("UniSpeech", "UniSpeechModel", HEARD, "sound"),
+    "data2vec_audio": ("Data2VecAudio", "Data2VecAudioForCTC", HEARD, "sound"),
+    "patchtsmixer": ("PatchTSMixer", "PatchTSMixerForPrediction", {"num_input_channels": 3, "context_length": 32,
+        "patch_length": 8, "patch_stride": 8, "d_model": 16, "num_layers": 2, "prediction_length": 8, "scaling": None},
+        "series"),
     "data2vec_vision": ("Data2VecVision", "Data2VecVisionForImageClassification", SEEN, "image"),
 }  # fmt: skip
 """By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""

@@ -108,9 +108,9 @@ def faults(
     an interrupted campaign, which are not found again; `done` is told of each part. Ctrl-C ends it: the faults until
     then are the result.
 
-    Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have; a
-    place or kind that it has nothing for), ProgramError as the run would, UnsupportedError (values of the whole run do
-    not fit the memory limit; rams with several views).
+    Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have;
+    kinds of which none has anything to hit), ProgramError as the run would, UnsupportedError (values of the whole run
+    do not fit the memory limit; a ram with views in different formats).
     """
     settings = settings or Settings()
     budget = Budget(budget) if isinstance(budget, int) else budget
@@ -148,6 +148,7 @@ def faults(
     return Campaign(
         netlist.path, netlist.arch_name, make.subject.precision, settings.seed, bench.settings.as_json(), kept,
         bench.bit_hours, len(kept) == len(wanted) or ended.after is not None, bench.strata, bench.costs(),
+        bench.left_out,
     )  # fmt: skip
 
 

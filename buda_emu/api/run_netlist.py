@@ -61,13 +61,15 @@ def run_netlist(
     workers: "Workers | None" = None,
     inputs_done: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    foretell: Callable[[str], None] | None = None,
     sink: Callable[[OutputParts], None] | None = None,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each and report.
 
     `inputs`: a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in .npz or
     .safetensors files, or as the vendor's .bin files (docs/run.md), or one .npz file, for an image of
-    `compile` by the model's own input names and in its shapes; `tell` is told what in it is not used. Without it
+    `compile` by the model's own input names and in its shapes; `tell` is told what in it is not used,
+    `foretell` what memory the run is going to hold, before it begins. Without it
     the data comes from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name":
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
@@ -92,6 +94,7 @@ def run_netlist(
     ready = prepared(
         netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
         as_bits=precision == "device", beside=beside, progress=progress,
+        foretell=foretell,
     )  # fmt: skip
     bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
     held = image.held_queues if image else frozenset[str]()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from buda_emu.screen import shown
+from buda_emu.screen import screen_of, shown
 from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -132,9 +132,9 @@ class Progress:
         self._shown = 0.0
 
     def show(self, text: str) -> None:
-        """Replace the line."""
+        """Replace the line, by as much of the text as a line has room for."""
         if self.live:
-            print(f"\r\x1b[K{shown(text)}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{shown(text)[: screen_of(sys.stderr).columns]}", end="", file=sys.stderr, flush=True)
 
     def bar(self, done: int, count: int, seconds: float, what: str) -> None:
         """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""

@@ -9,6 +9,7 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.ir.text import CORE, FRONT, Ir, IrFile
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import Rule, read_rules
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
@@ -40,6 +41,7 @@ class Compilation:
     fuse: bool
     name: str
     observer: Observer = field(default_factory=Observer)
+    memory: MemoryWatch = field(default_factory=lambda: MemoryWatch.of(None))
 
     @staticmethod
     def of(options: CompileOptions) -> "Compilation":
@@ -57,7 +59,9 @@ class Compilation:
         if options.workers is not None and not options.workers.alone:
             aim.work.crew = Crew(JOB, options.workers)
         observer = options.observer or Observer(dump=options.dump)
-        return Compilation(device, aim, tuple(read_rules(options.mixed, device)), options.fuse, options.name, observer)
+        rules, memory = tuple(read_rules(options.mixed, device)), MemoryWatch.of(options.memory_limit)
+        observer.work, aim.work.tell = aim.work, observer.tell
+        return Compilation(device, aim, rules, options.fuse, options.name, observer, memory)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph after all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
@@ -92,7 +96,7 @@ class Compilation:
         return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
 
     def _context(self, entries: int = 2) -> Context:
-        return Context(self.device, self.aim, self.rules, self.fuse, entries)
+        return Context(self.device, self.aim, self.rules, self.fuse, entries, self.memory)
 
     def _finished(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
         graph, placement = forms[0].graph, forms[0].placement

@@ -36,9 +36,9 @@ def compile(  # noqa: A001 - as be.compile
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
     `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
     shapes that are inputs).
-    `parameters`: the file that a torch module's parameters and buffers lie in: .safetensors, its .index.json, a folder
-    of both, or what torch.save wrote. The module may be made under torch.device("meta"). They are read when the image
-    is written, and never all in memory (docs/compile.md).
+    `parameters`: the file that a torch module's parameters and buffers lie in, or those of a .pt2 file: .safetensors,
+    its .index.json, a folder of both, or what torch.save wrote. The module may be made, and exported, under
+    torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile.md).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 
     Keywords of a training (`loss` and what belongs to it), `keeps` and a mapping of Programs as `source` are
@@ -62,7 +62,8 @@ def _inference(
     source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
 ) -> CompiledModel:
     compilation = Compilation.of(options)
-    graph = read_model(source, inputs, parameters=parameters)
+    with compilation.memory.reading(source):
+        graph = read_model(source, inputs, parameters=parameters, sizes=options.sizes)
     return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
 
 

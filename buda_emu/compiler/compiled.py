@@ -244,7 +244,8 @@ class CompiledModel:
 def as_numpy(item: Any) -> Array:
     """Torch tensors have no need of torch to be turned."""
     if hasattr(item, "detach"):
-        item = item.detach().cpu().numpy()
+        item = item.detach().cpu()
+        item = (item.float() if str(item.dtype) == "torch.bfloat16" else item).numpy()  # numpy has no bfloat16
     return np.asarray(item)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from buda_emu.checker.suggest import near
 from buda_emu.compiler.mixed import Mixed
+from buda_emu.errors import HostError
 from buda_emu.workers.job import Workers
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class CompileOptions:
     (docs/placing.md)."""
     workers: Workers | None = None
     """Processes, or a Dask cluster, that share the search for a placement (docs/workers.md); they never change it."""
+    sizes: Mapping[str, int] | None = None
+    """Sizes that an ONNX model or an ExportedProgram leaves open, by name ("batch"), or by input and place of dimension
+    ("x.0", the first one of the input x). Example inputs say the same."""
+    memory_limit: int | None = None
+    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/memory.md). None:
+    what it has, and three quarters of what is available when it begins."""
     name: str = ""
     """Name of the model in its netlist; "" leaves the name that the model has."""
     dump: "Callable[[str, Graph], None] | None" = None
@@ -77,12 +84,21 @@ class OptionWords(TypedDict, total=False):
     chips: int | str | PathLike[str] | None
     microbatch: int | None
     workers: Workers | None
+    sizes: Mapping[str, int] | None
+    memory_limit: int | None
     name: str
     dump: "Callable[[str, Graph], None] | None"
     observer: "Observer | None"
 
 
 FIELDS = tuple(field.name for field in fields(CompileOptions))
+
+
+def without_sizes(options: CompileOptions, function: str) -> CompileOptions:
+    """For what is compiled from modules alone. Raises HostError where sizes are given."""
+    if options.sizes:
+        raise HostError(f"{function}: sizes: example inputs say them: nothing of a module is left open")
+    return options
 
 
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:

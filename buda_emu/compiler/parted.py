@@ -137,8 +137,11 @@ def compile_in_parts(
 
     Raises HostError for a name that the model does not have, and what `compile` raises.
     """
-    compilation = Compilation.of(with_words(options, words, "compile_in_parts"))
-    graph = compilation.prepared(marked(read_model(source, inputs, on_host), on_host))
+    given = with_words(options, words, "compile_in_parts")
+    compilation = Compilation.of(given)
+    with compilation.memory.reading(source):
+        read = read_model(source, inputs, on_host, sizes=given.sizes)
+    graph = compilation.prepared(marked(read, on_host))
     found = cut(graph)
     compiled = CompiledPrograms(*compilation.lowered(found.graph), found.parts) if found.parts else None
     return PartedModel(graph, found.steps, compiled)

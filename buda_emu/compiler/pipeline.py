@@ -18,6 +18,7 @@ from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
+from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import Rule, assign, widen
 from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
 from buda_emu.compiler.passes.cse import cse
@@ -33,6 +34,7 @@ from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
+from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError, InternalError
 from buda_emu.spec.formats import FORMATS
 
@@ -46,13 +48,14 @@ VERIFY_EACH = False
 @dataclass(frozen=True, slots=True)
 class Context:
     """What passes are told: the target, what the search is for, formats by name, whether ops are fused, and the rounds
-    of inputs that queues have room for."""
+    of inputs that queues have room for; `memory` that they may take."""
 
     target: Target = DEFAULT
     aim: Objective = ONE_BY_ONE
     rules: tuple[Rule, ...] = ()
     fuse: bool = True
     entries: int = 2
+    memory: MemoryWatch = field(default_factory=lambda: MemoryWatch.of(None))
 
 
 Run = Callable[[Sequence[Ir], Context], list[Ir]]
@@ -182,14 +185,18 @@ def known(name: str, option: str) -> str:
 @dataclass(slots=True)
 class Observer:
     """Who looks on. `show` is given the text after the passes `printed`, `dump` each pass of levels front and core
-    and the graph after it; where the search has yet to choose, both wait until it has. `verify`: every IR is verified;
-    `seconds` that each pass took."""
+    and the graph after it; where the search has yet to choose, both wait until it has. `foreseen` is given the memory
+    that the passes are going to need, in words, before the first. `verify`: every IR is verified; `seconds` that each
+    pass took. `tell` is told how far the search is, `work` is what it does."""
 
     show: Callable[[str], None] | None = None
+    foreseen: Callable[[str], None] | None = None
     printed: frozenset[str] = frozenset()
     dump: Callable[[str, Graph], None] | None = None
     verify: bool = field(default_factory=lambda: VERIFY_EACH)
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    tell: Callable[[str], None] | None = None
+    work: Work | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
     def look(self, name: str, forms: Sequence[Ir]) -> None:
@@ -223,12 +230,15 @@ def run(
     forms: Sequence[Ir], context: Context, observer: Observer | None = None, *, after: str = IMPORT, stop: str = ""
 ) -> list[Ir]:
     """The forms after pass `stop`, "" all, of forms that stand after pass `after`. Raises UnsupportedError for what
-    the device cannot do, InternalError where a pass breaks a rule."""
+    the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
     if after == IMPORT:
         _cheaply(IMPORT, found)
         observer.look(IMPORT, found)
+        words = context.memory.before_passes(found[0].graph)
+        if observer.foreseen is not None:
+            observer.foreseen(words)
     try:
         for step in between(after, stop):
             if not step.wanted(context):
@@ -236,8 +246,10 @@ def run(
             if any(form.level != step.before for form in found):
                 raise HostError(f"{step.name} takes IR of level {step.before}, not {found[0].level}")
             start, chosen = time.process_time(), [form.graph for form in found]
-            found = step.run(found, context)
+            with context.memory.counting():
+                found = step.run(found, context)
             observer.seconds[step.name] = time.process_time() - start
+            context.memory.after(step.name)
             _cheaply(step.name, found)
             if step.name == "search":
                 observer.chosen(next(n for n, graph in enumerate(chosen) if graph is found[0].graph))

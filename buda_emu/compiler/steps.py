@@ -24,8 +24,11 @@ def compile_until(
 ) -> IrFile:
     """What stands after a pass, to look at or to write with `write_ir`. Options as `compile` takes them. Raises
     HostError for a name that no pass has, and what `compile` raises."""
-    compilation = Compilation.of(with_words(options, words, "compile_until"))
-    return compilation.stopped(read_model(source, inputs), known(stop_after, "stop_after"))
+    given = with_words(options, words, "compile_until")
+    compilation = Compilation.of(given)
+    with compilation.memory.reading(source):
+        graph = read_model(source, inputs, sizes=given.sizes)
+    return compilation.stopped(graph, known(stop_after, "stop_after"))
 
 
 @within_memory()

@@ -1,6 +1,7 @@
 """What the search for a placement does, counted so that it ends, and told: ops whose time was modelled, not seconds, so
 that a result never depends on the machine."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,6 +32,11 @@ class Work:
     trials: list[Trial] = field(default_factory=list[Trial])
     crew: Crew | None = None
     """Workers that share the search; what they find does not depend on them."""
+    tell: Callable[[str], None] | None = None
+    """Is told from epoch to epoch how far the search is."""
+    running: bool = False
+    ended: bool = False
+    """Whether the search was asked to end with the best so far."""
 
     @staticmethod
     def of(effort: str) -> "Work":
@@ -40,7 +46,24 @@ class Work:
     def spent(self) -> bool:
         """Whether no more is to be modelled; who asks leaves something out then."""
         self.cut = self.cut or self.modelled >= self.limit > 0
-        return self.cut
+        return self.cut or self.ended
+
+    def end(self) -> bool:
+        """Let the search end with the best so far. False where there is none that could, or it was asked before."""
+        asked, self.ended = self.running and not self.ended, self.ended or self.running
+        return asked
+
+    def at(self, epoch: int, epochs: int) -> None:
+        """The search is at an epoch of the placement that it improves."""
+        if self.tell is None:
+            return
+        parts = [f"placement {len(self.trials) + 1}, epoch {epoch + 1} of {epochs}"]
+        if self.limit:
+            parts.append(f"{self.modelled} of at most {self.limit} ops modelled")
+        if self.trials:
+            parts.append(f"best {min(trial.cycles for trial in self.trials):.0f} cycles")
+        state = "ending the search" if self.ended else "searching, Ctrl-C keeps the best"
+        self.tell(f"{state}: {', '.join(parts)}")
 
     def has_room(self, ops: int) -> bool:
         """Whether so many more ops end before the limit."""
@@ -49,7 +72,7 @@ class Work:
     @property
     def told(self) -> bool:
         """Whether a user should hear of it unasked: more effort than usual was wished, or the bound was reached."""
-        return self.cut or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
+        return self.cut or self.ended or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
 
     def words(self) -> str:
         """What was searched and gained, in a sentence; "" where nothing was searched."""
@@ -65,6 +88,8 @@ class Work:
             before = min(best, before)
         if self.at_bound:
             parts.append("no more was tried: no placement undercuts the math of all cores or the host link")
+        if self.ended:
+            parts.append("the search was ended by Ctrl-C, with the best so far")
         if self.cut:
             parts.append(f"the search ended at its bound of {self.limit} modelled ops, with the best so far")
         return "; ".join(parts)

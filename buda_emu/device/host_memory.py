@@ -36,6 +36,15 @@ def default_memory_limit() -> int:
     return int(available_memory() * SHARE)
 
 
+def resident_memory(root: str | os.PathLike[str] = "") -> int:
+    """Bytes of memory of its own that this process has now, without pages of files; 0 where the system does not say.
+    `root`: where `proc` is."""
+    counts = next(lines(f"{root}/proc/self/statm"), "").split()
+    if len(counts) < 3:
+        return 0
+    return (int(counts[1]) - int(counts[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
 def available_memory(root: str | os.PathLike[str] = "") -> int:
     """Bytes that a process can take now before the system swaps or ends it.
 

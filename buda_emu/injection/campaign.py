@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.injection.draw import TIMED, Draw
+from buda_emu.injection.draw import OF_RUN, TIMED, Draw
 from buda_emu.injection.fault import INSIDE, PLACES, Fault, Kind, Place
 from buda_emu.injection.in_debugger import Steps, steps
 from buda_emu.injection.judge import Judge, Tolerance
@@ -33,10 +33,10 @@ _WAITS: Final = frozenset(("full", "empty", "deadlock"))
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a campaign draws and how it judges. `places`: where bits flip, all of the precision by default; `burst`:
-    neighbouring bits of a flip; `least_pcc`: what an output entry must keep to be tolerable; `only`: an op or a queue,
-    "" for all; `top1`: tolerable asks for the largest element of each row, too; `late`: the time, of that of the clean
-    run, beyond which a run is late; `strata`: parts that get equally many faults; `protect`: what is tried; `given`:
-    faults that are not drawn but given."""
+    bits of a flip, neighbours unless `scatter`; `least_pcc`: what an output entry must keep to be tolerable; `only`: an
+    op or a queue, "" for all; `top1`: tolerable asks for the largest element of each row, too; `late`: the time, of
+    that of the clean run, beyond which a run is late; `strata`: parts that get equally many faults; `protect`: what is
+    tried; `given`: faults that are not drawn but given."""
 
     seed: int = 0
     kinds: tuple[Kind, ...] = ("flip",)
@@ -49,6 +49,7 @@ class Settings:
     strata: Strata = ""
     protect: tuple[Protection, ...] = ()
     given: tuple[Fault, ...] = ()
+    scatter: bool = False
 
     def of(self, precision: Precision) -> "Settings":
         """With all places that a precision has, where none are named."""
@@ -71,7 +72,8 @@ class Bench:
         self._given = {fault.number: fault for fault in settings.given}
         given: list[Place] = [fault.place for fault in settings.given if fault.place != ""]
         self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
-        self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata)
+        self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
+        self.left_out = () if settings.given else tuple(self._draw.left_out)
         self._judge = Judge(trace, Tolerance(settings.least_pcc, settings.top1))
         self.strata = self._draw.shares
 
@@ -127,7 +129,7 @@ class Bench:
     @staticmethod
     def _is_of_run(fault: Fault) -> bool:
         """A whole run is made, or modelled, for it."""
-        return fault.kind in TIMED or fault.kind == "pointer" or (fault.kind == "entry" and fault.how == "lost")
+        return fault.kind in TIMED or fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN)
 
     def _effect(self, fault: Fault, guard: Guard | None) -> Effect:
         try:

@@ -10,7 +10,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
 from buda_emu.injection.machines import POINTERS
-from buda_emu.injection.sites import Site, Sites, Strata, Stratum, name_of
+from buda_emu.injection.sites import Site, Sites, Strata, Stratum, Weighted, name_of
 from buda_emu.injection.slow import FACTORS, LINKS
 from buda_emu.injection.spoil import OTHER_FORMAT
 from buda_emu.injection.trace import Node
@@ -19,20 +19,28 @@ from buda_emu.runtime.graph.plan import Run
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.verify.inputs.seeds import seed_of
 
+OF_RUN: Final = ("lost", "added")
+"""What happens to an entry that changes how many a queue holds: a whole run is made for it."""
 TIMED: Final[frozenset[Kind]] = frozenset(("clock", "link"))
 """Kinds that change times and no values."""
 
 
 class Draw:
-    """Faults of a recorded run. `kinds`: what is drawn, each as often; `burst`: neighbouring bits of a flip; `by`:
-    parts of the sites, or the kinds, that get equally many faults in turn."""
+    """Faults of a recorded run. `kinds`: what is drawn, each as often, but for `left_out`, which have nothing to hit;
+    `burst`: bits of a flip, neighbours unless `scatter`; `by`: parts of the sites, or the kinds, that get equally
+    many faults in turn."""
 
-    def __init__(self, sites: Sites, kinds: Sequence[Kind], burst: int = 1, by: Strata = "") -> None:
+    def __init__(
+        self, sites: Sites, kinds: Sequence[Kind], burst: int = 1, by: Strata = "", *, scatter: bool = False
+    ) -> None:
         if by not in ("", "kind") and not set(kinds) <= {"flip", "burst"}:
             raise HostError(f"by {by} bits are divided: kinds flip and burst, not {', '.join(kinds)}")
-        self.sites, self._kinds, self._burst, self._by = sites, kinds, burst, by
+        self.sites, self._burst, self._by, self._scatter = sites, burst, by, scatter
         self._trace = sites.trace
+        self._in_memory: dict[str, Weighted] = {}
         self.strata = sites.strata(by)
+        self._kinds: list[Kind] = [kind for kind in kinds if self._made(kind, 0, Random(0)) is not None]
+        self.left_out: list[Kind] = [kind for kind in kinds if kind not in self._kinds]
 
     @property
     def shares(self) -> dict[str, float]:
@@ -43,9 +51,20 @@ class Draw:
 
     def fault(self, number: int, seed: int) -> Fault:
         """Fault `number` of a campaign: the same for the same arguments. Raises HostError where nothing can be hit."""
+        if not self._kinds:
+            what = f" in {self.sites.only}" if self.sites.only else ""
+            raise HostError(f"kind {', '.join(self.left_out)}: there is nothing{what} that such a fault can hit")
         random = Random(seed_of(seed, number))
         drawn = random.randrange(len(self._kinds))
         kind = self._kinds[number % len(self._kinds) if self._by == "kind" else drawn]
+        found = self._made(kind, number, random)
+        assert found is not None
+        if self._by == "kind":
+            found = replace(found, stratum=kind)
+        return self.resolved(found)
+
+    def _made(self, kind: Kind, number: int, random: Random) -> Fault | None:
+        """A fault of a kind; None where it can hit nothing."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
             "flip": lambda: self._flip(number, random), "burst": lambda: self._burst_of(number, random),
             "stuck": lambda: self._stuck(number, random), "core": lambda: self._core(number, random),
@@ -53,13 +72,7 @@ class Draw:
             "pointer": lambda: self._pointer(number, random), "format": lambda: self._format(number, random),
             "clock": lambda: self._clock(number, random), "link": lambda: self._link(number, random),
         }  # fmt: skip
-        found = make[kind]()
-        if found is None:
-            what = f" in {self.sites.only}" if self.sites.only else ""
-            raise HostError(f"kind {kind}: there is nothing{what} that such a fault can hit")
-        if self._by == "kind":
-            found = replace(found, stratum=kind)
-        return self.resolved(found)
+        return make[kind]()
 
     # ------------------------------------------------------------------------------------------------------- bits
     def _part(self, number: int) -> Stratum | None:
@@ -81,20 +94,28 @@ class Draw:
             datum = random.randrange(64 if exponent else 1024)
         width = exponent_bits(site.df) if exponent else FORMATS[site.df].bits
         bits = tuple(range(bit, min(width, bit + self._burst)))
+        if self._scatter:
+            others = [other for other in range(width) if other != bit]
+            bits = tuple(sorted((bit, *random.sample(others, min(len(others), self._burst - 1)))))
         made = self._at(number, "flip", site)
         return replace(made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
 
     def _burst_of(self, number: int, random: Random) -> Fault | None:
+        """What goes through a unit goes datum by datum: a stratum of such places has one datum flipped."""
         part = self._part(number)
-        if part is None:
-            return None
-        for _ in range(64):  # what goes through a unit goes datum by datum
-            site = part.sites.draw(random)
-            if site.place not in INSIDE:
-                tile = random.randrange(site.tiles)
-                made = self._at(number, "burst", site)
-                return replace(made, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
-        return None
+        outside = None if part is None else self._outside(part)
+        if part is None or outside is None:
+            return None if part is None or not self._by else self._flip(number, random)
+        site = outside.draw(random)
+        made = self._at(number, "burst", site)
+        tile = random.randrange(site.tiles)
+        return replace(made, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
+
+    def _outside(self, part: Stratum) -> Weighted | None:
+        """Its sites that are no units, None where there are none."""
+        if part.name not in self._in_memory:
+            self._in_memory[part.name] = Weighted.of([site for site in part.sites.items if site.place not in INSIDE])
+        return self._in_memory[part.name] if self._in_memory[part.name].items else None
 
     def _packet(self, number: int, random: Random) -> Fault | None:
         if not self.sites.places["operand"].items:
@@ -129,11 +150,11 @@ class Draw:
     # ----------------------------------------------------------------------------------------------------- queues
     def _entry(self, number: int, random: Random) -> Fault | None:
         pairs, lost = self._pairs, self._losable
-        choices = (["twice", "swapped"] if pairs else []) + (["lost"] if lost else [])
+        choices = (["twice", "swapped"] if pairs else []) + (["lost", "added"] if lost else [])
         if not choices:
             return None
         how = choices[random.randrange(len(choices))]
-        if how == "lost":
+        if how in OF_RUN:
             inputs, queue, place = lost[random.randrange(len(lost))]
             return self._of_queue(number, "entry", queue, entry=inputs, tile=place, how=how)
         second = pairs[random.randrange(len(pairs))]
@@ -230,7 +251,7 @@ class Draw:
             hint = near(fault.where, self.sites.numbers)
             hint = f" ({hint})" if hint else ""
             raise HostError(f"fault {fault.number}: the run has no values of {fault.where!r}{hint}")
-        if fault.kind == "pointer" or (fault.kind == "entry" and fault.how == "lost"):
+        if fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN):
             return self._of_run(fault)
         if fault.kind == "format":
             return self._with_format(fault, numbers)
@@ -255,7 +276,9 @@ class Draw:
         _require(fault, fault.where in netlist.queues, f"{fault.where} is no queue")
         _require(fault, 0 <= fault.entry <= inputs, f"entry {fault.entry}: {inputs} inputs run")
         if fault.kind == "entry":
-            _require(fault, not netlist.queues[fault.where].is_ram, f"{fault.where} is a ram: no entry can be lost")
+            _require(
+                fault, not netlist.queues[fault.where].is_ram, f"{fault.where} is a ram: no entry can be {fault.how}"
+            )
         else:
             names, _ = self._pointers(fault.where)
             _require(fault, fault.how in names, f"pointer {fault.how!r} is none of {', '.join(names)}")

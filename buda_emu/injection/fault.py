@@ -16,7 +16,8 @@ KIND_TEXTS: Final = {
     "core": "all tiles of one core of an op are zero, those of the input before, or noise, from one input on",
     "packet": "a tile, or 32 bytes of it, on its way to one op is lost (zeros), or a tile comes a second time in place "
     "of the next",
-    "entry": "an entry of a queue is lost, comes a second time in place of the next, or changes places with it",
+    "entry": "an entry of a queue is lost, comes a second time in a place of its own or in that of the next, or "
+    "changes places with the next",
     "pointer": "a bit of a pointer of a queue or ram flips between two inputs",
     "format": "the format field of a queue is wrong: its bits are read as another format of the same width",
     "clock": "the chip's clock steps down, from one execute on",

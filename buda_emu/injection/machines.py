@@ -80,6 +80,7 @@ class Machines:
             traces.append(trace)
             trace.begun = windows(emulator)
             self._run(emulator, trace)
+            trace.finish()
             trace.left = windows(emulator)
         return trace
 
@@ -129,7 +130,7 @@ def spoil(emulator: Emulator, fault: Fault) -> None:
     channel = emulator.channels[fault.where]
     if fault.kind == "entry":
         assert isinstance(channel, Fifo)
-        _lose(channel, fault.tile)
+        _lose(channel, fault.tile) if fault.how == "lost" else _double(channel, fault.tile)
     elif isinstance(channel, Fifo):
         ring, name = channel.ring, fault.how
         setattr(ring, name, (getattr(ring, name) ^ 1 << fault.bits[0]) % ring.limit)
@@ -141,12 +142,27 @@ def spoil(emulator: Emulator, fault: Fault) -> None:
 
 def _lose(channel: Fifo, place: int) -> None:
     """The entry at a place of the window is gone, and those after it move up."""
-    slots, view = channel.window(), channel.view
+    slots = channel.window()
     for slot, after in zip(slots[place:], slots[place + 1 :], strict=False):
-        if isinstance(view, BitView):
-            view.write_bits([slot], view.read_bits([after]).copy(), view.label(after))
-        else:
-            view.write([slot], view.read([after]).copy(), view.label(after))
-        if channel.flat is not None and after in channel.flat:
-            channel.flat[slot] = channel.flat[after]
+        _copy(channel, after, slot)
     channel.ring.wr = (channel.ring.wr - 1) % channel.ring.limit
+
+
+def _double(channel: Fifo, place: int) -> None:
+    """The entry at a place of the window comes once more behind itself, and those after it move down. Raises
+    ProgramError where there is no room."""
+    channel.next_write()
+    slots = channel.window()
+    for slot, after in reversed(list(zip(slots[place:], slots[place + 1 :], strict=False))):
+        _copy(channel, slot, after)
+
+
+def _copy(channel: Fifo, source: int, target: int) -> None:
+    """What one slot holds to another."""
+    view = channel.view
+    if isinstance(view, BitView):
+        view.write_bits([target], view.read_bits([source]).copy(), view.label(source))
+    else:
+        view.write([target], view.read([source]).copy(), view.label(source))
+    if channel.flat is not None and source in channel.flat:
+        channel.flat[target] = channel.flat[source]

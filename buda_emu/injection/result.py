@@ -205,7 +205,7 @@ class Guarded:
 class Campaign:
     """Effects of all faults of a campaign, in the order of their numbers. `bit_hours`: bits of DRAM and L1 times the
     hours that one run holds them by the timing model; `strata`: the weights of those that faults were drawn from;
-    `costs`: by protection."""
+    `costs`: by protection; `left_out`: kinds that were asked for, and that have nothing to hit here."""
 
     netlist: str
     arch: str
@@ -217,6 +217,7 @@ class Campaign:
     finished: bool
     strata: Mapping[str, float] = field(default_factory=dict[str, float])
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    left_out: tuple[str, ...] = ()
 
     def total(self) -> Share:
         """All faults together."""
@@ -251,7 +252,8 @@ class Campaign:
         return {
             "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch,
             "precision": self.precision, "seed": self.seed, "settings": dict(self.settings),
-            "bit_hours": self.bit_hours, "finished": self.finished, "total": self.total().as_json(),
+            "bit_hours": self.bit_hours, "finished": self.finished, "left_out": list(self.left_out),
+            "total": self.total().as_json(),
             "strata": dict(self.strata), "protection": [item.as_json() for item in self.protection()],
             "tables": {name: [share.as_json() for share in self.table(name)] for name in TABLES},
             "faults": [effect.as_json() for effect in self.effects],

@@ -4,6 +4,7 @@ Each entry of a queue that was there before, each result of an op for one input,
 a node. Nodes are numbered in the order in which the machine made them, so what depends on a node has a higher number.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from heapq import heappop, heappush
@@ -32,7 +33,7 @@ class Node:
     in order; a gradient op has its sum so far as the last. `queue`: of an entry; `df`: the format that it is in."""
 
     number: int
-    step: Run | Convert | Push | None
+    step: "Run | Convert | Push | Joined | None"
     inputs: tuple[int, ...]
     value: Value
     df: str
@@ -45,6 +46,15 @@ class Node:
     readers: list[int] = field(default_factory=list[int])
     last_epoch: int = -1
     """When it was last read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An entry of a ram that lies where other views of the same memory wrote (NETLIST 1.10): `parts` are its z-slices
+    in order, each an input and a slice of that, of `tiles` tiles."""
+
+    parts: tuple[tuple[int, int], ...]
+    tiles: int
 
 
 class Trace:
@@ -72,11 +82,10 @@ class Trace:
         """By queue the slots between its pointers before and after the run."""
 
         self.netlist = emulator.netlist
-        shared = [channel.view.store for channel in emulator.channels.values()]
-        if len({id(store) for store in shared}) < len(shared):
-            raise UnsupportedError(
-                "rams with several views (NETLIST 1.10) are not recorded: who wrote what is not kept"
-            )
+        stores = Counter(id(channel.view.store) for channel in emulator.channels.values())
+        self._shared = {name for name, item in emulator.channels.items() if stores[id(item.view.store)] > 1}
+        self._slices: dict[tuple[int, int], tuple[int, int]] = {}
+        """By store and z-slice of it, of rams with several views, the node that is there and the slice of that."""
 
     # ------------------------------------------------------------------------------------------------- recording
     def __call__(self, plan: Plan, chunk: Chunk) -> None:
@@ -100,10 +109,8 @@ class Trace:
         for push in plan.pushes:
             slot = chunk.writes[push.queue][0]
             number = self._add(push, (here[push.value],), self.netlist.queues[push.queue].df)
-            node = self.nodes[number]
-            node.queue, node.slot = push.queue, slot
-            self._at[push.queue, slot] = number
             channel = channels[push.queue]
+            self._lies(number, channel, slot)
             if isinstance(channel, Fifo):
                 self.pushed.append((self.inputs, push.queue, channel.ring.occupancy))
 
@@ -114,14 +121,47 @@ class Trace:
     def _entry(self, step: Read, channel: Fifo | Ram, slot: int) -> int:
         """The node of an entry: the one that was stored there, or a new one if something else is there now."""
         value = self.arithmetic.read(channel, slot, flat=step.flat)
-        number = self._at.get((step.queue, slot))
+        shared = step.queue in self._shared
+        number = self._joined(channel, slot, value) if shared else self._at.get((step.queue, slot))
         if number is None or not self._is(number, value):
             number = self._new(Node(0, None, (), value, self.netlist.queues[step.queue].df, self._now))
-            node = self.nodes[number]
-            node.queue, node.slot = step.queue, slot
-            self._at[step.queue, slot] = number
+            self._lies(number, channel, slot)
         self.nodes[number].last_epoch = self._now
         return number
+
+    def _lies(self, number: int, channel: Fifo | Ram, slot: int) -> None:
+        """A node is what an entry holds from now on."""
+        node = self.nodes[number]
+        node.queue, node.slot = channel.name, slot
+        self._at[channel.name, slot] = number
+        if channel.name in self._shared:
+            for place, at in enumerate(sorted(channel.view.slices(slot))):
+                self._slices[at] = number, place
+
+    def _joined(self, channel: Fifo | Ram, slot: int, value: Value) -> int | None:
+        """The node of an entry that others may have written parts of; None where nobody has written any. Raises
+        UnsupportedError where they have other formats."""
+        places = sorted(channel.view.slices(slot))
+        if not any(at in self._slices for at in places):
+            return None
+        df = self.netlist.queues[channel.name].df
+        unknown = [place for place, at in enumerate(places) if at not in self._slices]
+        if unknown:  # what the host has put there
+            number = self._new(Node(0, None, (), value, df, self._now, channel.name, slot))
+            self._slices |= {places[place]: (number, place) for place in unknown}
+        found = [self._slices[at] for at in places]
+        if any(self.nodes[number].df != df for number, _ in found):
+            raise UnsupportedError(f"ram {channel.name}: views in different formats (NETLIST 1.10) are not recorded")
+        numbers = tuple(dict.fromkeys(number for number, _ in found))
+        size = value.shape[1] // len(places)
+        if found == [(numbers[0], place) for place in range(self.nodes[numbers[0]].value.shape[1] // size)]:
+            return numbers[0]
+        return self._add(Joined(tuple((numbers.index(number), place) for number, place in found), size), numbers, df)
+
+    def finish(self) -> None:
+        """The run is over: what the host finds in rams with several views is what was written last."""
+        for queue, slot in [place for place in self._at if place[0] in self._shared]:
+            self._at[queue, slot] = self._entry(Read(queue, -1), self._emulator.channels[queue], slot)
 
     def _is(self, number: int, value: Value) -> bool:
         known = self.nodes[number].value
@@ -152,7 +192,13 @@ class Trace:
         return self._sums.get(step.op.name)
 
     def _add(
-        self, step: Run | Convert | Push, inputs: tuple[int, ...], df: str, tiles: int = 0, *, sums: bool = False
+        self,
+        step: Run | Convert | Push | Joined,
+        inputs: tuple[int, ...],
+        df: str,
+        tiles: int = 0,
+        *,
+        sums: bool = False,
     ) -> int:
         node = Node(0, step, inputs, None, df, self._now, sums=sums)
         node.value = self._made(node, [self.nodes[number].value for number in inputs], tiles)
@@ -191,6 +237,10 @@ class Trace:
                 return self.arithmetic.convert(node.step, inputs[0])
             case Push():
                 return self.arithmetic.arranged(node.step, inputs[0])
+            case Joined():
+                size = node.step.tiles
+                parts = [inputs[of][:, place * size : (place + 1) * size] for of, place in node.step.parts]
+                return self.arithmetic.joined(parts)
             case None:
                 raise AssertionError("an entry that was there is not made")
 

@@ -46,6 +46,10 @@ class Arithmetic(Protocol):
         """What is stored of a result."""
         ...
 
+    def joined(self, parts: list[Value]) -> Value:
+        """Tiles of several values, one after the other."""
+        ...
+
     def bits(self, value: Value, df: str) -> Bits:
         """A copy as the bits of a format [1, tiles]."""
         ...
@@ -94,6 +98,10 @@ class Floats:
         out = np.empty((1, step.map.index.size, 1024), np.float32)
         execute.arrange(step.map, value, out, serial)
         return out
+
+    def joined(self, parts: list[Tiles]) -> Tiles:
+        """See `Arithmetic`."""
+        return np.concatenate(parts, axis=1)
 
     def bits(self, value: Tiles, df: str) -> Bits:
         """See `Arithmetic`."""
@@ -149,6 +157,14 @@ class OnDevice:
         from buda_emu.runtime.graph.device_run import arrange
 
         return value if step.map is None else arrange(step.map, value)
+
+    def joined(self, parts: list[Bits]) -> Bits:
+        """See `Arithmetic`."""
+        size = parts[0].shape[1]
+        out = Bits.empty(parts[0].df, 1, size * len(parts))
+        for number, part in enumerate(parts):
+            out.assign((slice(0, 1), slice(number * size, (number + 1) * size)), part)
+        return out
 
     def bits(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
         """See `Arithmetic`."""

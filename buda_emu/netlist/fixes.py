@@ -25,7 +25,7 @@ def with_fixes(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
     if not any(isinstance(item.hint, Proposal) for item in found):
         return found
     try:
-        places = _Places(text)
+        places = _Places(text, found)
     except UnreadableError:
         return found
     return [
@@ -55,20 +55,23 @@ class _Node:
 
 
 class _Places:
-    """Where everything stands in one text."""
+    """Where in one text stands what findings are about."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, found: Iterable[Diagnostic]) -> None:
         self._text = text
         self._starts = [0, *(match.end() for match in _BREAK.finditer(text))]
-        self._by_start: dict[int, list[_Node]] = {}
+        self._by_start: dict[int, list[_Node]] = {start: [] for item in found if (start := self._start(item)) >= 0}
         for node in _walk(_Node(read_spans(text), None, 0)):
-            self._by_start.setdefault(node.span.start, []).append(node)
+            if node.span.start in self._by_start:
+                self._by_start[node.span.start].append(node)
+
+    def _start(self, item: Diagnostic) -> int:
+        """Of the place of a finding; -1 where it has none."""
+        return self._starts[item.line - 1] + item.column - 1 if 0 < item.line <= len(self._starts) else -1
 
     def fix(self, item: Diagnostic, change: Change) -> Fix | None:
         """What to do about a finding; None where the text gives no exact place for it."""
-        if not 0 < item.line <= len(self._starts):
-            return None
-        nodes = self._by_start.get(self._starts[item.line - 1] + item.column - 1, [])
+        nodes = self._by_start.get(self._start(item), [])
         make = {"replace": self._replaced, "put": self._put, "remove": self._removed}[change.kind]
         spans = make(nodes, change) if nodes else None
         if spans is None:
@@ -112,10 +115,10 @@ class _Places:
         entry = f"{change.key}: {change.text}"
         if not target.parts:
             return target.end - 1, target.end - 1, entry
-        end = max(part.end for part in target.parts[-2:])
+        first, end = target.parts[0], max(part.end for part in target.parts[-2:])
         if target.kind == "flow":
             return end, end, f", {entry}"
-        return end, end, f"\n{' ' * target.parts[0].column}{entry}"
+        return first.start, first.start, f"{entry}\n{' ' * first.column}"
 
     def _removed(self, nodes: list[_Node], _: Change) -> tuple[int, int, str] | None:
         """The entry of a map or list. The instruction of a program is the only entry of a map in a list: it goes with

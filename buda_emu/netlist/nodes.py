@@ -85,3 +85,14 @@ class Mapping:
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping
+
+
+def same(one: Node, other: Node) -> bool:
+    """Do they say the same, wherever they stand?"""
+    if isinstance(one, Scalar) and isinstance(other, Scalar):
+        return one.text == other.text and one.is_null == other.is_null
+    if isinstance(one, Sequence) and isinstance(other, Sequence):
+        return len(one.items) == len(other.items) and all(map(same, one.items, other.items))
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and len(one.pairs) == len(other.pairs):
+        return all(same(a, b) and same(c, d) for (a, c), (b, d) in zip(one.pairs, other.pairs, strict=True))
+    return False

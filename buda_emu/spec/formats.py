@@ -4,6 +4,7 @@ Pure facts without third-party imports. How a format encodes values is `buda_emu
 """
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -107,6 +108,7 @@ def exponent_bytes(name: str, height: int, width: int) -> int:
     return -(-height // 16) * 16 * -(-width // 16)
 
 
+@cache
 def tile_bytes(name: str, height: int, width: int, alignment: int, header: bool) -> int:
     """Bytes of one tile in memory (FORMATS 2, NETLIST 1.9).
 

@@ -8,7 +8,9 @@ To numpy's functions it is an array. `transpose`, `reshape`, `concatenate`, indi
 give another reference; anything else reads the whole of it first.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate
 from math import prod
 from typing import Any, Final, cast
@@ -23,6 +25,19 @@ LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
 BLOCK: Final = 1 << 22
 """Elements that are read at a time: 16 MiB in float32."""
+Asked = Callable[[int, str], None]
+"""Is there room for so many bytes, of this? Raises where there is not."""
+_ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asking(asked: Asked) -> Generator[None]:
+    """Before the whole of an array that is held by reference is read, `asked` is called."""
+    token = _ASKED.set(asked)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
 
 
 class Referenced(NDArrayOperatorsMixin):
@@ -73,6 +88,9 @@ class Referenced(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        asked = _ASKED.get()
+        if asked is not None:
+            asked(self.nbytes, self.origin)
         found = np.array(self.read(self.whole))
         self.give_back()
         return found if dtype is None else found.astype(dtype, copy=False)

@@ -6,24 +6,26 @@ wrong that the rule's declaration has.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import field
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from buda_emu.checker import Diagnostic, Rule
 from buda_emu.errors import HostError
 from buda_emu.netlist import fields as tables
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.rules.book import RULES
+from buda_emu.netlist.rules import registry
+from buda_emu.netlist.rules.book import NOT_CHECKED, ROUTED, RULES
 from buda_emu.netlist.yaml_reader import UnreadableError, read_any
 from buda_emu.netlist.yaml_text import block
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
 
@@ -31,6 +33,11 @@ _BASE: Final = Budget(ops=4, graphs=2, tiles=8, inputs=2)
 _EDITS_OF_A_BASE: Final = 40
 _PAIR: Final = re.compile(r"(?=(?<![\w$])([\w$-]+): (\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]|\{[^{}]*\}|[^,{}\[\]]+))")
 """`key: value` in an example, the inner ones of a nested pair, too."""
+_SECTIONS: Final[Mapping[str, registry.Checks[Any]]] = {
+    "fused_ops": registry.fused_check, "programs": registry.program_check, "queues": registry.queue_check,
+    "graphs": registry.op_check,
+}  # fmt: skip
+"""Where the objects of checks stand; those of whole graphs and netlists are anywhere."""
 _NUMBERS: Final = ("0", "-1", "1", "2", "3", "5", "33", "4096", "1000000", "0.5", "oops")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: spec.words for name, spec in ATTRIBUTES.items() if spec.words},
@@ -58,11 +65,15 @@ def broken(rule: str, *, seed: int = 0, edits: int = 4000) -> Broken:
     """A netlist that breaks this rule and no other, the same for the same seed.
 
     Of the rules that refuse no netlist without `--strict` the finding is a warning. Raises HostError for a rule that is
-    not known, and where none of so many edits broke it alone.
+    not known, that no netlist breaks by itself, and where none of so many edits broke it alone.
     """
     declared = RULES.get(rule)
     if declared is None:
         raise HostError(f"rule {rule}: known are {', '.join(RULES)}")
+    if rule in NOT_CHECKED:
+        raise HostError(f"rule {rule} cannot be broken: {declared.why}")
+    if rule in ROUTED:
+        raise HostError(f"rule {rule} is one of pipes and streams, which `check --strict` makes: no edit aims at it")
     for found in _tried(Random(f"{seed} {rule}"), edits, declared):
         if found.rule == rule:
             return found
@@ -74,15 +85,16 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
     example = f"{rule.wrong} {rule.right}"
     words = frozenset(re.findall(r"\w+", example))
     draw = Draw(random, words)
-    types = [name for name in GENERATED if name in words] or GENERATED
+    section, looked_at = _looks_at(rule)
+    types = [name for name in GENERATED if name in words] or looked_at
     arch = next((name for name in ARCHS if name in words), DEFAULT_ARCH)
     for start in range(0, edits, _EDITS_OF_A_BASE):
         free = start // _EDITS_OF_A_BASE % 3 == 2  # the example says too little, or misleads
-        own, hints = (GENERATED, {}) if free else (types, dict(_pairs(rule.wrong)))
+        own, hints = (looked_at, {}) if free else (types, dict(_pairs(rule.wrong)))
         valid = generate(random, arch=arch, budget=_BASE, op_types=own, wanted=words)
         there = {item.rule for item in valid.netlist.diagnostics}
         tree = read_any(valid.text)
-        mutator = _Mutator(draw, tree, hints)
+        mutator = _Mutator(draw, tree, hints, section)
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
             text = "\n".join(block(tree)) + "\n"
@@ -98,6 +110,23 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
                 yield Broken(only, valid.text, text, tuple(item for item in found if item.rule == only))
 
 
+def _looks_at(rule: Rule) -> tuple[str, Sequence[str]]:
+    """The section of a netlist that a rule's checks look at, "" for any, and the op types."""
+    for section, kind in _SECTIONS.items():
+        found = [check for check in kind.all if check.rule is rule]
+        if found:
+            kinds = frozenset().union(*(check.kinds or frozenset() for check in found))
+            types = ["fused_op"] if section == "fused_ops" else _types(kinds)
+            return section, types or GENERATED
+    return "", GENERATED
+
+
+def _types(kinds: frozenset[str]) -> list[str]:
+    """Op types by their names, families and traits."""
+    known = {name: OP_TYPES[name] for name in GENERATED}
+    return [name for name, op in known.items() if kinds & {name, op.family, *op.traits}]
+
+
 def _pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
     for key, value in _PAIR.findall(example):
         try:
@@ -108,11 +137,13 @@ def _pairs(example: str) -> Iterator[tuple[str, nodes.Node]]:
 
 @dataclass(slots=True)
 class _Mutator:
-    """Edits of one tree, each of which can be taken back. `hints`: pairs of the example of what is wrong."""
+    """Edits of one tree, each of which can be taken back. `hints`: pairs of the example of what is wrong; `section`:
+    most edits are of this one."""
 
     draw: Draw
     tree: nodes.Node
     hints: dict[str, nodes.Node]
+    section: str = ""
     pairs: list[tuple[nodes.Mapping, int]] = field(default_factory=list[tuple[nodes.Mapping, int]])
     items: list[tuple[nodes.Sequence, int]] = field(default_factory=list[tuple[nodes.Sequence, int]])
     names: list[str] = field(default_factory=list[str])
@@ -120,7 +151,9 @@ class _Mutator:
     def edit(self) -> Callable[[], None]:
         """One edit at random; what takes it back."""
         self.pairs, self.items, self.names = [], [], []
-        self._walk(self.tree)
+        self._walk(self._part())
+        if not self.pairs:
+            self._walk(self.tree)
         hinted = [(where, at) for where, at in self.pairs if _text(where.pairs[at][0]) in self.hints]
         if self.hints and self.draw.chance(45):
             if hinted and self.draw.chance(60):
@@ -130,6 +163,12 @@ class _Mutator:
         if self.items and self.draw.chance(30):
             return self._item(*self.draw.pick(self.items))
         return self._pair(*self.draw.pick(hinted if hinted and self.draw.chance(40) else self.pairs))
+
+    def _part(self) -> nodes.Node:
+        """What is edited this time."""
+        if self.section and isinstance(self.tree, nodes.Mapping) and self.draw.chance(75):
+            return next((value for key, value in self.tree.pairs if _text(key) == self.section), self.tree)
+        return self.tree
 
     def _walk(self, node: nodes.Node) -> None:
         if isinstance(node, nodes.Mapping):

@@ -70,8 +70,10 @@ def prepared(
     as_bits: bool = False,
     beside: int = 0,
     progress: Callable[[str], None] = lambda _: None,
+    foretell: Callable[[str], None] | None = None,
 ) -> Prepared:
-    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_room` takes them.
+    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_room` takes them, `foretell` as
+    its `tell`; without it that is progress.
 
     Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room), ProgramError.
     """
@@ -85,6 +87,6 @@ def prepared(
     steps = foreseen(netlist, bodies, values)
     limit = require_room(
         netlist, steps, chosen.memory_limit, machines=machines, rams=rams, as_bits=as_bits,
-        beside=beside + host_copies(image), lent=lent(image),
+        beside=beside + host_copies(image), lent=lent(image), tell=foretell or progress,
     )  # fmt: skip
     return Prepared(netlist, image, bodies, config, values, steps, limit)

@@ -1,6 +1,6 @@
 """Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 from math import prod
 
@@ -39,13 +39,15 @@ def require_room(
     as_bits: bool = False,
     beside: int = 0,
     lent: Collection[str] = (),
+    tell: Callable[[str], None] = lambda _: None,
 ) -> int:
     """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
     start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
     `beside`: bytes of host copies of input files. `lent`: queues whose tensors stay in an image's file as far as they
-    take more than their share of the limit; two of them are in memory at a time.
+    take more than their share of the limit; two of them are in memory at a time. `tell` is given what is going to be
+    held, in words.
     """
     each = (default_memory_limit() if limit is None else limit) // machines
     needed = bytes_held(netlist, steps, rams=rams, as_bits=as_bits) if steps is not None else {}
@@ -55,17 +57,20 @@ def require_room(
         most = sum(apart.values())
         needed["parameters in the image's file"] = min(most, each // SHARE_OF_LENT + sum(nlargest(2, apart.values())))
     total = sum(needed.values()) + beside
-    if total <= each:
-        return each
-    largest = sorted(needed, key=lambda name: -needed[name])[:_NAMED]
-    named = ", ".join(f"{name} {size_text(needed[name])}" for name in largest)
     whole = f" for each of {machines} machines side by side" if machines > 1 else ""
     whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
     copies = f" and {size_text(beside)} of host copies beside them" if beside else ""
-    raise UnsupportedError(
+    words = (
         f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{whole} is "
-        f"{size_text(each)}{whose}. The largest: {named}. Give smaller parameters, or a higher limit (--memory-limit)"
+        f"{size_text(each)}{whose}"
     )
+    if total > each:
+        largest = sorted(needed, key=lambda name: -needed[name])[:_NAMED]
+        named = ", ".join(f"{name} {size_text(needed[name])}" for name in largest)
+        fix = "Give smaller parameters, or a higher limit (--memory-limit)"
+        raise UnsupportedError(f"{words}. The largest: {named}. {fix}")
+    tell(words)
+    return each
 
 
 def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True, as_bits: bool = False) -> dict[str, int]:

@@ -1,11 +1,14 @@
 """What differs between two netlists."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+import buda_emu as be
 from buda_emu.api.diff import diff
 from buda_emu.cli.main import main
+from buda_emu.image.rules import ImageError
 from shared_files import ROOT
 
 GOOD = ROOT / "netlists/matmul.yaml"
@@ -28,7 +31,7 @@ def changed(tmp_path):
 
 
 def test_layout_and_comments_do_not_count(changed):
-    assert diff(GOOD, changed(("# A matrix product", "# Another word"), ("  weights:     {", "  weights: {"))).same
+    assert diff(GOOD, changed(("# A matrix product", "# Another word"), ("  weights: {", "  weights:     {"))).same
 
 
 @pytest.mark.parametrize(
@@ -71,3 +74,42 @@ def test_the_verb(changed, capsys):
     assert "cycles before" in said
     assert main(["diff", str(GOOD), str(path), "--json", "--no-cycles"]) == 1
     assert json.loads(capsys.readouterr().out)["changes"][0]["field"] == "grid_loc"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """The same layer for two grids of cores, and the first one again with other weights."""
+    torch = pytest.importorskip("torch")
+    found = []
+    for name, seed, width in (("one", 0, 64), ("other_weights", 1, 64), ("wider", 0, 96)):
+        torch.manual_seed(seed)
+        compiled = be.compile(torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.ReLU()), [torch.ones(1, 32, 64)])
+        found.append(str(compiled.save(tmp_path_factory.mktemp(name))[1]))
+    return found
+
+
+def test_images_are_compared_by_their_netlists(images, capsys):
+    one, other_weights, wider = images
+    found = diff(one, wider)
+    assert not found.same
+    assert {change.kind for change in found.changes} == {"op", "queue"}
+    (row,) = found.cycles
+    assert 0 < row.before < row.after
+    assert main(["diff", one, wider, "--no-cycles"]) == 1
+    assert "everything else:" in capsys.readouterr().out
+    assert diff(one, other_weights).same
+    assert main(["diff", one, other_weights]) == 0
+    assert "what their tensors hold was not compared" in capsys.readouterr().out
+
+
+def test_an_image_is_compared_with_its_own_netlist(images, tmp_path):
+    path = tmp_path / "n.yaml"
+    path.write_bytes(be.load_image(images[0]).netlist_text())
+    assert diff(images[0], path).same
+
+
+def test_a_broken_image_is_refused(images, tmp_path):
+    path = tmp_path / "cut.tti"
+    path.write_bytes(Path(images[0]).read_bytes()[:2000])
+    with pytest.raises(ImageError):
+        diff(images[0], path)

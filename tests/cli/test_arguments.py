@@ -36,7 +36,7 @@ SHARED = {
     "--param": (["run", "test", "numerics", "perf", "advise", "faults", "debug"], "n=4", [("$n", "4")]),
     "--seed": (["run", "test", "numerics", "advise", "generate", "faults", "debug"], "7", 7),
     "--threads": (["run", "numerics", "debug"], "2", 2),
-    "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
+    "--memory-limit": (["run", "test", "numerics", "faults", "debug", "compile"], "2K", 2048),
     "--workers": (["run", "test", "numerics", "advise", "perf", "compile", "faults"], "3", 3),
     "--dask": (["run", "test", "numerics", "advise", "perf", "compile", "faults"], "tcp://h:1", "tcp://h:1"),
     "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
@@ -111,7 +111,7 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 
     for verb in VERBS:
         walk(verb, build_parser(verb).below[verb])
-    assert found.keys() == {"run", "test", "numerics", "faults", "debug", "vpux run"}
+    assert found.keys() == {"run", "test", "numerics", "faults", "debug", "compile", "vpux run"}
     for action in found.values():
         assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
         assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]

@@ -1,5 +1,6 @@
 """`buda-emu compile` of strangers' files: a plain error, the documented exit code, and nothing half-written."""
 
+import signal
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 import buda_emu.compiler.compiled
 from buda_emu.cli.main import main
+from buda_emu.compiler.work import Work
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
@@ -99,6 +101,21 @@ def test_an_image_that_cannot_be_written_leaves_what_was_there(tmp_path, monkeyp
         "model.yaml": "old text",
         "model.tti": "old image",
     }
+
+
+@pytest.mark.parametrize(("times", "code", "said"), [(1, 0, "the search was ended by Ctrl-C, with the best so far"),
+                                                     (2, 130, "buda-emu: interrupted")])  # fmt: skip
+def test_ctrl_c_ends_the_search_and_then_the_command(times, code, said, tmp_path, monkeypatch, capsys):
+    def at(work, *_):
+        for _ in range(0 if work.ended else times):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Work, "at", at)
+    (tmp_path / "m.onnx").write_bytes(model())
+    assert main(["compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == code
+    printed = capsys.readouterr()
+    assert said in printed.out + printed.err
+    assert (tmp_path / "out").exists() == (code == 0)
 
 
 def test_a_folder_that_is_a_file(tmp_path, capsys):

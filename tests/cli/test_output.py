@@ -57,6 +57,13 @@ def test_control_characters_of_names_do_not_reach_a_terminal() -> None:
     assert file.getvalue() == text + "\n"  # what a program reads is not changed
 
 
+def test_the_line_that_is_shown_meanwhile_is_no_longer_than_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Screen())
+    monkeypatch.setenv("COLUMNS", "60")
+    Progress().show("y" * 100)
+    assert sys.stderr.getvalue() == "\r\x1b[K" + "y" * 60
+
+
 def test_the_line_that_is_shown_meanwhile_is_escaped_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Screen())
     Progress().show("compiling \x1b]0;x\x07")

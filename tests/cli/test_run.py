@@ -250,6 +250,8 @@ def test_a_run_beyond_the_memory_limit_does_not_start(root, tmp_path, capsys):
     assert out == ""
     assert error.startswith("buda-emu: this run holds at least 664.0 KiB in queues and rams, the memory limit is 500.0")
     assert names(tmp_path) == []
+    assert run(root, "--memory-limit", "1M") == 0
+    assert "holds at least 664.0 KiB in queues and rams, the memory limit is 1.0 MiB\n" in capsys.readouterr().err
     assert run(root, "--memory-limit", "1M", "-q") == 0
     with pytest.raises(SystemExit):
         run(root, "--memory-limit", "much")

@@ -1,6 +1,8 @@
 """Small models of many kinds, trainings and generations, compiled with every effort, format, objective and number of
 chips: right by our rules, by the vendor's programs where they are, and by torch (benchmarks/acceptance.py)."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +66,12 @@ def test_the_judges_speak():
     assert judged(refuses) == "refused"
     assert judged(lambda **_: 1 / 0) == "error"
     assert acceptance.least([np.ones(3)], [np.zeros(3)]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["acceptance", "compile_models"])
+def test_it_runs_as_a_script(script: str) -> None:
+    """It finds the vendor's programs by itself, not by what pytest adds to the path."""
+    path = Path(acceptance.__file__).with_name(f"{script}.py")
+    done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

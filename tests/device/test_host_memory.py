@@ -1,10 +1,18 @@
 """How much memory the machine has left, and sizes as people write them."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from buda_emu.device.host_memory import SHARE, available_memory, default_memory_limit, parse_size, size_text
+from buda_emu.device.host_memory import (
+    SHARE,
+    available_memory,
+    default_memory_limit,
+    parse_size,
+    resident_memory,
+    size_text,
+)
 from buda_emu.errors import HostError
 
 GIB = 1 << 30
@@ -86,3 +94,10 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 )  # fmt: skip
 def test_sizes_as_text(count: int, text: str) -> None:
     assert size_text(count) == text
+
+
+def test_memory_of_the_process_without_pages_of_files(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "statm").write_text("900 500 120 4 0 300 0\n")
+    assert resident_memory(tmp_path) == 380 * os.sysconf("SC_PAGE_SIZE")
+    assert resident_memory(tmp_path / "none") == 0

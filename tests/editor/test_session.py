@@ -3,44 +3,11 @@
 import asyncio
 import json
 import subprocess
-import sys
 
 import pytest
 
+from lsp_sessions import COMMAND, GOOD, URI, converse, lsp, pytest_lsp
 from shared_files import ROOT
-
-pytest_lsp = pytest.importorskip("pytest_lsp")
-lsp = pytest.importorskip("pygls.lsp.server").types
-
-COMMAND = [sys.executable, "-m", "buda_emu", "lsp"]
-GOOD = (ROOT / "netlists/attention.yaml").read_text()
-URI = "file:///netlists/attention.yaml"
-
-
-def converse(talk, *texts):
-    """Run a session: initialise, open the texts, `talk(client, uris)`, shut down."""
-
-    async def session():
-        client = pytest_lsp.make_test_lsp_client()
-        await client.start_io(*COMMAND)
-        try:
-            await client.initialize_session(
-                lsp.InitializeParams(process_id=None, root_uri=None, capabilities=lsp.ClientCapabilities())
-            )
-            uris = []
-            for number, text in enumerate(texts or (GOOD,)):
-                uri = URI if not number else f"file:///other{number}.yaml"
-                uris.append(uri)
-                client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "yaml", 1, text)))
-                await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
-            await talk(client, *uris)
-            await client.shutdown_session()
-            await client.stop()
-        except BaseException:
-            client._server.kill()  # a test that failed does not wait for it
-            raise
-
-    asyncio.run(asyncio.wait_for(session(), 60))
 
 
 def at(text, needle, offset=0, count=1):
@@ -175,7 +142,7 @@ def test_completion_offers_words_of_the_place():
 
 
 def test_quick_fixes_format_and_fix_all():
-    wrong = GOOD.replace("type: queue", "type: qeue", 1).replace("  x:     {", "  x:   {", 1)
+    wrong = GOOD.replace("type: queue", "type: qeue", 1).replace("  x: {", "  x:   {", 1)
 
     async def talk(client, uri):
         where = at(wrong, "qeue")
@@ -243,8 +210,8 @@ def test_the_picture_of_the_extension():
 
 def test_columns_count_in_the_clients_units():
     text = GOOD.replace("queues:", "queues: # \N{MATHEMATICAL BOLD CAPITAL A}", 1).replace(
-        "  x:     {input: HOST, type: queue",
-        "  x:     {input: HOST, alias: '\N{MATHEMATICAL BOLD CAPITAL A}', type: qeue",
+        "  x: {input: HOST, type: queue",
+        "  x: {input: HOST, alias: '\N{MATHEMATICAL BOLD CAPITAL A}', type: qeue",
         1,
     )
 

@@ -146,3 +146,35 @@ def test_names_of_two_numbers_are_refused(tmp_path):
     with pytest.raises(be.HostError, match="two faults have the same number"):
         read_sites(path)
     assert Fault.from_json({"kind": "link"}).place == ""
+
+
+def test_a_kind_with_nothing_to_hit_is_left_out_and_said(tmp_path):
+    """Float32 has no other format of its width."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        (DIRECTORY / "matmul.yaml").read_text().replace("Float16_b", "Float32").replace("Bfp8_b", "Float32")
+    )
+    found = be.faults(str(path), 60, settings=Settings(kinds=("format", "flip")))
+    assert found.left_out == ("format",)
+    assert {effect.fault.kind for effect in found.effects} == {"flip"}
+    assert found.as_json()["left_out"] == ["format"]
+    strata = be.faults(str(path), 12, settings=Settings(kinds=("format", "flip", "burst"), strata="kind"))
+    assert {effect.fault.stratum for effect in strata.effects} == {"flip", "burst"}
+    assert strata.finished
+    with pytest.raises(be.HostError, match="kind format: there is nothing that such a fault can hit"):
+        be.faults(str(path), 10, settings=Settings(kinds=("format",)))
+
+
+def test_bits_of_a_flip_are_neighbours_or_anywhere():
+    beside = [bench("attention", burst=3).fault(number).bits for number in range(60)]
+    apart = [bench("attention", burst=3, scatter=True).fault(number).bits for number in range(60)]
+    assert all(bits == tuple(range(bits[0], bits[0] + len(bits))) for bits in beside)
+    assert all(len(set(bits)) == 3 and bits == tuple(sorted(bits)) for bits in apart)
+    assert sum(bits[2] - bits[0] > 2 for bits in apart) > 30
+
+
+def test_bursts_by_place_stay_out_of_units():
+    found = bench("matmul", "device", kinds=("burst",), strata="place")
+    faults = [found.fault(number) for number in range(30)]
+    assert {fault.kind for fault in faults if fault.place in ("dram", "l1", "operand")} == {"burst"}
+    assert {fault.kind for fault in faults if fault.place in ("dst", "packer")} <= {"flip"}

@@ -6,7 +6,7 @@ import pytest
 from buda_emu.api.faults import Maker, Settings, Subject
 from buda_emu.injection.fault import Fault
 from faults_bench import bench
-from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
 B = "Float16_b"
 
@@ -88,3 +88,61 @@ def test_a_campaign_of_both(precision):
     effects = [found.effect(number) for number in range(60)]
     assert {"deadlock", "stopped", "corrupt", "masked"} <= {item.outcome for item in effects}
     assert {"lost", "twice", "swapped", "rd", "wr"} <= {item.fault.how for item in effects}
+
+
+def test_an_entry_that_is_added_shifts_those_after_it(tmp_path):
+    """Of two entries the second is the first once more; a queue without room keeps the writer waiting."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text(
+            [queue("x", entries=4, df=B), queue("z", "first", entries=4, df=B)],
+            [graph("a", op("first", "abs", ["x"], df=B), inputs=2)],
+            [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")))],
+        )
+    )  # fmt: skip
+    values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
+    np.savez(tmp_path / "in.npz", x=values)
+    found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
+    fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="added"))
+    left = found._machines.spoilt(fault, found.trace, found._judge.outputs)
+    assert [float(value.max()) for value in left.values.values()] == [1.0, 1.0]
+    assert len(left.windows["x"]) == 3
+    full = bench(two_graphs(tmp_path))
+    made = effect(full, "entry", "between", entry=2, tile=0, how="added")
+    assert made.outcome == "deadlock"
+    assert "full" in made.error
+
+
+VIEWS = text(
+    [queue("x", entries=4, df=B, t=1), queue("whole", "put", kind="ram", entries=2, df=B, t=1),
+     queue("pair", kind="ram", entries=1, df=B, t=2, more=", alias: whole"), queue("z", "get", entries=4, df=B, t=2)],
+    [graph("a", op("put", "nop", ["x"], df=B), inputs=2),
+     graph("b", op("get", "exp", ["pair"], df=B, t=2))],
+    [program("run", "var: {$c_zero: 0}",
+             execute("a", fifo_settings("x"), ram_settings("whole", more=", global_wrptr_autoinc: 1")),
+             execute("b", ram_settings("pair")))],
+)  # fmt: skip
+
+
+def with_views():
+    """The second ram lies where the first one does."""
+    lines = VIEWS.splitlines()
+    own = next(line for line in lines if line.startswith("  whole:"))
+    address = own.partition("dram: ")[2].partition("]]")[0]
+    return "\n".join(
+        line.partition("dram: ")[0] + "dram: " + address + "]]" + line.partition("]]")[2]
+        if line.startswith("  pair:") else line
+        for line in lines
+    ) + "\n"  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_what_one_view_wrote_another_reads(tmp_path, precision):
+    path = tmp_path / "views.yaml"
+    path.write_text(with_views())
+    found = bench(str(path), precision)
+    for entry in (0, 1):
+        fault = Fault(0, "flip", "dram", "whole", "queue", B, entry=entry, tile=0, datum=5, bits=(15,))
+        made = found._effect(found._draw.resolved(fault), None)
+        assert made.outcome != "masked"
+        assert made.maps == {"whole": "1", "z": f"{1 << entry:x}"}

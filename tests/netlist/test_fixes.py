@@ -1,5 +1,8 @@
 """Fixes of findings: exact edits, made so that nothing gets worse."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from buda_emu.checker.fix import Edit, Fix, applied
@@ -72,8 +75,6 @@ def test_a_fix_that_would_refuse_a_good_netlist_is_not_made():
 
 def _wrong(text):
     """A finding about a sound text, whose fix breaks it."""
-    from dataclasses import replace
-
     item = check(text.replace("type: queue", "type: qeue", 1))[0]
     edit = Edit(item.line, item.column, item.line, item.column + 5, "qeue")
     return [replace(item, severity="warning", fix=Fix("worse", True, (edit,)))]
@@ -84,21 +85,130 @@ def test_edits_that_meet_are_made_one_after_the_other():
     assert applied(["abc\n"], [one, other]) == ("xc\n", [one])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("entries: 2, grid_size: [1, 1], ", "entries: 2, "),
+        ("target_device: 0, loc", "loc"),
+        ("loc: dram, ", ""),
+        ("grid_loc: [0, 0], grid_size: [2, 1], ", "grid_loc: [0, 0], "),
+        ("t: 1, mblock: [1, 3], ublock: [2, 2], ublock_order", "mblock: [1, 3], ublock: [2, 2], ublock_order"),
+        ("mblock: [1, 3], ublock: [2, 2], ublock_order", "ublock: [2, 2], ublock_order"),
+        ("ublock: [2, 2], ublock_order", "ublock_order"),
+        ("m_k: 4, ", ""),
+        ("u_kt: 2, ", ""),
+        ("    target_device: 0\n", ""),
+    ],
+)
+def test_a_missing_field_that_can_be_one_thing_alone_is_written(old, new):
+    result = fixed(spoilt(old, new), check)
+    assert [item.fix.safe for item in result.removed] == [True]
+    assert _model(result.text) == _model(GOOD)
+
+
+def _model(text):
+    """Its queues and graphs, wherever they stand in the text."""
+    net = check_text(text).netlist
+    ops = [replace(op, source=None, name_node=None) for op in net.ops.values()]
+    graphs = [replace(graph, source=None, name_node=None, ops=()) for graph in net.graphs.values()]
+    return [replace(queue, source=None, name_node=None) for queue in net.queues.values()], graphs, ops
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "input: HOST, ", "type: queue, ", "entries: 2, ", "df: Float16_b, ", "ublock_order: r, ", "buf_size_mb: 2,",
+        "out_df: Float16_b, ", "intermed_df: Float16_b, ", "math_fidelity: HiFi3,", "    input_count: 2\n",
+        "in_df: [Float16_b, Bfp8_b, Float16_b], ",
+    ],
+)  # fmt: skip
+def test_a_missing_field_that_could_be_several_things_is_written_when_asked_for(field):
+    text = spoilt(field, "")
+    assert fixed(text, check).text == text
+    result = fixed(text, check, unsafe=True)
+    assert len(result.removed) == 1
+    assert not any(item.severity == "error" for item in result.left)
+
+
+def test_what_cannot_be_known_is_not_written():
+    text = spoilt("mblock: [2, 4], ", "")
+    assert fixed(text, check, unsafe=True).text == text
+
+
+def test_of_a_field_that_stands_twice_the_first_is_left_out():
+    text = spoilt("entries: 2, ", "entries: 4, entries: 2, ")
+    (found,) = [item for item in check(text) if item.rule == "V211"]
+    assert "entries stands again in line" in found.message
+    assert fixed(text, check).text == text
+    assert fixed(text, check, unsafe=True).text == GOOD
+    block = spoilt("    input_count: 2\n", "    input_count: 9\n    input_count: 2\n")
+    assert fixed(block, check, unsafe=True).text == GOOD
+    lists = spoilt("in_df: [Float16_b, Bfp8_b, Float16_b]", "in_df: [Float16_b], in_df: [Bfp8_b, Float16_b]")
+    assert not [item for item in check(lists) if item.rule == "V211"]  # appended (NETLIST 11.3 C1)
+
+
+def test_the_same_name_with_the_same_words_is_left_out():
+    line = next(line for line in GOOD.splitlines() if line.startswith("  weights:"))
+    text = spoilt(line, f"{line}\n{line}")
+    assert fixed(text, check).text == GOOD
+    other = spoilt(line, f"{line}\n{line.replace('entries: 1', 'entries: 2')}")
+    assert fixed(other, check).text == other
+    assert fixed(other, check, unsafe=True).text == GOOD
+
+
+FIELD = re.compile(r"\b[a-z_]+: (?:\[[^\[\]{}]*\]|[\w.-]+)(?:, |(?=\}))")
+
+
+def _fields(path, every):
+    """Texts of a netlist without one of its fields, and with one twice."""
+    text = path.read_text()
+    for match in list(FIELD.finditer(text))[::every]:
+        yield text[: match.start()] + text[match.end() :]
+        yield text[: match.end()].removesuffix(", ") + ", " + match[0] + text[match.end() :]
+
+
+def _hold_fields(paths, every):
+    made = 0
+    for path in paths:
+        for text in _fields(path, every):
+            made += _held(text, path)
+    return made
+
+
+def test_netlists_without_a_field_and_with_one_twice():
+    assert _hold_fields([ROOT / "netlists/matmul.yaml"], 5) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(corpus_files("netlists/**/*.yaml")[0].values[0] is None, reason="no corpus")
+def test_many_netlists_without_a_field_and_with_one_twice():
+    small = [
+        path for (path,) in (one.values for one in corpus_files("netlists/**/*.yaml")) if path.stat().st_size < 20_000
+    ]
+    assert _hold_fields(small[::6], 17) > 300
+
+
 def _hold(paths):
     made = 0
     for path in paths:
-        text = path.read_text()
-        before = check(text)
-        for unsafe in (False, True):
-            result = fixed(text, check, unsafe=unsafe)
-            made += len(result.removed)
-            assert any(item.severity == "error" for item in before) or not any(
-                item.severity == "error" for item in result.left
-            ), path
-            left = {(item.rule, item.message) for item in result.left}
-            assert not left & {(item.rule, item.message) for item in result.removed}, path
-            if not result.removed:
-                assert result.text == text
+        made += _held(path.read_text(), path)
+    return made
+
+
+def _held(text, path):
+    """Nothing gets worse, and what is fixed is gone; how much was."""
+    made = 0
+    before = check(text)
+    for unsafe in (False, True):
+        result = fixed(text, check, unsafe=unsafe)
+        made += len(result.removed)
+        assert any(item.severity == "error" for item in before) or not any(
+            item.severity == "error" for item in result.left
+        ), path
+        left = {(item.rule, item.message) for item in result.left}
+        assert not left & {(item.rule, item.message) for item in result.removed}, path
+        if not result.removed:
+            assert result.text == text
     return made
 
 

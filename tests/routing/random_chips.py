@@ -1,7 +1,7 @@
 """Random netlists on two to four chips of wormhole_b0 whose ops read each other over Ethernet links, with the clusters:
 unicasts, gathers, multicasts and pieces in turn, queues on other chips, copies that name no channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from routing.texts import Size, netlist, op, queue
@@ -10,10 +10,11 @@ Cut = tuple[Size, Size, Size]  # grid, mblock, ublock
 Link = tuple[int, int, int, int]  # chip and channel of each end
 
 
-def cluster(chips: int, links: Sequence[Link]) -> str:
-    """The cluster's file (NETLIST 7.3)."""
+def cluster(chips: int, links: Sequence[Link], places: Sequence[Size] = ()) -> str:
+    """The cluster's file (NETLIST 7.3); without `places` the chips are in a row."""
+    where = [f"{n}: [{x}, {y}, 0, 0]" for n, (x, y) in enumerate(places or [(n, 0) for n in range(chips)])]
     lines = [f"arch: {{{', '.join(f'{n}: Wormhole_b0' for n in range(chips))}}}"]
-    lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
+    lines += [f"chips: {{{', '.join(where)}}}", "ethernet_connections:"]
     lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {d}}}]" for a, c, b, d in links]
     lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
     lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
@@ -25,8 +26,12 @@ def _links(random: Random, chips: int) -> list[Link]:
     pairs = [(chip, chip + 1) for chip in range(chips - 1)]
     if chips == 4 and random.random() < 0.6:
         pairs = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    return _between(random, chips, pairs, (1, 2, 4, 4))
+
+
+def _between(random: Random, chips: int, pairs: Sequence[Size], counts: Sequence[int]) -> list[Link]:
     free = {chip: random.sample(range(16), 16) for chip in range(chips)}
-    found = [(a, free[a].pop(), b, free[b].pop()) for a, b in pairs for _ in range(random.choice((1, 2, 4, 4)))]
+    found = [(a, free[a].pop(), b, free[b].pop()) for a, b in pairs for _ in range(random.choice(counts))]
     random.shuffle(found)
     return [link if random.random() < 0.7 else (link[2], link[3], link[0], link[1]) for link in found]
 
@@ -38,11 +43,23 @@ def chips(seed: int) -> tuple[str, str]:
     return _Draft(random, count).text(), cluster(count, _links(random, count))
 
 
-class _Draft:
-    """Ops side by side, row by row, on each chip."""
+def copied(seed: int) -> tuple[str, str]:
+    """The same with more copies, from any chip to any, and links between any chips, or too few of them."""
+    random = Random(f"copied {seed}")
+    count = random.choice((2, 3, 3, 4, 4))
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    shown = random.sample(pairs, random.randint(1, len(pairs)))
+    row = [(chip, chip + 1) for chip in range(count - 1)]
+    links = _between(random, count, random.choice((shown, row, row)), (1, 1, 2, 4))
+    places = random.sample([(x, y) for x in range(3) for y in range(2)], count) if random.random() < 0.6 else []
+    return _Draft(random, count, links).text(), cluster(count, links, places)
 
-    def __init__(self, random: Random, count: int) -> None:
-        self.random, self.count = random, count
+
+class _Draft:
+    """Ops side by side, row by row, on each chip. `links`: copies go from any chip to any, and some name channels."""
+
+    def __init__(self, random: Random, count: int, links: Sequence[Link] = ()) -> None:
+        self.random, self.count, self.links = random, count, links
         self.t = random.choice((1, 1, 2))
         self.rows, self.columns = (random.choice((1, 2, 4, 4, 8)) for _ in range(2))
         self.queues: list[str] = []
@@ -71,7 +88,9 @@ class _Draft:
         random = self.random
         source, home = random.choice(self._made[-3:])
         chip = random.randrange(self.count)
-        if random.random() < 0.15 and abs(home - chip) == 1:
+        if self.links and home != chip and random.random() < 0.6:
+            self._copy(number, source, home, chip, self._channels)
+        elif random.random() < 0.15 and abs(home - chip) == 1:
             self._copy(number, source, home, chip)
         elif self.rows == self.columns and random.random() < 0.4:
             step = random.choice([one for one in (1, 2, 4) if self.rows % one == 0])
@@ -114,11 +133,25 @@ class _Draft:
         )  # fmt: skip
         self._made.append((name, chip))
 
-    def _copy(self, number: int, source: str, home: int, chip: int) -> None:
+    def _channels(self, here: int, there: int, cells: int) -> str:
+        """Those of links of both chips, seldom others, or none."""
+        random = self.random
+        if random.random() < 0.5:
+            return ""
+        words: list[str] = []
+        for name, chip in (("ingress_channels", here), ("egress_channels", there)):
+            ends = [channel for link in self.links for own, channel in (link[:2], link[2:]) if own == chip]
+            ends = ends if ends and random.random() < 0.97 else list(range(16))
+            words.append(f", {name}: [{', '.join(str(random.choice(ends)) for _ in range(cells))}]")
+        return "".join(words)
+
+    def _copy(
+        self, number: int, source: str, home: int, chip: int, channels: Callable[[int, int, int], str] | None = None
+    ) -> None:
         grid, mblock, ublock = cut = self._cut(self.random.choice((1, 2, 4)))
         name = f"op{number:02}"
         self._cuts[name] = cut
-        words = f"dest_device: {chip}"
+        words = f"dest_device: {chip}" + (channels(home, chip, grid[0] * grid[1]) if channels is not None else "")
         made = op(name, "ethernet_datacopy", [source], grid, self.t, mblock, ublock, attributes=words)
         self.ops[home].append(made.replace("grid_loc: [0, 0], ", ""))
         self._made.append((name, chip))

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import RoutedEpoch, route_netlist
@@ -43,13 +42,19 @@ def _two(grid: Size = ONE, tiles: Size = ONE, *, kind: str = "nop", more: str = 
     return netlist(queues, [op("first", "nop", ["a"], first, mblock=own)], others=ops)
 
 
+def links_of(text: str, links: Cluster) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The ends of the links that pipes of a netlist take."""
+    return _links_of(_epoch(text, links))
+
+
 def _links_of(epoch: RoutedEpoch) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     assert epoch.pipes is not None
     ends = {one.id: (one.chip, one.ethernet_chan) for one in epoch.pipes.buffers}
     return [(ends[one.inputs[0]], ends[one.outputs[0][0]]) for one in epoch.pipes.pipes if one.ethernet_pipe]
 
 
-def _errors(text: str, links: Cluster) -> list[str]:
+def errors_of(text: str, links: Cluster) -> list[str]:
+    """The rules of its errors."""
     found = check_text(text, arch=WORMHOLE, cluster=links).diagnostics
     return [one.rule for one in found if one.severity == "error"]
 
@@ -82,12 +87,12 @@ def test_chips_that_no_link_connects_are_reached_over_others() -> None:
     row = _cluster([(0, 0, 1, 8), (1, 0, 2, 8)], 3)
     assert _links_of(_epoch(text, row)) == [((0, 0), (1, 8)), ((1, 0), (2, 8))]
     apart = _cluster([(0, 0, 1, 8)], 3)
-    assert _errors(text, apart) == ["V362"]
+    assert errors_of(text, apart) == ["V367"]
 
 
 def test_links_have_room_for_seven_pipes_each() -> None:
-    assert _errors(_two((1, 7), (1, 7)), _cluster(FOUR[:1])) == []
-    assert _errors(_two((1, 8), (1, 8)), _cluster(FOUR[:1])) == ["V362"]
+    assert errors_of(_two((1, 7), (1, 7)), _cluster(FOUR[:1])) == []
+    assert errors_of(_two((1, 8), (1, 8)), _cluster(FOUR[:1])) == ["V362"]
 
 
 def test_a_copy_without_channels_has_those_of_links_in_turn() -> None:
@@ -98,7 +103,7 @@ def test_a_copy_without_channels_has_those_of_links_in_turn() -> None:
     links = _cluster([(0, 5, 1, 8), (0, 2, 1, 9)])
     assert _links_of(_epoch(text, links)) == [((0, 5), (1, 8)), ((0, 2), (1, 9)), ((0, 5), (1, 8))]
     named = text.replace("dest_device: 1", "dest_device: 1, ingress_channels: [5, 2, 5], egress_channels: [8, 8, 8]")
-    assert _errors(named, links) == ["V363"]
+    assert errors_of(named, links) == ["V363"]
 
 
 def test_a_copy_of_a_copy_has_channels_of_the_chip_where_that_one_begins() -> None:
@@ -110,7 +115,7 @@ def test_a_copy_of_a_copy_has_channels_of_the_chip_where_that_one_begins() -> No
     )
     others = [op("two", "nop", ["one"]), send, op("last", "nop", ["back"], at=(0, 1))]
     text = netlist(queues, [op("one", "nop", ["a"]), back], others={1: others})
-    assert _errors(text, _cluster(FOUR)) == ["V363"]
+    assert errors_of(text, _cluster(FOUR)) == ["V363"]
 
 
 def test_nothing_is_gathered_on_an_ethernet_core_for_the_way_back() -> None:
@@ -118,10 +123,10 @@ def test_nothing_is_gathered_on_an_ethernet_core_for_the_way_back() -> None:
     send = op("send", "ethernet_datacopy", ["first"], (2, 1), attributes="dest_device: 1")
     ops = [op("first", "nop", ["a"], mblock=(2, 1)), send.replace("grid_loc: [0, 0], ", "")]
     back = op("back", "nop", ["send"], mblock=(2, 1), at=(0, 1))
-    assert _errors(netlist(queues, [*ops, back], others={1: []}), _cluster(FOUR)) == ["V364"]
+    assert errors_of(netlist(queues, [*ops, back], others={1: []}), _cluster(FOUR)) == ["V364"]
     through = [op("there", "nop", ["send"], mblock=(2, 1))]
     back = back.replace("[send]", "[there]")
-    assert _errors(netlist(queues, [*ops, back], others={1: through}), _cluster(FOUR)) == []
+    assert errors_of(netlist(queues, [*ops, back], others={1: through}), _cluster(FOUR)) == []
 
 
 def test_a_copy_has_a_destination() -> None:
@@ -135,7 +140,7 @@ def test_a_copy_has_a_destination() -> None:
 
 def test_chips_must_be_of_the_cluster() -> None:
     text = _two().replace("chip1", "chip2").replace("target_device: 1", "target_device: 2")
-    assert "V160" in _errors(text, _cluster(FOUR))
+    assert "V160" in errors_of(text, _cluster(FOUR))
 
 
 def _stacked(tm: str, grid: Size) -> str:
@@ -152,25 +157,15 @@ def _stacked(tm: str, grid: Size) -> str:
 def test_pieces_for_several_cores_in_turn(tm: str, grid: Size, tmp_path: Path) -> None:
     text = _stacked(tm, grid)
     assert refusal(text, WORMHOLE, tmp_path, cluster=cluster(2, FOUR)) == ""
-    _hold(text, _cluster(FOUR), tmp_path)
-
-
-def test_padding_of_what_comes_from_another_chip_is_not_followed() -> None:
-    queues = [queue("a"), queue("o", "second", mblock=(2, 1), chip=1)]
-    reader = op("second", "nop", ["first"], mblock=(2, 1), more=", input_0_pad: {rt: 1, ct: 0, pad_value: 0.0}")
-    text = netlist(queues, [op("first", "nop", ["a"])], others={1: [reader]})
-    with pytest.raises(UnsupportedError, match="padding of what comes from another chip is not followed"):
-        _epoch(text, _cluster(FOUR))
-    (found,) = check_text(text, arch=WORMHOLE, cluster=_cluster(FOUR)).diagnostics
-    assert found.rule == "V359"
+    hold(text, _cluster(FOUR), tmp_path)
 
 
 def test_the_example_of_two_chips_is_taken_with_its_links() -> None:
     text = (Path(__file__).parents[2] / "netlists/two_chips.yaml").read_text()
-    assert _errors(text, _cluster(FOUR)) == []
+    assert errors_of(text, _cluster(FOUR)) == []
     begin = text.index("    send:")
     large = text[:begin] + text[begin:].replace("mblock: [2, 4], ublock: [1, 2]", "mblock: [1, 4], ublock: [2, 2]", 1)
-    assert _errors(large, _cluster(FOUR)) == ["V355"]
+    assert errors_of(large, _cluster(FOUR)) == ["V355"]
 
 
 def test_the_order_of_a_table_of_channels() -> None:
@@ -186,7 +181,7 @@ def test_the_vendors_sort_exchanges_equals() -> None:
     assert sorted_as_vendor(numbers, int) == sorted(numbers)
 
 
-def _hold(text: str, links: Cluster, folder: Path) -> None:
+def hold(text: str, links: Cluster, folder: Path) -> None:
     """Pipes and streams are those that the vendor's programs left in a folder."""
     pipes = folder / "out/temporal_epoch_0/overlay/pipegen.yaml"
     ours = _epoch(text, links)
@@ -195,7 +190,8 @@ def _hold(text: str, links: Cluster, folder: Path) -> None:
     assert {core.place: len(core.streams) for core in ours.routed.cores} == stream_counts(pipes, WORMHOLE)
 
 
-def _beyond_all_l1(text: str, links: Cluster) -> bool:
+def beyond_all_l1(text: str, links: Cluster) -> bool:
+    """Whether an Ethernet core needs more than its whole L1, where pipegen2's addresses pass zero."""
     cores = _epoch(text, links).routed.cores
     return any(core.place.ethernet and core.stream_bytes + core.tile_header_bytes > WHOLE_L1 for core in cores)
 
@@ -208,16 +204,14 @@ def test_random_netlists_of_several_chips(seed: int, tmp_path: Path) -> None:
     said = refusal(text, WORMHOLE, tmp_path, cluster=description)
     found = check_text(text, arch=WORMHOLE, cluster=links).diagnostics
     errors = [one.rule for one in found if one.severity == "error"]
-    if any(one.rule == "V359" for one in found):
-        assert "no link connects" in str(found)
-        return
+    assert not [one for one in found if one.rule == "V359"]
     if said:
         assert errors, said
         return
-    if errors == ["V355"] and _beyond_all_l1(text, links):
+    if errors == ["V355"] and beyond_all_l1(text, links):
         return
     assert errors == []
-    _hold(text, links, tmp_path)
+    hold(text, links, tmp_path)
 
 
 @needs_vendor_router
@@ -226,4 +220,4 @@ def test_names_of_copies(name: str, accepted: bool, tmp_path: Path) -> None:
     queues = [queue("a"), queue(name), queue("o", "sum")]
     text = netlist(queues, [op("sum", "add", ["a", name])]).replace("target_device: 0", "target_device: [0, 1]")
     assert (refusal(text, WORMHOLE, tmp_path, cluster=cluster(2, FOUR)) == "") == accepted
-    assert _errors(text, _cluster(FOUR)) == ([] if accepted else ["V365"])
+    assert errors_of(text, _cluster(FOUR)) == ([] if accepted else ["V365"])

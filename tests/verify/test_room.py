@@ -117,7 +117,10 @@ def test_the_error_says_what_needs_how_much() -> None:
         "this run holds at least 44.0 KiB in queues and rams, the memory limit is 44.0 KiB. The largest: o 24.0 KiB, "
         "w 12.0 KiB, a 8.0 KiB. Give smaller parameters, or a higher limit (--memory-limit)"
     )
-    assert require_room(found, steps, 22 * TILE, machines=2) == 11 * TILE
+    said: list[str] = []
+    assert require_room(found, steps, 22 * TILE, machines=2, tell=said.append) == 11 * TILE
+    (words,) = said
+    assert words.endswith("the memory limit for each of 2 machines side by side is 44.0 KiB")
     with pytest.raises(UnsupportedError, match=r"limit for each of 2 machines side by side is 40\.0 KiB"):
         require_room(found, steps, 20 * TILE, machines=2)
 

@@ -1,11 +1,12 @@
 """`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_board, add_workers, workers_of
+from buda_emu.cli.arguments import add_arch, add_board, add_memory_limit, add_workers, workers_of
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError, UnsupportedError
@@ -34,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
     )
+    parser.add_argument(
+        "--parameters", type=Path, metavar="FILE",
+        help="of a .pt2 exported on torch's device meta: .safetensors, its .index.json, a folder of both, .pt or .bin",
+    )  # fmt: skip
     add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
     add_board(parser)
     parser.add_argument(
@@ -62,6 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
+    parser.add_argument(
+        "--size", action="append", default=[], type=_size, metavar="NAME=N",
+        help="a size that the model leaves open, its name (batch=8) or an input and the place of its dimension (x.0=8)",
+    )  # fmt: skip
     host = parser.add_mutually_exclusive_group()
     host.add_argument(
         "--on-host", action="append", default=[], metavar="OP",
@@ -71,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     add_workers(parser)
+    add_memory_limit(parser, "compiling", words="what the process has and three quarters of what is available")
     _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")
@@ -107,13 +117,19 @@ def main(args: argparse.Namespace) -> int:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
         raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
-    observer = _observer(args)
+    if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
+        raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+    from buda_emu.debugger.interrupts import ctrl_c
+
     progress = Progress(args.quiet)
+    observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
+    observer.tell = progress.show
     try:
         if args.stop_after:
             return _stopped(args, observer)
-        compiled = _compiled(args, observer)
+        with ctrl_c(partial(_interrupted, observer)):
+            compiled = _compiled(args, observer)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
@@ -132,14 +148,34 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _observer(args: argparse.Namespace) -> "Observer":
-    """What `--print-after`, `--verify-each` and `--time-passes` ask for. Raises HostError for a name of no pass."""
+def _interrupted(observer: "Observer") -> None:
+    """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
+    if observer.work is None or not observer.work.end():
+        raise KeyboardInterrupt
+
+
+def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
+    """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
+    needed. Raises HostError for a name of no pass."""
     from buda_emu.compiler.pipeline import NAMES, Observer, known
 
     printed = NAMES if "all" in args.print_after else [known(name, "--print-after") for name in args.print_after]
     if args.stop_after:
         known(args.stop_after, "--stop-after")
-    return Observer(show=say, printed=frozenset(printed), verify=args.verify_each)
+
+    def foreseen(words: str) -> None:
+        if args.memory_limit and not args.quiet:
+            complain(f"buda-emu compile: {words}")
+        progress.show(f"compiling {args.file or args.start_from}: {words}")
+
+    return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.rpartition("=")
+    if not name or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
+    return name, int(number)
 
 
 def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions":
@@ -149,6 +185,8 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
         arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
         acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
         chips=args.chips, microbatch=args.microbatch, observer=observer, workers=workers_of(args),
+        sizes=dict(args.size),
+        memory_limit=args.memory_limit,
     )  # fmt: skip
 
 
@@ -165,7 +203,7 @@ def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel 
     from buda_emu.compiler.compile import compile as compile_model
 
     try:
-        return compile_model(args.file, options=options)
+        return compile_model(args.file, parameters=args.parameters, options=options)
     except UnsupportedError as error:
         if args.no_host or Path(args.file).suffix != ".onnx":
             raise

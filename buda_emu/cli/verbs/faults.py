@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--protect", default="", metavar="P,...", help="try protection: parity, ecc, range")
     parser.add_argument("--bits", type=positive, default=1, metavar="N", help="neighbouring bits of a flip (default 1)")
+    parser.add_argument("--scatter", action="store_true", help="the --bits of a flip lie anywhere in the datum")
     parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
     parser.add_argument(
         "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
@@ -93,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
 
     settings = Settings(
         args.seed, _words(args.kind), _words(args.place), args.bits, args.pcc, args.only, args.top_1, args.late,
-        args.stratify, _words(args.protect), () if args.sites is None else read_sites(args.sites),
+        args.stratify, _words(args.protect), () if args.sites is None else read_sites(args.sites), args.scatter,
     )  # fmt: skip
     subject = Subject(
         args.file, args.arch, tuple(args.program), tuple(dict(args.param).items()), args.inputs, args.precision,

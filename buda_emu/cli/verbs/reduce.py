@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a smaller netlist may fail in another way than FILE; by default with the same exit code or signal",
     )
     parser.add_argument(
-        "--timeout", type=seconds, default=60.0, metavar="SECONDS",
+        "--timeout", "--time-limit", type=seconds, default=60.0, metavar="SECONDS",
         help="no end within this time is a failure, too (default 60)",
     )  # fmt: skip
     parser.add_argument("-n", type=positive, dest="workers", metavar="N", help="commands at once; default: processors")

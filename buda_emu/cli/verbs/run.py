@@ -149,6 +149,10 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
+    def tell(text: str) -> None:
+        progress.clear()
+        complain(f"buda-emu run: {text}")
+
     with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
         report = run_netlist(
             netlist,
@@ -166,7 +170,8 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
             image=opened.image,
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
-            tell=lambda text: complain(f"buda-emu run: {text}"),
+            tell=tell,
+            foretell=tell if args.memory_limit and not args.quiet else None,
             sink=lambda output: _write_parts(output, args.outputs),
         )
     for text in warned:

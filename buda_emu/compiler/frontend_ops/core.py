@@ -118,9 +118,18 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
 
+def _product(a: Array, b: Array) -> Array:
+    """Summed in float64, in order: BLAS adds up by how many threads it has."""
+    shape = _matmul_shape(a.shape, b.shape)
+    total = np.zeros(shape)
+    for k in range(a.shape[-1]):
+        total += a[..., :, k, None].astype(np.float64) * b[..., None, k, :]
+    return total
+
+
 core(
     "matmul", "product of matrices in the last two dimensions, over broadcast leading ones", _matmul_shape,
-    _float(np.matmul), family="matmul",
+    _float(_product), family="matmul",
 )  # fmt: skip
 
 
@@ -199,7 +208,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
     found = _windows(x, kernel, out, attrs, clamp=False)
     found = found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     columns = found.reshape(x.shape[0], groups, -1, prod(out))
-    result = np.matmul(w.reshape(1, groups, w.shape[0] // groups, -1), columns)
+    result = _product(w.reshape(1, groups, w.shape[0] // groups, -1), columns).astype(np.float32)
     return result.reshape(x.shape[0], w.shape[0], *out)
 
 

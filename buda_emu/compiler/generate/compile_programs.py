@@ -6,7 +6,7 @@ from typing import Unpack
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.generate.caches import Program, programs_graph
 from buda_emu.compiler.generate.programs import CompiledPrograms
-from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
+from buda_emu.compiler.options import CompileOptions, OptionWords, with_words, without_sizes
 
 MODEL = "model"
 """Name of a program that was given none."""
@@ -27,6 +27,7 @@ def compile_programs(
     Raises HostError where a cache does not fit what is kept in it; HostError, UnsupportedError and TypeError as
     `compile` does.
     """
-    compilation = Compilation.of(with_words(options, words, "compile_programs"))
-    graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
+    compilation = Compilation.of(without_sizes(with_words(options, words, "compile_programs"), "compile_programs"))
+    with compilation.memory.reading():
+        graph, parts = programs_graph({MODEL: programs} if isinstance(programs, Program) else programs)
     return CompiledPrograms(*compilation.placed(graph, entries=ENTRIES), parts)

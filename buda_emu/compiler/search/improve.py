@@ -50,6 +50,7 @@ def improved(
     found: Spots = {}
     for epoch, (first, names) in enumerate(epochs_alike(line, spots, placement)):
         if first == epoch:
+            aim.work.at(epoch, placement.epochs)
             if aim.work.spent():
                 better[epoch] = [spots[name] for name in names]
             elif known is not None and epoch in known and aim.work.has_room(known[epoch][1]):

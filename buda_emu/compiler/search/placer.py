@@ -86,9 +86,11 @@ def place_best(
 ) -> tuple[int, Placement]:  # fmt: skip
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
+    aim.work.running = True
     try:
         number, best = _with_effort(graphs, target, aim, entries)
     finally:
+        aim.work.running = False
         if aim.work.crew is not None:
             aim.work.crew.close()
     placement = best.placement

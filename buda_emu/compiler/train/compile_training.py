@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.mixed import wide_df
-from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
+from buda_emu.compiler.options import CompileOptions, OptionWords, with_words, without_sizes
 from buda_emu.compiler.train.choices import Choices, sums_df
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.compiler.train.programs import training_graph
@@ -48,13 +48,14 @@ def compile_training(
     Raises HostError for a module without inputs, for words that do not exist and for a limit that cannot be kept;
     UnsupportedError and TypeError as `compile` does.
     """
-    chosen = with_words(options, words, "compile_training")
+    chosen = without_sizes(with_words(options, words, "compile_training"), "compile_training")
     if not chosen.acc_df:
         chosen = replace(chosen, acc_df=sums_df(chosen.arch, chosen.df))
     compilation = Compilation.of(chosen)
     df = wide_df(optimizer_df, compilation.device)
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
-    graph = training_graph(source, inputs, target, choices)
+    with compilation.memory.reading():
+        graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
         graph = probabilities(graph)
     compilation = replace(compilation, aim=replace(compilation.aim, step=microbatches))

@@ -10,8 +10,10 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import Reader, apart, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.reader import Reader, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.trace import apart
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
 from buda_emu.errors import HostError
 
@@ -129,7 +131,7 @@ class _JointReader(Reader):
         self._kept: dict[str, str] = signature.buffers_to_mutate
         self._loss: str = signature.backward_signature.loss_output
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
+    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
         name = names.get(node.name)
         if name is None:
             found = node.meta["val"]

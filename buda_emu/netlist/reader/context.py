@@ -1,12 +1,15 @@
 """What the readers share: where findings go, what they are about, and the architecture known so far."""
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic, Severity
-from buda_emu.netlist.nodes import Mark, Node
+from buda_emu.checker.fix import removing
+from buda_emu.netlist.nodes import Mark, Node, same
 
 Place: TypeAlias = Node | Mark
+_SAME: Final = removing("it is the same again: leave it out")
+_ANOTHER: Final = removing("leave it out, or choose another name", safe=False)
 
 
 class Kept:
@@ -50,6 +53,11 @@ class Context:
         self.kept = kept  # what an earlier version of the text was read as
         self.diagnostics: list[Diagnostic] = []
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
+
+    @staticmethod
+    def again(first: Node | None, again: Node) -> str:
+        """The hint of a name that stands twice: what is written there again can be left out."""
+        return _SAME if first is not None and same(first, again) else _ANOTHER
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read. Raises TooManyFindingsError."""

@@ -38,7 +38,8 @@ def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
         first = section.graphs.get(name)
         if first is not None:
             line = first.name_node.line if first.name_node is not None else 0
-            context.report(DUPLICATE, key, f"a graph of that name stands in line {line} already")
+            hint = context.again(first.source, value)
+            context.report(DUPLICATE, key, f"a graph of that name stands in line {line} already", hint)
         else:
             section.graphs[name] = _read_graph(context, name, key, value, section)
         context.subject = "graphs"
@@ -68,7 +69,9 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             broken = True
         elif op_name in section.op_lines:
             line = section.op_lines[op_name]
-            context.report(DUPLICATE, key, f"an op of that name stands in line {line} already")
+            first = next((op for op in ops if (op.written_name or op.name) == op_name), None)  # in this graph
+            hint = context.again(first.source, value) if first is not None else "choose another name for one of them"
+            context.report(DUPLICATE, key, f"an op of that name stands in line {line} already", hint)
         else:
             section.op_lines[op_name] = key.line
             ops.append(_kept_op(context, op_name, key, value, name, device))

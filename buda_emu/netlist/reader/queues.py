@@ -30,7 +30,8 @@ def read_queues(
         first = queues.get(name)
         if first is not None:
             line = first.name_node.line if first.name_node is not None else 0
-            context.report(DUPLICATE, key, f"a queue of that name stands in line {line} already")
+            hint = context.again(first.source, value)
+            context.report(DUPLICATE, key, f"a queue of that name stands in line {line} already", hint)
         else:
             queues[name] = _read_queue(context, name, key, value, device_lists)
         context.subject = "queues"

@@ -5,7 +5,8 @@ from typing import Final
 
 from buda_emu.checker import Rule, RuleBook
 from buda_emu.netlist.rules import graphs, habits
-from buda_emu.netlist.rules.elsewhere import document, routing, testing
+from buda_emu.netlist.rules.elsewhere import document, testing
+from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE, PIPEGEN2, chips, cores, edges, epochs, warned
 from buda_emu.netlist.rules.fused import formats as fused_formats
 from buda_emu.netlist.rules.fused import life, schedules, sizes, tms
 from buda_emu.netlist.rules.ops import dest, fields, formats, integers, pipes, placement, shapes, tiles, types, untilize
@@ -18,7 +19,7 @@ from buda_emu.netlist.rules.rule import DECLARED, STAGES
 SUBJECTS: Final = (
     document, queue_fields, aliases, fields, types, dest, graphs, untilize, tiles, formats, integers, schedules, tms,
     life, sizes, fused_formats, steps, pipes, shapes, placement, memory, constants, habits, flow, program_habits,
-    routing, testing,
+    edges, epochs, chips, cores, warned, testing,
 )  # fmt: skip
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)
@@ -31,6 +32,6 @@ RULES: Final[Mapping[str, Rule]] = BOOK.rules
 NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
 """What cannot happen, or cannot be said from a netlist alone; each says why."""
 ROUTED: Final = frozenset(("V081", "V084", "V160")) | {
-    name for name, rule in RULES.items() if rule.source.startswith((routing.NET2PIPE, routing.PIPEGEN2))
+    name for name, rule in RULES.items() if rule.source.startswith((NET2PIPE, PIPEGEN2))
 }
 """What is found where pipes and streams are made (`buda_emu.routing`): `check --strict` asks for it."""

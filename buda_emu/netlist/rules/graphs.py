@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark, on_ethernet, size_problem
+from buda_emu.netlist.rules.missing import size_hint
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, graph_check, netlist_check, op_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 
@@ -26,11 +27,11 @@ Rectangle = tuple[int, int, int, int]  # first row, first column, row after the 
     ),
     basic=True,
 )
-def graph_fields(_: Context, graph: Graph) -> Findings:
+def graph_fields(ctx: Context, graph: Graph) -> Findings:
     """NETLIST 1.4."""
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
         if what := size_problem(graph, key, value, least):
-            yield Finding(graph.at(key), what)
+            yield Finding(graph.at(key), what, size_hint(ctx, graph, key))
 
 
 @op_check(

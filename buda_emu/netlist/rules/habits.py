@@ -1,15 +1,19 @@
-"""What nothing refuses and hardly anybody means (V208, V209; stage W)."""
+"""What nothing refuses and hardly anybody means (V208, V209, V211; stage W)."""
 
 from collections import deque
 from collections.abc import Iterator
 
+from buda_emu.checker.fix import removing
 from buda_emu.checker.text import plural
-from buda_emu.netlist.model import Execute, Op, Program, Queue
+from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
+from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context, item_mark
-from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, queue_check
+from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, op_check, program_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES
 
+_LISTS = ("grid_loc", "grid_size", "mblock", "ublock", "inputs")
+_READ_AGAIN = ("loc", "dram", "host")
 _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
 _PLACE = {"r": "row 0", "c": "column 0"}
 _FALSE = ("false", "0")
@@ -65,6 +69,46 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
                 has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
                 what = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
                 yield Finding(queue.at("entries"), what, "entries must be a multiple of the graph's input_count")
+
+
+@queue_check(
+    rule(
+        "V211",
+        "W",
+        "a field of a queue, graph or op stands twice",
+        "The last one counts, what stands before is not read. Of other fields each counts: formats of in_df and lists "
+        "of allocations are appended, attributes merged.",
+        "{t: 1, t: 2}",
+        "{t: 2}",
+        "NETLIST 11.3 C1",
+    )
+)
+def queue_overwrites(_: Context, queue: Queue) -> Findings:
+    """NETLIST 11.3 C1."""
+    yield from _overwritten(queue)
+
+
+@graph_check("V211")
+def graph_overwrites(_: Context, graph: Graph) -> Findings:
+    """NETLIST 11.3 C1."""
+    yield from _overwritten(graph)
+
+
+@op_check("V211")
+def op_overwrites(_: Context, op: Op) -> Findings:
+    """NETLIST 11.3 C1."""
+    yield from _overwritten(op)
+
+
+def _overwritten(item: Queue | Graph | Op) -> Findings:
+    source = item.source
+    if not isinstance(source, Mapping) or len({name for name, _, _ in source.items()}) == len(source.pairs):
+        return
+    last = {name: key for name, key, _ in source.items()}
+    for name, key, value in source.items():
+        if key is not last[name] and (isinstance(value, Scalar) or name in _LISTS) and name not in _READ_AGAIN:
+            what = f"{name} stands again in line {last[name].line}, and that is what counts"
+            yield Finding(key.mark, what, removing("leave the first one out", safe=False))
 
 
 @op_check(

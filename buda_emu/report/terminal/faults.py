@@ -26,6 +26,8 @@ def campaign_lines(found: Campaign, top: int) -> Iterator[str]:
         f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: {percent(total.share)}{weighted}, with "
         f"95 % certainty {low} to {high}"
     )
+    if found.left_out:
+        yield f"nothing to hit here: {', '.join(found.left_out)}"
     for name in SHOWN:
         rows = found.table(name)
         if len(rows) > 1 or name == "kind":

@@ -43,6 +43,7 @@ class Epoch:
     unsteady: Mapping[str, str] = field(default_factory=dict[str, str])
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
     _inputs: dict[str, OpInputs] = field(default_factory=dict[str, OpInputs])
+    _flat: dict[str, Op | None] = field(default_factory=dict[str, Op | None])
 
     def source(self, name: str) -> Queue | Op:
         """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
@@ -79,12 +80,12 @@ class Epoch:
 
     def flat_reader(self, queue: str) -> Op | None:
         """The embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
-        readers = self.readers.get(queue)
-        if not readers:
-            return None
-        first = self.ops.get(readers[0])
-        flat = first is not None and kind_of(first).is_flat(0) and first.inputs[0] == queue
-        return first if flat else None
+        if queue not in self._flat:
+            readers = self.readers.get(queue)
+            first = self.ops.get(readers[0]) if readers else None
+            flat = first is not None and kind_of(first).is_flat(0) and first.inputs[0] == queue
+            self._flat[queue] = first if flat else None
+        return self._flat[queue]
 
     def index_reader(self, queue: str) -> Op | None:
         """The embedding that takes its indices from a queue, if its first reader is one."""

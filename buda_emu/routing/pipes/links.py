@@ -12,6 +12,8 @@ NO_WAY: Final = (1 << 31) - 1
 """The weight of a step that cannot be gone."""
 
 _CHILDREN: Final = 4  # of a place of Boost's heap
+_UP: Final = (0, 1)
+_SIDES: Final = ((-1, 0), (1, 0), (0, -1), _UP)
 
 
 @dataclass(slots=True)
@@ -39,16 +41,28 @@ class Links:
 
     def of_copy(self, near: int, far: int, cells: int) -> tuple[list[int], list[int]]:
         """Channels of a copy that names none, cell by cell, of the chip that its operand is on and of the one that it
-        goes to: each chip's own in turn, from the one that was put first into its table, of those that lead to chips
-        with higher numbers if the other chip has one, else of the others. Empty where one of them has none."""
+        goes to: each chip's own towards the other in turn, from the one that was put first into its table. Empty where
+        one of them has no link."""
         here, there = self._towards(near, far), self._towards(far, near)
         if not here or not there:
             return [], []
         return [here[cell % len(here)] for cell in range(cells)], [there[cell % len(there)] for cell in range(cells)]
 
     def _towards(self, chip: int, other: int) -> list[int]:
-        ends = self.ends.get(chip, {})
-        return [channel for channel in reversed(ends) if (ends[channel][0] > chip) == (other >= chip)]
+        """Channels of a chip in the direction of another one, by their places in the cluster, columns first; if it has
+        none there, those of the first of `_SIDES` where it has some."""
+        by_side: dict[tuple[int, int], list[int]] = {}
+        ends = self.ends.get(chip, dict[int, End]())
+        for channel in reversed(ends):
+            by_side.setdefault(self._side(chip, ends[channel][0]), []).append(channel)
+        side = self._side(chip, other)
+        wanted = side if any(side) else _UP
+        return next((by_side[one] for one in (wanted, *_SIDES) if one in by_side), list[int]())
+
+    def _side(self, chip: int, other: int) -> tuple[int, int]:
+        """Where another chip is: one step along x, else along y; none where both have one place."""
+        (x, y, *_), (other_x, other_y, *_) = self.cluster.places[chip], self.cluster.places[other]
+        return (1 if other_x > x else -1, 0) if other_x != x else (0, (other_y > y) - (other_y < y))
 
     def way(self, start: int, end: int, weight: Callable[[int, int], int]) -> list[tuple[int, int]]:
         """Steps from chip to chip by which the sum of weights is least, as Boost's Dijkstra finds it; empty where there

@@ -245,8 +245,12 @@ class _Builder:
             self._push(queue, step.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
-        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4)."""
+        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), behind those of a queue that the
+        same graph feeds: a push comes before the get of the same input (NETLIST 4.7)."""
         tile_map = TileMap.identity(self._shapes[value])
+        name = op.inputs[position]
+        for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
+            tile_map = apply_tm(tile_map, tm)
         unpad, pad = _at(op.input_unpad, position), _at(op.input_pad, position)
         if unpad.rt or unpad.ct:
             tile_map = tile_map.unpad(unpad.rt, unpad.ct)
@@ -308,8 +312,6 @@ class _Builder:
             )
         self._steps.append(Push(queue, value, tile_map, label))
         if self._labels.get(queue) == FORWARD:
-            if tile_map is not None:
-                raise UnsupportedError(f"queue {queue} with input_tms is read by the graph that feeds it")
             self._values[queue, False] = value
 
     def _releases(self) -> tuple[tuple[int, ...], ...]:

@@ -189,7 +189,7 @@ def _store(sheet: Sheet, *, last: bool) -> None:
             sheet.stepped.add(ram.name)
             continue
         tms: tuple[Tm, ...] = ()
-        if not flat and sheet.chips == 1 and blocking.t > 1 and draw.chance(15):
+        if not flat and blocking.t > 1 and draw.chance(15):
             t, rows, cols = blocking.shape
             tms, blocking = (Tm("hstack", (t,)),), Blocking((1, 1), 1, (rows, cols * t), (1, 1), "r")
         queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)

@@ -13,6 +13,11 @@ export function opAt(lines: Record<string, number>, line: number, last: number):
     return found;
 }
 
+/** Pixels that a picture is not made narrower than: its letters stay readable, and what does not fit is scrolled to. */
+function leastWidth(svg: string): number {
+    return Math.round(0.65 * Number(/ width="([\d.]+)"/.exec(svg)?.[1] ?? 0));
+}
+
 export function page(svg: string, nonce: string, op: string): string {
     const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'; img-src data:`;
     const body = svg === "" ? "<p>The netlist cannot be read yet: its problems say why.</p>" : svg;
@@ -25,7 +30,7 @@ export function page(svg: string, nonce: string, op: string): string {
 :root { color-scheme: light dark; }
 body { background: var(--vscode-editor-background, Canvas); color: var(--vscode-editor-foreground, CanvasText);
     margin: 8px; font: 13px sans-serif; }
-svg { max-width: 100%; height: auto; }
+svg { max-width: 100%; min-width: ${leastWidth(svg)}px; height: auto; }
 [data-name] { cursor: pointer; }
 .lit > rect, rect.lit { stroke: #d00 !important; stroke-width: 3px !important; }
 </style>

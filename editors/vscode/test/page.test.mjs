@@ -16,6 +16,11 @@ test("a name cannot end the script", () => {
     assert.ok(made.includes("script-src 'nonce-n'"));
 });
 
+test("a large picture is scrolled, not made too small to read", () => {
+    assert.match(page('<svg class="bg" width="2000" height="9">', "n", ""), /min-width: 1300px/);
+    assert.match(page("", "n", ""), /min-width: 0px/);
+});
+
 test("a netlist that cannot be read is said to be one", () => {
     assert.match(page("", "n", ""), /cannot be read yet/);
 });

@@ -1,5 +1,7 @@
 """Passes before and after, what a graph may hold, layouts and pickers."""
 
+from math import fsum
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,17 @@ def test_decompose_leaves_core_ops_and_folds_constants():
     made = decompose(graph)
     check_graph(made, CORE, "decompose")
     assert ops(made) == ["reduce_max", "subtract", "exp", "linear", "reciprocal", "multiply", "add"]
+
+
+def test_products_of_constants_do_not_depend_on_blas():
+    """Each element is its sum, rounded once; BLAS rounds as often as its threads and blocks make it."""
+    rng = np.random.default_rng(0)
+    a, c = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4000), (4000, 2)))
+    exact = [[fsum(x * y for x, y in zip(row, column, strict=True)) for column in c.T.tolist()] for row in a.tolist()]
+    b, _ = started(1)
+    assert np.array_equal(b.matmul(a, c).value, np.float32(exact))
+    whole = b.conv(a[None, :1], c.T.reshape(2, 1, -1), strides=[1], dilations=[1], pads=[(0, 0)])
+    assert np.array_equal(whole.value[0, :, 0], np.float32(exact[0]))
 
 
 def test_the_exponential_of_a_logarithm_of_shares_is_the_shares():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.cli.main import main
 from buda_emu.compiler.importers.safetensors import read_checkpoint
 from buda_emu.tensor.referenced import Referenced
 
@@ -97,6 +98,54 @@ def test_every_way_to_name_the_files_gives_what_the_module_gives(tmp_path, modul
     assert any(isinstance(array, Referenced) for _, array in found.tensors())
     assert np.array_equal(expected(IDS)[0], found(IDS)[0])
     assert found.compare((IDS,)).outputs[0].pcc > 0.999
+
+
+def exported(path):
+    """The module without data as torch.export.save writes it."""
+    with torch.device("meta"):
+        torch.export.save(torch.export.export(without_data(), (IDS.to("meta"),)), path)
+    return path
+
+
+def test_a_program_exported_without_data_takes_its_parameters_from_a_file(tmp_path, module, capsys):
+    """Here and on the command line. torch forgets in such a file which parameters are one: both are in the other."""
+    expected = be.compile(module, (IDS,), effort="low")
+    path, held = exported(tmp_path / "small.pt2"), tmp_path / "m.safetensors"
+    held.write_bytes(encode(dict(module.state_dict())))
+    assert path.stat().st_size < held.stat().st_size / 50
+    found = be.compile(path, parameters=held, effort="low")
+    assert np.array_equal(expected(IDS)[0], found(IDS)[0])
+    assert any(isinstance(array, Referenced) for _, array in found.tensors())
+    words = ["compile", str(path), "--parameters", str(held), "--effort", "low", "-o", str(tmp_path)]
+    assert main(words) == 0
+    assert np.array_equal(
+        be.load_image(tmp_path / "model.tti").tensor("head.weights"), dict(found.tensors())["head.weights"]
+    )
+    assert main([*words, "--stop-after", "lower"]) == 2
+    assert "--parameters goes with none of" in capsys.readouterr().err
+    held.write_bytes(encode({"norm.weight": module.norm.weight.detach()}))
+    assert main(words) == 2
+    assert "has no tensor table.weight" in capsys.readouterr().err
+
+
+def test_a_program_whose_buffer_has_no_data_is_refused(tmp_path, tensors):
+    held = tmp_path / "m.safetensors"
+    held.write_bytes(encode({"a": torch.ones(2)}))
+
+    class Positions(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Parameter(torch.ones(2))
+            self.register_buffer("angles", torch.ones(2), persistent=False)
+
+        def forward(self, x):
+            return x * self.a + self.angles
+
+    with torch.device("meta"):
+        program = torch.export.export(Positions().eval(), (torch.ones(32, 2),))
+    torch.export.save(program, tmp_path / "p.pt2")
+    with pytest.raises(be.HostError, match="the program: buffer angles has no data"):
+        be.compile(tmp_path / "p.pt2", parameters=held)
 
 
 def test_the_module_stays_as_it_is(tmp_path, tensors):

@@ -87,6 +87,61 @@ def test_order_and_places():
     agrees(run, X)
 
 
+def test_indices_that_are_computed():
+    """The last of several values for one place counts, as on torch's CPU."""
+
+    def run(x, words, values):
+        place = words.argmax(1)  # [3]
+        end = x[torch.arange(3), place]
+        apart = x[place % 3, :, words[:, 0] - 20]
+        both = x[place[:, None] % 3, words[:, :2] % 5]
+        put = x[0].index_put((words[:, 0] % 5,), values)
+        added = x[0].index_put((words[:, 0] % 5, place), values[:, 0], accumulate=True)
+        return end, apart, both, put, added
+
+    words = WORDS.clone()
+    words[:2, 0] = 7
+    agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
+
+
+def test_routing_to_experts():
+    """The product of each group of rows with a matrix of its own, the groups counted as routers do."""
+
+    def run(x, logits, weights):
+        chosen, order = torch.sort(torch.topk(logits, 2).indices.flatten())
+        counts = torch.histc(chosen.float(), bins=4, min=0, max=3)
+        ends = counts.cumsum(0).to(torch.int32)
+        found = torch._grouped_mm(x[order // 2].bfloat16(), weights.bfloat16(), offs=ends)  # torch takes no float32
+        return torch.zeros_like(found).index_put((order,), found).reshape(6, 2, 16).float().sum(1), counts
+
+    rows, weights = (torch.randint(-3, 4, size).float() for size in ((6, 8), (4, 8, 16)))
+    agrees(run, rows, torch.randn(6, 4), weights)
+    agrees(lambda x: torch.histc(x, bins=5, min=-1, max=1.5), X)
+
+
+def test_complex_numbers():
+    """Fourier transforms of odd and even sizes, both ways, and angles that are multiplied."""
+    turn = torch.polar(torch.ones(7, 6), torch.randn(7, 6))
+
+    def run(x):
+        whole = torch.fft.fftn(x, dim=(1, 2), norm="ortho")
+        half = torch.fft.rfft2(x[..., :12])
+        filtered = torch.fft.irfft2(half * half.conj(), s=(7, 12))
+        odd = torch.fft.irfft(torch.fft.rfft(x[0, 0], norm="forward") * 2, n=33)
+        angles = torch.view_as_real(torch.view_as_complex(x[..., :12].reshape(2, 7, 6, 2).contiguous()) * turn)
+        back = torch.fft.ifft(torch.fft.fft(x, dim=1)[:, 1:4], dim=1, norm="ortho")
+        return whole.real, whole.imag, filtered, odd, angles, back.real
+
+    agrees(run, X / 4)
+
+
+def test_complex_outputs_are_refused():
+    with pytest.raises(be.UnsupportedError, match=r"output 0 is complex: give its torch\.view_as_real"):
+        be.compile(Small(lambda x: torch.fft.fft(x)), (X,))
+    with pytest.raises(be.UnsupportedError, match=r"exp\.default \(of complex numbers\): 1 time"):
+        be.compile(Small(lambda x: torch.fft.fft(x).exp().real), (X,))
+
+
 def test_recurrent_layers():
     agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
 

@@ -1,11 +1,14 @@
 """The search ends at a counted bound, with the best so far, and says what it did."""
 
+import re
+
 import numpy as np
 import pytest
 
 import buda_emu as be
 from buda_emu.compiler import work as work_module
 from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.pipeline import Observer
 from buda_emu.compiler.work import Trial, Work
 from buda_emu.workers.job import Workers
 
@@ -51,6 +54,25 @@ def test_a_search_ends_at_its_bound_with_the_best_so_far(stack, monkeypatch):
     assert bound.check(strict=True) == ()
     assert bound.perf().inputs_per_second >= compile_model(stack, effort="low").perf().inputs_per_second
     assert not free.placement.work.cut
+
+
+def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_asked(stack):
+    said: list[str] = []
+    compile_model(stack, microbatch=1, observer=Observer(tell=said.append))
+    assert said[0] == "searching, Ctrl-C keeps the best: placement 1, epoch 1 of 1, 0 of at most 40000 ops modelled"
+    assert re.search(r": placement 2, epoch 1 of \d+, \d+ of at most 40000 ops modelled, best \d+ cycles$", said[1])
+
+    asked: list[bool] = []
+    observer = Observer()
+    observer.tell = lambda _: asked.extend(observer.work.end() for _ in range(2))
+    found = compile_model(stack, microbatch=1, observer=observer)
+    work = found.placement.work
+    assert asked == [True, False]
+    assert work.words().endswith("the search was ended by Ctrl-C, with the best so far")
+    assert work.told
+    assert not work.end()
+    assert found.check(strict=True) == ()
+    assert found.perf().cycles <= compile_model(stack, microbatch=1, effort="low").perf().cycles
 
 
 def test_high_effort_says_what_it_searched_and_gained(stack):

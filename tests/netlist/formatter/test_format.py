@@ -108,6 +108,7 @@ def test_what_is_no_netlist_is_said_as_check_says_it(text, said):
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
 def test_own_netlists_stay_what_they_are(path):
     _hold(path)
+    assert formatted(path.read_text()) == path.read_text()
 
 
 @pytest.mark.parametrize("path", VALID[::12])

@@ -18,6 +18,11 @@ CASES: tuple[Case, ...] = (
             ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local"),
         ),
     ),
+    Case("V211", b.COPY, (("a", "entries: 2", "entries: 4, entries: 2"),), "entries"),
+    Case(
+        "V211", b.COPY, (("o", "entries: 2", "grid_size: [2, 2], entries: 2"),), "grid_size",
+        near=(("o", "entries: 2", "entries: 2, layout: tilized"),),
+    ),
     Case("V209", b.SOFTMAX, (("mu", INPUTS, "inputs: [x, rd]"),), "rd"),
     Case("V209", b.SOFTMAX, (("mu", INPUTS, "inputs: [rd, x]"),), "rd", near=(("mu", INPUTS, "inputs: [rc, rd]"),)),
     Case(  # through an op that leaves every element in its place

@@ -7,14 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
 from buda_emu.netlist.load import check_text
-from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.operands import convert, relu_in_place
-from buda_emu.runtime.graph import device_run, execute
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing import Budget, generate, netlists
 from buda_emu.testing.generator.netlist import GENERATED
+from plain_definitions import difference
 
 ARCHS = ("wormhole_b0", "grayskull", "blackhole")
 NOT_DRAWN = {"buffer", "drainer"}
@@ -22,63 +19,21 @@ NOT_DRAWN = {"buffer", "drainer"}
 NOT_ON_GRAYSKULL = {"quantization", "requantization", "dequantization"}
 
 
-def by_reference(step, inputs, previous, out, parallel):
-    """`execute.run_step` by the definitions of the ops: plain numpy on whole tensors."""
-    count = len(out)
-    tensors = []
-    for operand, source in zip(step.call.operands, inputs, strict=True):
-        whole = np.broadcast_to(source, (count, *source.shape[1:]))
-        t, rows, cols = operand.map.source_shape
-        tensors.append(operand.map.apply(whole.reshape(count, t, rows, cols, 32, 32)))
-    out[...] = step.implementation.reference(step.call, tensors).reshape(out.shape)
-    if previous is not None:
-        out += previous
-    relu_in_place(out, step.relu, parallel)
-    if step.output_format:
-        convert(out, step.output_format, parallel, truncate=True)
-
-
-@pytest.fixture
-def plain(monkeypatch):
-    """Runs by the definitions, in all precisions."""
-
-    def use():
-        monkeypatch.setattr(execute, "run_step", by_reference)
-        monkeypatch.setattr(device_run, "KernelUnits", lambda core, **_: ReferenceUnits(core))
-
-    return use, monkeypatch.undo
-
-
-def bits(netlist, precision, threads=2):
-    """Every output, as words."""
-    report = run_netlist(netlist, precision=precision, readout="raw", threads=threads)
-    return {name: array.view(np.uint32) for name, array in report.arrays.items()}
-
-
-def assert_kernels_are_the_reference(made, precision, plain):
-    by_kernels = bits(made.netlist, precision)  # plans are kept for a netlist object: the other run has its own
-    use, undo = plain
-    use()
-    expected = bits(check_text(made.text).netlist, precision)
-    undo()
-    assert by_kernels.keys() == expected.keys()
-    for name, words in by_kernels.items():
-        assert np.array_equal(words, expected[name]), f"{name}\n{made.text}"
-
-
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("precision", ["format", "ideal", "device"])
-def test_kernels_give_the_bits_of_the_reference(arch, precision, plain):
+def test_kernels_give_the_bits_of_the_reference(arch, precision):
     for seed in range(25):
-        assert_kernels_are_the_reference(generate(seed, arch=arch), precision, plain)
+        made = generate(seed, arch=arch)
+        assert difference(made.text, precision, arch) == "", made.text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("precision", ["format", "device"])
-def test_kernels_give_the_bits_of_the_reference_on_many(arch, precision, plain):
+def test_kernels_give_the_bits_of_the_reference_on_many(arch, precision):
     for seed in range(1000, 1000 + 1667):
-        assert_kernels_are_the_reference(generate(seed, arch=arch), precision, plain)
+        made = generate(seed, arch=arch)
+        assert difference(made.text, precision, arch) == "", made.text
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -40,7 +40,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _text(found: "Difference") -> "list[str]":
     if found.same:
-        return [f"{found.before} and {found.after} say the same"]
+        from buda_emu.image.opened import is_image
+
+        images = is_image(found.before) and is_image(found.after)
+        more = "; what their tensors hold was not compared" if images else ""
+        return [f"{found.before} and {found.after} say the same{more}"]
     parts: list[str] = []
     for title, names in ((f"only in {found.before}", found.gone), (f"only in {found.after}", found.new)):
         if names:

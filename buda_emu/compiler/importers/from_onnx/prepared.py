@@ -8,11 +8,12 @@ import onnx
 from onnx import inliner
 
 from buda_emu.compiler.graph.builder import MOST_ELEMENTS
+from buda_emu.compiler.importers.open_sizes import OpenSizes
 
 
-def prepared(model: Any, inputs: Sequence[Any] | None) -> Any:
+def prepared(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
     """An onnx.ModelProto. Raises what onnx raises for a broken one."""
-    return _inferred(_bound(_without_functions(model), inputs))
+    return _inferred(_bound(_without_functions(model), inputs, sizes))
 
 
 def _without_functions(model: Any) -> Any:
@@ -20,14 +21,20 @@ def _without_functions(model: Any) -> Any:
     return inliner.inline_local_functions(model) if model.functions else model
 
 
-def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
-    """With the sizes of example inputs in place of symbolic ones."""
-    if inputs is None:
+def _bound(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
+    """With the sizes of example inputs, or those that were given, in place of symbolic ones."""
+    if inputs is None and not sizes.given:
         return model
     own = onnx.ModelProto()
     own.CopyFrom(model)
     held = {item.name for item in own.graph.initializer}
-    for value, array in zip((item for item in own.graph.input if item.name not in held), inputs, strict=False):
+    values = [item for item in own.graph.input if item.name not in held]
+    for value in values:
+        for place, dim in enumerate(value.type.tensor_type.shape.dim):
+            size = None if dim.HasField("dim_value") else sizes.of(value.name, place, dim.dim_param)
+            if size is not None:
+                dim.dim_value = size
+    for value, array in zip(values, inputs or (), strict=False):
         shape = value.type.tensor_type.shape
         del shape.dim[:]
         for size in np.shape(array):

@@ -31,6 +31,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     told_of,
     wrong_in_evaluator,
 )
+from buda_emu.compiler.importers.open_sizes import OpenSizes, how_to_give
 from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 from buda_emu.tensor.referenced import Referenced
@@ -44,7 +45,9 @@ _SENTENCE: Final = 600
 _RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
-def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
+def read_file(
+    path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), sizes: OpenSizes | None = None
+) -> Graph:
     """Raises HostError for a file that is none, and what `read_proto` raises."""
     try:
         model = onnx.load(path, load_external_data=False)
@@ -56,7 +59,7 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
         raise HostError(f"compile: {path} is not an ONNX model: it has no graph")
     apart = by_reference(model, path.parent)
     take_in(model, path.parent, large=False)
-    graph = read_proto(model, inputs, path.stem, on_host, apart)
+    graph = read_proto(model, inputs, path.stem, on_host, apart, sizes)
     if isinstance(graph.origin, OnnxOrigin):
         graph.origin.folder = path.parent
     return graph
@@ -64,7 +67,7 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
 
 def read_proto(
     model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = (),
-    apart: Mapping[str, Referenced] | None = None,
+    apart: Mapping[str, Referenced] | None = None, sizes: OpenSizes | None = None,
 ) -> Graph:  # fmt: skip
     """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises
     UnsupportedError naming every operator, HostError for a broken model."""
@@ -78,7 +81,7 @@ def read_proto(
             "it with onnx.load, which puts all tensors into the model"
         )
     try:
-        return _Reader(prepared(model, inputs), name, on_host, apart).read()
+        return _Reader(prepared(model, inputs, sizes or OpenSizes({})), name, on_host, apart).read()
     except (BudaError, MemoryError):
         raise
     except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
@@ -164,6 +167,9 @@ class _Reader:
         if dtype not in _TYPES:
             return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
         if shape is None:
+            for place, dim in enumerate(value.type.tensor_type.shape.dim):
+                if not dim.HasField("dim_value"):
+                    return self._refuse(how_to_give(value.name, place, dim.dim_param), value.name)
             return self._refuse("an input without a fixed shape (give example inputs, or export one)", value.name)
         if min(shape, default=0) < 0:
             return self._refuse(f"an input of shape {list(shape)}", value.name)

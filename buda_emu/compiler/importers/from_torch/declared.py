@@ -10,7 +10,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
-FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "backward")
+FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
+            "backward")  # fmt: skip
 """Modules of this room that declare operators. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""

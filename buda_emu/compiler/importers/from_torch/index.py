@@ -1,9 +1,11 @@
 """Tables and indices: known to the compiler, inputs of the model, or computed."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
@@ -53,25 +55,55 @@ def gather(b: Builder, x: Node, dim: int, index: Node, **_: Any) -> Node:
 
 @aten("index")
 def index(b: Builder, x: Node, indices: Any) -> Node:
-    """`take` by constants of neighbouring dimensions, `embedding` by an input, else `gather`"""
+    """`take` by constants, `embedding` by an input, `gather` by one that is computed, and by several
+    `matmul` with rows of zeros and a one"""
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
-    if len(given) == 1 and given[0].op != "constant":
+    if any(item.dtype == "bool" for item in given):
+        raise NotSupportedError("a mask as index: the size of its result depends on data; multiply by it, or use where")
+    computed = any(item.op != "constant" for item in given)
+    if len(given) == 1 and computed:
         if places[0] == 0 and x.op == "constant" and host_picks(b, given[0]):
             table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
             return view(b, b.embedding(table, given[0]), (*given[0].shape, *x.shape[1:]))
         return b.gather(x, given[0], dim=places[0])
-    if any(item.op != "constant" or item.dtype == "bool" for item in given):
-        raise NotSupportedError("indices that are computed")
+    rest = [place for place in range(len(x.shape)) if place not in places]
+    sizes, around = [x.shape[place] for place in places], [x.shape[place] for place in rest]
+    shape = np.broadcast_shapes(*(item.shape for item in given))
+    front = view(b, b.transpose(x, perm=(*places, *rest)), (prod(sizes), *around))
+    if computed:
+        rows = _rows(b, given, sizes, shape)
+        found = b.matmul(rows, view(b, front, (prod(sizes), prod(around))))
+        found = view(b, found, (*shape, *around))
+        found = found if found.dtype == x.dtype else b.retyped(found, x.dtype)
+    else:
+        found = view(b, b.take(front, dim=0, index=_flat(given, sizes)), (*shape, *around))
     if places != list(range(places[0], places[0] + len(places))):
-        raise NotSupportedError("indices of dimensions apart")
-    first, last = places[0], places[-1] + 1
-    sizes = x.shape[first:last]
+        return found  # as numpy has it, dimensions that stand apart give the first ones
+    new, before = len(shape), places[0]
+    ahead = range(new, new + before)
+    return b.transpose(found, perm=(*ahead, *range(new), *range(new + before, new + len(around))))
+
+
+def _flat(given: Sequence[Node], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Constant indices of some dimensions as one of all of them together, in a row."""
     values = np.broadcast_arrays(*(item.value for item in given))
-    flat = np.ravel_multi_index([value % size for value, size in zip(values, sizes, strict=True)], sizes)
-    merged = view(b, x, [*x.shape[:first], prod(sizes), *x.shape[last:]])
-    found = b.take(merged, dim=first, index=flat.reshape(-1))
-    return view(b, found, [*x.shape[:first], *flat.shape, *x.shape[last:]])
+    return np.ravel_multi_index([item % size for item, size in zip(values, sizes, strict=True)], tuple(sizes)).ravel()
+
+
+def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequence[int]) -> Node:
+    """[places, elements of the indexed dimensions]: a row with a one for each place of the indices."""
+    count, found = prod(shape), None
+    for item, size in zip(given, sizes, strict=True):
+        wide = view(b, item, (*(1,) * (len(shape) - len(item.shape)), *item.shape))
+        hots = view(b, hot(b, expand(b, wide, shape), size), (count, 1, size))
+        if found is None:
+            found = view(b, hots, (count, size))
+        else:
+            both = b.multiply(view(b, found, (*found.shape, 1)), hots)
+            found = view(b, both, (count, found.shape[1] * size))
+    assert found is not None
+    return found
 
 
 @aten("_embedding_bag")
@@ -105,31 +137,45 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
-    """`linear` of the values to their places, added to what stays; places that are computed: sums into zeros along
-    the first dimension, hot' values"""
+    """`linear` of the values to their places, added to what stays; by indices that are computed a product with columns
+    of zeros and a one, the last value for a place counts"""
     places = [place for place, item in enumerate(indices) if item is not None]
-    if any(indices[place].op != "constant" or indices[place].dtype == "bool" for place in places):
-        if places != [0] or indices[0].dtype == "bool" or not add or x.op != "constant" or x.value.any():
-            raise NotSupportedError("places that are computed, but for sums into zeros along the first dimension")
-        count, rest = prod(indices[0].shape), prod(x.shape[1:])
-        picked = b.reshape(hot(b, indices[0], x.shape[0]), shape=(count, x.shape[0]))
-        found = b.matmul(b.transpose(picked, perm=(1, 0)), b.reshape(values, shape=(count, rest)))
-        return b.reshape(found, shape=x.shape)
+    given = [indices[place] for place in places]
+    if any(item.dtype == "bool" for item in given):
+        raise NotSupportedError("a mask as index: use where, or masked_fill")
     if places != list(range(places[0], places[0] + len(places))):
         raise NotSupportedError("places of dimensions apart")
     first, last = places[0], places[-1] + 1
     before, sizes, behind = x.shape[:first], x.shape[first:last], x.shape[last:]
-    given = np.broadcast_arrays(*(indices[place].value for place in places))
-    flat = np.ravel_multi_index([item % size for item, size in zip(given, sizes, strict=True)], sizes).ravel()
-    if not add and np.unique(flat).size != flat.size:
-        raise NotSupportedError("places that are written twice")
-    full = (*before, *given[0].shape, *behind)
-    wide = expand(b, values, full)
-    put = b.linear(view(b, wide, (*before, flat.size, *behind)), dim=first,
-                   matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))  # fmt: skip
+    shape = np.broadcast_shapes(*(item.shape for item in given))
+    wide = view(b, expand(b, values, (*before, *shape, *behind)), (*before, prod(shape), *behind))
     own = view(b, x, (*before, prod(sizes), *behind))
-    if not add:
-        kept = np.arange(prod(sizes))
-        kept[flat] = -1
-        own = b.take(own, dim=first, index=kept)
+    if any(item.op != "constant" for item in given):
+        put, own = _put_by_computed(b, own, wide, _rows(b, given, sizes, shape), first, add)
+    else:
+        flat = _flat(given, sizes)
+        if not add and np.unique(flat).size != flat.size:
+            raise NotSupportedError("places that are written twice")
+        put = b.linear(wide, dim=first, matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))
+        if not add:
+            kept = np.arange(prod(sizes))
+            kept[flat] = -1
+            own = b.take(own, dim=first, index=kept)
     return view(b, b.add(own, put, dtype=x.dtype), x.shape)
+
+
+def _put_by_computed(
+    b: Builder, own: Node, values: Node, rows: Node, dim: int, add: bool
+) -> tuple[Node, Node]:  # fmt: skip
+    """Values at their places along a dimension, zeros elsewhere; and what stays of the own ones."""
+    order = (dim, *[place for place in range(len(own.shape)) if place != dim])
+    back = [order.index(place) for place in range(len(order))]
+    if not add:
+        once = b.equal(b.cumsum(rows, dim=0, reverse=True), 1.0, dtype="float32")  # no later one for that place
+        stays = b.subtract(1.0, b.reduce_largest(rows, axes=(0,), keepdims=False))
+        rows = b.multiply(rows, once)
+        own = b.multiply(own, view(b, stays, (own.shape[dim], *(1,) * (len(own.shape) - dim - 1))), dtype=own.dtype)
+    turned = b.transpose(values, perm=order)
+    flat = view(b, turned, (turned.shape[0], prod(turned.shape[1:])))
+    found = b.matmul(b.transpose(rows, perm=(1, 0)), flat)
+    return b.transpose(view(b, found, (own.shape[dim], *turned.shape[1:])), perm=back), own

@@ -76,8 +76,11 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
 @aten("select")
 def select(b: Builder, x: Node, dim: int, place: int) -> Node:
     """`take` of one element of a dimension"""
-    dim %= len(x.shape)
-    found = b.take(x, dim=dim, index=np.asarray([place % x.shape[dim]]))
+    dim, place = dim % len(x.shape), place % x.shape[dim]
+    parts = [b.graph[name] for name in x.inputs] if x.op == "concat" and x.attrs["dim"] == dim else []
+    if len(parts) == x.shape[dim]:  # one of those that were stacked
+        return view(b, parts[place], [*x.shape[:dim], *x.shape[dim + 1 :]])
+    found = b.take(x, dim=dim, index=np.asarray([place]))
     return view(b, found, [*x.shape[:dim], *x.shape[dim + 1 :]])
 
 
@@ -225,3 +228,9 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
     if x.op == "constant" and not x.value.any():
         return put
     return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
+
+
+@aten("sym_size")
+def sym_size(_: Builder, x: Node, dim: int) -> int:
+    """A number: sizes that a program leaves open are known here"""
+    return x.shape[dim]

@@ -55,3 +55,18 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
     if count < 0:
         raise NotSupportedError("as many classes as the values tell")
     return b.retyped(b.one_hot(index, depth=count), "int64")
+
+
+@aten("histc")
+def histc(b: Builder, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node:
+    """`greater_equal` with the edges of the bins, summed, each less the next"""
+    if low >= high:
+        raise NotSupportedError("bins between the least and the greatest value: give min and max")
+    edges = low + np.arange(bins, dtype=np.float64) * (high - low) / bins
+    if x.op == "identity" and np.dtype(b.graph[x.inputs[0]].dtype).kind in "iu":
+        edges = np.ceil(edges)  # which tells the same of whole numbers, and is exact in more formats
+    wide = b.reshape(x, shape=(1, int(np.prod(x.shape))))
+    reached = b.greater_equal(wide, b.constant(edges.astype(np.float32).reshape(bins, 1)), dtype="float32")
+    inside = b.less_equal(wide, float(high), dtype="float32")
+    counts = b.reduce_sum(b.multiply(reached, inside), axes=(1,), keepdims=False)
+    return b.subtract(counts, b.take(counts, dim=0, index=np.append(np.arange(1, bins), -1)))

@@ -3,11 +3,14 @@ reference."""
 
 import copy
 import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
+from torch.export.passes import move_to_device_pass
+from torch.utils._pytree import tree_map_only
 
 from buda_emu.checker.suggest import near
 from buda_emu.compiler.graph.graph import Array
@@ -36,35 +39,58 @@ def with_parameters(module: Any, path: Path) -> Any:
     """A copy of a module, made on the device "meta" or anywhere, whose parameters and buffers are those of a file: maps
     of safetensors, or of what `torch.save` wrote. Raises HostError naming file, tensor, rule and fix for names, types
     and shapes that are not the module's."""
+    saved = module.state_dict(keep_vars=True)
+    named = (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
+    fixed = {name: tensor for pairs in named for name, tensor in pairs if name not in saved}
+    found = copy.deepcopy(module)
+    found.load_state_dict(_of_file(path, saved, fixed, saved, type(module).__name__), assign=True)
+    for parameter in found.parameters():
+        parameter.requires_grad_(False)
+    return found
+
+
+def program_with_parameters(program: Any, path: Path) -> Any:
+    """The same of an ExportedProgram, on the processor wherever it was exported. Raises as `with_parameters`."""
+    signature, saved = program.graph_signature, program.state_dict
+    read = {*signature.inputs_to_parameters.values(), *signature.inputs_to_buffers.values()}
+    for name, tensor in _of_file(path, saved, program.constants, saved.keys() & read, "the program").items():
+        is_parameter = isinstance(saved[name], torch.nn.Parameter)
+        saved[name] = torch.nn.Parameter(tensor, requires_grad=False) if is_parameter else tensor
+    for name in saved.keys() - read:
+        del saved[name]
+    if program.example_inputs is not None:
+        program.example_inputs = tree_map_only(torch.Tensor, _with_data, program.example_inputs)
+    return move_to_device_pass(program, "cpu")
+
+
+def _with_data(tensor: Any) -> Any:
+    return torch.zeros_like(tensor, device="cpu") if tensor.is_meta else tensor
+
+
+def _of_file(
+    path: Path, saved: Mapping[str, Any], fixed: Mapping[str, Any], wanted: Collection[str], what: str
+) -> dict[str, Any]:
+    """The tensors `wanted`, of those `saved` with a model; `fixed`: what is not saved with it, and needs its data."""
     held = _of_torch(path) if path.suffix in _OF_TORCH else {
         name: _tensor(stored) for name, stored in read_checkpoint(path).items()
     }  # fmt: skip
-    own = {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
-    saved = module.state_dict(keep_vars=True)
+    own = {**fixed, **saved}
     by_tensor = {
         id(own[name]): tensor for name, tensor in held.items() if name in own
     }  # tied ones stand in a file once
-    missing = [name for name, tensor in saved.items() if name not in held and id(tensor) not in by_tensor]
+    missing = [name for name in saved if name in wanted and name not in held and id(saved[name]) not in by_tensor]
     unknown = [name for name in held if name not in own]
     if missing or unknown:
         raise HostError(f"compile: parameters: {path}: {_names(missing, unknown)}")
     for name, tensor in held.items():
         _check(path, name, tensor, own[name])
-    bare = [name for name, tensor in own.items() if tensor.is_meta and name not in saved]
+    bare = [name for name, tensor in fixed.items() if tensor.is_meta]
     if bare:
         raise HostError(
-            f"compile: parameters: {type(module).__name__}: buffer {_some(bare)} has no data: it is on the device meta "
-            "and, not being persistent, in no file: make the part of the module that has it outside of "
-            "torch.device('meta')"
+            f"compile: parameters: {what}: buffer {_some(bare)} has no data: it is on the device meta and, not being "
+            "persistent, in no file: make the part of the module that has it outside of torch.device('meta')"
         )
-    found = copy.deepcopy(module)
-    found.load_state_dict({name: held.get(name, by_tensor.get(id(own[name]))) for name in saved}, assign=True)
-    for parameter in found.parameters():
-        parameter.requires_grad_(False)
-    return found
+    return {name: held[name] if name in held else by_tensor[id(saved[name])] for name in saved if name in wanted}
 
 
 _OF_TORCH: Final = (".pt", ".pth", ".bin")

@@ -25,6 +25,19 @@ def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float =
     return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
 
 
+@aten("_grouped_mm", "transformers.grouped_mm_fallback")
+def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None, *given: Any) -> Node:
+    """`matmul` of all rows by every matrix, of which each row keeps the one of its group: rows up to `offs`"""
+    if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None or any(item is not None for item in given):
+        raise NotSupportedError("groups of another kind than rows that each take one of several matrices")
+    rows, groups = x.shape[0], weights.shape[0]
+    place = b.constant(np.arange(rows, dtype=np.float32))
+    below = b.less(place, b.reshape(offs, shape=(groups, 1)), dtype="float32")  # [groups, rows]
+    own = b.subtract(below, b.take(below, dim=0, index=np.arange(-1, groups - 1)))
+    found = b.matmul(b.reshape(x, shape=(1, *x.shape)), weights)
+    return b.reduce_sum(b.multiply(found, b.reshape(own, shape=(groups, rows, 1))), axes=(0,), keepdims=False)
+
+
 @aten("linear", whole=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
     """`matmul` by the transposed weights, plus the bias"""

@@ -1,10 +1,8 @@
 """PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
 
-import sysconfig
-import traceback
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +11,45 @@ import torch
 
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
+from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.archive import check_archive
-from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.complex_numbers import handler_of_complex, of_array
+from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
-from buda_emu.compiler.importers.from_torch.parameters import held_as, with_parameters
+from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
+from buda_emu.compiler.importers.from_torch.sizes import input_shapes
+from buda_emu.compiler.importers.from_torch.trace import apart, traced
+from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.tensor.mapped import FileMappings
 from buda_emu.tensor.referenced import Referenced
 
 
-def read_pt2(path: Path) -> Graph:
-    """A file of torch.export.save. Raises HostError for another one, and for one that would run code."""
+def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:
+    """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
+    `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
+    are not the program's."""
     check_archive(path)
     try:
         program = torch.export.load(path)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
-    return read_program(program, path.stem)
+    if parameters is not None:
+        program = program_with_parameters(program, parameters)
+    return read_program(program, path.stem, given=given)
 
 
-def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None = None) -> Graph:
+def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | None, sizes: OpenSizes) -> Graph:
     """A module with example inputs, or an ExportedProgram; `parameters` of the module, where they lie in a file. Raises
     HostError where torch cannot trace it, and as `with_parameters`."""
     if isinstance(source, torch.export.ExportedProgram):
         if parameters is not None:
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
-        return read_program(source, "model")
+        return read_program(source, "model", given=(inputs, sizes))
     if not isinstance(source, torch.nn.Module):
         raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
     if inputs is None:
@@ -50,56 +57,28 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
     name = type(source).__name__
     if parameters is not None:
         source = with_parameters(source, parameters)
-    tensors = apart(inputs)
-    try:
-        with torch.no_grad():
-            program = torch.export.export(source, tensors)
-    except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
-        reason = str(error).strip().splitlines()
-        raise HostError(
-            f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
-        ) from None
-    return read_program(program, name)
+    program, asserted = traced(source, apart(inputs), name)
+    return read_program(program, name, asserted=asserted)
 
 
-def _where(error: Exception) -> str:
-    """The line of the model that torch was at, and what to do about it; "" where it was at none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_model(frame.filename)]
-    if not frames:
-        return ""
-    last = frames[-1]
-    advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
-    return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}; {advice}'
-
-
-def _is_of_model(file: str) -> bool:
-    """Neither torch's, nor ours, nor Python's."""
-    python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
-    ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[3]))
-    return not python and not file.startswith(("<", *ours))
-
-
-def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
-    tensors = [torch.as_tensor(item) for item in inputs]
-    return tuple(
-        item.clone() if any(item is other for other in tensors[:number]) else item
-        for number, item in enumerate(tensors)
-    )
-
-
-def read_program(program: Any, name: str) -> Graph:
-    """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
+def read_program(
+    program: Any, name: str, *, asserted: bool = False, given: tuple[Sequence[Any] | None, OpenSizes] | None = None
+) -> Graph:
+    """The graph of an ExportedProgram. `asserted`: right only where its assertions hold; `given`: example inputs, and
+    sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
+    inputs, sizes = given or (None, OpenSizes({}))
+    shapes = input_shapes(program, name, inputs, sizes)
     with torch.no_grad():
-        program = decomposed(program)
-    return Reader(program, name).read()
+        program = decomposed(program, keep=("_assert_scalar",) if asserted else ())
+    return Reader(program, name, shapes).read()
 
 
-def decomposed(program: Any) -> Any:
-    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code."""
+def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:
+    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code, and without assertions
+    but for those to `keep`."""
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
         found = program.run_decompositions(decompositions())
-    _drop_assertions(found.graph)
+    _drop_assertions(found.graph, keep)
     return found
 
 
@@ -109,12 +88,12 @@ _ASSERTIONS = (
 """Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
 
 
-def _drop_assertions(graph: Any) -> None:
+def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
     """Without assertions about data, and what was computed for these alone."""
     before = len(graph.nodes)
     for node in reversed(graph.nodes):
         name = str(node.target).removeprefix("aten.").split(".")[0]
-        if node.op == "call_function" and not node.users and name in _ASSERTIONS:
+        if node.op == "call_function" and not node.users and name in _ASSERTIONS and name not in keep:
             graph.erase_node(node)
     if len(graph.nodes) < before:
         graph.eliminate_dead_code()
@@ -134,8 +113,10 @@ def decompositions() -> Any:
 class Reader:
     """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
 
-    def __init__(self, program: Any, name: str) -> None:
+    def __init__(self, program: Any, name: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        """`shapes` of inputs, by name, where the program leaves some open."""
         self._program = program
+        self._input_shapes = shapes or {}
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
@@ -172,14 +153,17 @@ class Reader:
         )
         return self._graph
 
-    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
+    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node | Complex:
         if node.name in names:
             name = names[node.name]
+            if held[name].is_complex():
+                return of_array(self._b, array_of(held[name]))
             return self._b.constant(held_as(held[name].detach(), name, self._mappings), name=name)
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
-        return self._b.input(node.name, tuple(int(size) for size in found.shape), dtype_name(found.dtype))
+        shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
+        return self._b.input(node.name, shape, dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
@@ -188,12 +172,13 @@ class Reader:
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
-            if aten_op(word.split(".")[0]) is None and "getitem" not in word:
+            is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
+            if is_operator and aten_op(_operator(word)) is None:
                 self._refuse(word, node)
             return _POISONED
-        nodes = [item for item in flat if isinstance(item, Node)]
+        nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
-        if fixed and "getitem" not in word:
+        if fixed and "getitem" not in word and not self._is_product(node, word):
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
@@ -203,16 +188,15 @@ class Reader:
                 return _POISONED
             return found
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.numel() == 0:
-            return self._b.constant(np.zeros(tuple(value.shape), dtype_name(value.dtype)))
-        declared = aten_op(word.split(".")[0])
+        sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+        if any(isinstance(size, int) and size == 0 for size in sizes):  # others hang on data
+            return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
         try:
-            if declared is None:
-                raise NotSupportedError("")
-            if declared.name == "as_strided":
+            handler = self._handler(_operator(word), flat, value)
+            if _operator(word) == "as_strided":
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            found = declared.handler(self._b, *arguments, **options)
+            found = handler(self._b, *arguments, **options)
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
@@ -221,6 +205,29 @@ class Reader:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found
+
+    @staticmethod
+    def _is_product(node: Any, word: str) -> bool:
+        """Of numbers that torch would add up by how many threads it has."""
+        declared, value = aten_op(_operator(word)), node.meta.get("val")
+        floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return floats and declared is not None and declared.family == "products"
+
+    def _handler(self, name: str, operands: Sequence[Any], value: Any) -> Handler:
+        """Raises NotSupportedError where there is none."""
+        gives = isinstance(value, torch.Tensor) and value.is_complex()
+        if gives or any(isinstance(item, Complex) for item in operands):
+            handler = handler_of_complex(name)
+            if handler is None:
+                raise NotSupportedError("of complex numbers")
+            return handler
+        declared = aten_op(name)
+        if declared is None:
+            raise NotSupportedError(_ADVICE.get(name, ""))
+        return declared.handler
+
+    def _constant(self, array: Array, **words: Any) -> Node | Complex:
+        return of_array(self._b, array) if array.dtype.kind == "c" else self._b.constant(array, **words)
 
     def _named(self, found: Any) -> Any:
         """The layer's result has the layer's name."""
@@ -246,10 +253,10 @@ class Reader:
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
-            return self._b.constant(array_of(found))
-        if found is None:  # an assertion of the model, which held
-            return None
-        return [self._b.constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
+            return self._constant(array_of(found))
+        if not isinstance(found, (list, tuple)):  # a number, or an assertion of the model, which held
+            return found
+        return [self._constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
 
     def _outputs(self, node: Any, signature: Any) -> None:
         wanted = set(signature.user_outputs)
@@ -258,6 +265,10 @@ class Reader:
             if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
                 continue
             value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(value, Complex):
+                raise UnsupportedError(
+                    f"compile: {self._graph.name}: output {number} is complex: give its torch.view_as_real"
+                )
             if isinstance(value, Node) and 0 in value.shape:
                 raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
             if isinstance(value, Node):
@@ -270,6 +281,22 @@ class Reader:
 
 
 _POISONED = object()
+_MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
+_ADVICE = {
+    "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
+    "nonzero": _MASKED,
+    "masked_select": _MASKED,
+    "_unique2": "the size of its result depends on data",
+    "unique_dim": "the size of its result depends on data",
+    "unique_consecutive": "the size of its result depends on data",
+    "repeat_interleave": "the size of its result depends on data: give it the numbers of repeats as Python's numbers",
+}
+"""What to do about operators that no chip can run in a netlist."""
+
+
+def _operator(word: str) -> str:
+    """Without its overload: `add`, or `room.name` of a library's own."""
+    return word.rpartition(".")[0] or word
 
 
 def dtype_name(dtype: Any) -> str:
@@ -289,9 +316,16 @@ def _flat(items: Any) -> list[Any]:
     return found
 
 
+def _nodes(item: Any) -> list[Node]:
+    return item.parts if isinstance(item, Complex) else [item] if isinstance(item, Node) else []
+
+
 def _torch(item: Any) -> Any:
     if isinstance(item, Node):
         return torch.from_numpy(np.ascontiguousarray(item.value)).reshape(item.shape)
+    if isinstance(item, Complex):
+        real, *imag = (_torch(part) for part in item.parts)
+        return torch.complex(real, imag[0] if imag else torch.zeros_like(real))
     return [_torch(part) for part in item] if isinstance(item, list) else item
 
 

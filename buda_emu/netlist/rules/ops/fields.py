@@ -4,6 +4,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, on_ethernet, size_problem, written
+from buda_emu.netlist.rules.missing import missing, size_hint
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES
@@ -74,16 +75,17 @@ def enough_inputs(_: Context, op: Op) -> Findings:
     ),
     basic=True,
 )
-def sizes(_: Context, op: Op) -> Findings:
+def sizes(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4: no defaults."""
     blocking = op.blocking
     for key, value in (("t", blocking.t), ("mblock", blocking.mblock), ("ublock", blocking.ublock)):
         if what := size_problem(op, key, value):
-            yield Finding(op.at(key), what)
+            yield Finding(op.at(key), what, size_hint(ctx, op, key))
     if blocking.ublock_order not in ("r", "c"):
         text = written(op, "ublock_order")
         what = f"ublock_order '{text}' is unknown" if text else "ublock_order is missing"
-        yield Finding(op.at("ublock_order"), what, "ops have no default: write `ublock_order: r` or `ublock_order: c`")
+        hint = "ops have no default: write `ublock_order: r` or `ublock_order: c`"
+        yield Finding(op.at("ublock_order"), what, hint if text else missing(ctx, op, "ublock_order", hint))
 
 
 @op_check(
@@ -98,13 +100,14 @@ def sizes(_: Context, op: Op) -> Findings:
     ),
     basic=True,
 )
-def mandatory_fields(_: Context, op: Op) -> Findings:
+def mandatory_fields(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4: these have no defaults either; acc_df may be left out."""
     for key, value in (("out_df", op.out_df), ("intermed_df", op.intermed_df), ("math_fidelity", op.math_fidelity)):
         if not value:
-            yield Finding(op.at(key), f"{key} is missing")
+            yield Finding(op.at(key), f"{key} is missing", missing(ctx, op, key))
     if what := size_problem(op, "buf_size_mb", op.buf_size_mb, least=0):
-        yield Finding(op.at("buf_size_mb"), what, "add the number of output mblocks, such as 2")
+        hint = "add the number of output mblocks, such as 2"
+        yield Finding(op.at("buf_size_mb"), what, size_hint(ctx, op, "buf_size_mb", hint))
 
 
 @op_check(
@@ -120,10 +123,10 @@ def mandatory_fields(_: Context, op: Op) -> Findings:
     ),
     basic=True,
 )
-def place(_: Context, op: Op) -> Findings:
+def place(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4; 11.2 B10: a negative or huge grid_loc is accepted here (V150 looks at it)."""
     if what := size_problem(op, "grid_size", op.blocking.grid_size):
-        yield Finding(op.at("grid_size"), what)
+        yield Finding(op.at("grid_size"), what, size_hint(ctx, op, "grid_size"))
     if len(op.grid_loc) != 2 and not on_ethernet(op):
         what = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]" if op.grid_loc else "is missing"
         yield Finding(op.at("grid_loc"), f"grid_loc {what}")
@@ -141,11 +144,11 @@ def place(_: Context, op: Op) -> Findings:
     ),
     basic=True,
 )
-def formats_for_inputs(_: Context, op: Op) -> Findings:
+def formats_for_inputs(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4; 11.2 B4: forked_dram_inputs is a map by queue name."""
     if len(op.in_df) != len(op.inputs):
         what = f"in_df lists {plural(len(op.in_df), 'format')} for {plural(len(op.inputs), 'input')}"
-        yield Finding(op.at("in_df", "inputs"), what)
+        yield Finding(op.at("in_df", "inputs"), what, "" if op.in_df else missing(ctx, op, "in_df"))
     forked = len({name for name, _ in op.forked_dram_inputs})
     if forked > len(op.inputs):
         yield Finding(op.at("forked_dram_inputs"), f"{forked} forked_dram_inputs for {plural(len(op.inputs), 'input')}")

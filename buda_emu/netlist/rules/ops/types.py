@@ -3,6 +3,7 @@
 from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark
+from buda_emu.netlist.rules.missing import missing
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 
@@ -37,12 +38,16 @@ def matmul_order(_: Context, op: Op) -> Findings:
     ),
     "matmul",
 )
-def matmul_attributes(_: Context, op: Op) -> Findings:
+def matmul_attributes(ctx: Context, op: Op) -> Findings:
     """NETLIST 2: the inner dimension is m_k ublocks of u_kt tiles."""
     for key, value in (("m_k", op.attributes.m_k), ("u_kt", op.attributes.u_kt)):
         if value < 1:
-            what = f"{key} is {value}, must be at least 1" if key in op.attributes.given else f"{key} is missing"
-            yield Finding(attribute_mark(op, key), what, "m_k * u_kt is the number of tile columns of input 0")
+            what, hint = f"{key} is missing", "m_k * u_kt is the number of tile columns of input 0"
+            if key in op.attributes.given:
+                what = f"{key} is {value}, must be at least 1"
+            elif op.attributes.given:
+                hint = missing(ctx, op, key, hint)
+            yield Finding(attribute_mark(op, key), what, hint)
     if op.attributes.accumulate and op.attributes.identity:
         yield Finding(attribute_mark(op, "accumulate"), "accumulate does not go with identity")
 

@@ -7,6 +7,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written
+from buda_emu.netlist.rules.missing import missing, size_hint
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 
@@ -27,15 +28,15 @@ QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
     ),
     basic=True,
 )
-def sizes(_: Context, queue: Queue) -> Findings:
+def sizes(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.3: sizes have no defaults."""
     blocking = queue.blocking
     sizes = {"t": blocking.t, "entries": queue.entries, "mblock": blocking.mblock, "ublock": blocking.ublock}
     for key, value in sizes.items():
         if what := size_problem(queue, key, value):
-            yield Finding(queue.at(key), what)
+            yield Finding(queue.at(key), what, size_hint(ctx, queue, key))
     if what := size_problem(queue, "target_device", queue.target_device, least=0):
-        yield Finding(queue.at("target_device"), what)
+        yield Finding(queue.at("target_device"), what, size_hint(ctx, queue, "target_device"))
     if blocking.ublock_order not in ("r", "c"):
         text = written(queue, "ublock_order")
         yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
@@ -53,15 +54,16 @@ def sizes(_: Context, queue: Queue) -> Findings:
     ),
     basic=True,
 )
-def words(_: Context, queue: Queue) -> Findings:
+def words(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.3: df and type have no defaults, layout is tilized."""
     if not queue.df:
-        yield Finding(queue.at("df"), "df is missing", "add the format, such as `df: Float16_b`")
+        yield Finding(queue.at("df"), "df is missing", missing(ctx, queue, "df", "add the format"))
     for key, value, known in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
         if value not in known:
             text = written(queue, key) or value
             what = f"unknown {key} '{text}'" if text else f"{key} is missing"
-            yield Finding(queue.at(key), what, near(text, known) or f"write {known[0]} or {known[1]}")
+            hint = near(text, known) or f"write {known[0]} or {known[1]}"
+            yield Finding(queue.at(key), what, hint if text else missing(ctx, queue, key, hint))
 
 
 @queue_check(
@@ -76,10 +78,10 @@ def words(_: Context, queue: Queue) -> Findings:
     ),
     basic=True,
 )
-def grid(_: Context, queue: Queue) -> Findings:
+def grid(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.3 grid_size."""
     if what := size_problem(queue, "grid_size", queue.blocking.grid_size):
-        yield Finding(queue.at("grid_size"), what)
+        yield Finding(queue.at("grid_size"), what, size_hint(ctx, queue, "grid_size"))
 
 
 @queue_check(
@@ -140,7 +142,8 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
     if queue.host_fed or _known_before_expansion(queue, ctx.names_before_expansion):
         return
     if not queue.input:
-        yield Finding(queue.at("input"), "input is missing", "write `input: HOST` or the name of the op that feeds it")
+        hint = "write `input: HOST` or the name of the op that feeds it"
+        yield Finding(queue.at("input"), "input is missing", missing(ctx, queue, "input", hint))
         return
     names = ctx.names_before_expansion
     base, dot, _ = queue.input.rpartition(".")

@@ -10,6 +10,7 @@ from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.ops.general import is_ethernet
 from buda_emu.routing.pipes.ops.operands import LATENCY_CYCLES
+from buda_emu.spec.devices import device
 
 RELAY_OPERAND: Final = 33
 """The first operand id of relays on a core."""
@@ -41,10 +42,11 @@ class EthernetCore:
 def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
     """The channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it names,
     else those of links between its chips; empty where none are known."""
-    own = op.attributes
-    if own.ingress_channels or own.egress_channels or epoch.links is None:
+    own, cells = op.attributes, op.blocking.cells
+    if own.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
         return own.ingress_channels, own.egress_channels
-    return epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, op.blocking.cells)
+    here, there = epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, cells)
+    return here, [*own.egress_channels, *there][:cells]
 
 
 def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
@@ -62,14 +64,20 @@ def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
 def off_links(epoch: Epoch, op: Op) -> str:
     """Which channels of a copy are not the two ends of a link of the cluster; "" where all are."""
     links, here, there = epoch.links, op.target_device, op.attributes.dest_device
-    if links is None or not links.between(here, there):
+    if links is None:
         return ""
-    channels = channels_of(epoch, op)
-    if not any(channels):
-        other = epoch.source(op.inputs[0]).target_device
-        return f"its channels are those from chip {other}, on which the copy that it reads begins: none lead to {there}"
+    channels, direct = channels_of(epoch, op), bool(links.between(here, there))
+    if op.inputs[0] in epoch.netlist.queues and not channels[0]:
+        return "it reads a queue, and is not given channels by itself then"
+    if any(len(each) != op.blocking.cells for each in channels):
+        if op.attributes.ingress_channels:
+            return "it names more or fewer channels than its grid has cells, or not as many of both chips"
+        return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {there}"
     for near, far in zip(*channels, strict=False):
-        if not links.connects((here, near), (there, far)):
+        for chip, channel in ((here, near), (there, far)):
+            if channel not in links.ends.get(chip, {}):
+                return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
+        if direct and not links.connects((here, near), (there, far)):
             return f"channels {near} of chip {here} and {far} of chip {there} are not the ends of a link of the cluster"
     return ""
 
@@ -81,16 +89,29 @@ def chip_of_result(op: Op) -> int:
 
 def not_made(epoch: Epoch, op: Op) -> str:
     """Why no pipes are made of a copy between chips, "" where they are."""
-    if epoch.links is not None and not epoch.links.between(op.target_device, op.attributes.dest_device):
-        return f"no link connects chips {op.target_device} and {op.attributes.dest_device}"
     here, there = channels_of(epoch, op)
     if not (len(here) == len(there) == op.blocking.cells or off_links(epoch, op)):
         return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
-    if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):
+    return "padding between chips is not followed" if _is_padded(op) else ""
+
+
+def not_carried(epoch: Epoch, op: Op) -> str:
+    """What Ethernet cores cannot do for a copy between chips; "" where there is nothing."""
+    if (*op.blocking.tile_dim, *op.input_tile_dims[0]) != (32,) * 4:
         return "relays have tiles of 32 by 32 only"
-    if any(pad.rt or pad.ct for pad in op.input_pad):
-        return "padding between chips is not followed"
-    return "a prologue for an Ethernet core is not followed" if op.inputs[0] in epoch.prologue else ""
+    if op.inputs[0] in epoch.prologue:
+        return f"a prologue would keep {op.inputs[0]} on an Ethernet core"
+    width = device(epoch.netlist.arch_name).grid[1]
+    for channel in channels_of(epoch, op)[0] if _is_padded(op) else ():
+        column = ETHERNET_CORES[epoch.netlist.arch_name][channel][1]
+        if column >= width:
+            what = f"none has column {column}, as channel {channel}"
+            return f"padding is kept on a worker core of the same place, and {what}"
+    return ""
+
+
+def _is_padded(op: Op) -> bool:
+    return any(pad.rt or pad.ct for pad in op.input_pad)
 
 
 @dataclass(slots=True)
@@ -123,11 +144,11 @@ def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
     """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn,
     those of large pieces first. `other_bytes`: of operands and results that copies have on the core."""
     own = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
-    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tile_bytes for relay in own)
+    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in own)
     if len(own) == 1:
         (relay,) = own
         for size in reversed(_sizes(relay)):
-            if size > 1 and (size - 1) * relay.tile_bytes <= free:
+            if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
                 relay.tiles = size
                 return
         return

@@ -1,7 +1,8 @@
 """Relays by which pipes go from chip to chip, and the cores that they are on."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 
 class Core(NamedTuple):
@@ -20,7 +21,8 @@ class Core(NamedTuple):
 
 @dataclass(slots=True)
 class Hop:
-    """A relay on the way between chips. `piece`: tiles that are sent at a time; `number`: of the core's relays."""
+    """A relay on the way between chips. `piece`: tiles that are sent at a time; `number`: of the core's relays;
+    `tiles`: what it holds at least; `result`: what the buffer says of blocks where it is like an op's."""
 
     id: int
     chip: int
@@ -29,6 +31,8 @@ class Hop:
     tile_bytes: int
     core: Core | None = None
     number: int = 0
+    tiles: int = 1
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def at(self) -> Core:

@@ -63,7 +63,8 @@ def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[i
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:
     groups = _groups(epoch, drafts)
     queues = epoch.netlist.queues
-    blocks = {draft.id: _blocks(draft) for draft in drafts if draft.source in queues}
+    read = {draft.id: [one // BLOCK for one in draft.inputs] for draft in drafts if draft.source in queues}
+    blocks = {id: set(each) for id, each in read.items()}
     total: dict[int, int] = {}
     for forks in groups.values():
         for pipes, forked in forks:
@@ -76,8 +77,8 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
         for pipes, forked in forks:
             for number, draft in enumerate(pipes):
                 found[draft.id] = {
-                    "dram_pipe_total_readers": _of_each(draft, blocks[draft.id], total),
-                    "dram_pipe_reader_index": _of_each(draft, blocks[draft.id], current),
+                    "dram_pipe_total_readers": _of_each(read[draft.id], blocks[draft.id], total),
+                    "dram_pipe_reader_index": _of_each(read[draft.id], blocks[draft.id], current),
                     "dram_pipe_num_forks": len(pipes) if forked else 1,
                     "dram_pipe_fork_index": number if forked else 0,
                 }
@@ -87,16 +88,12 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
     return found
 
 
-def _blocks(draft: Draft) -> set[int]:
-    """The buffers of readers that a pipe reads."""
-    return {one // BLOCK for one in draft.inputs}
-
-
-def _of_each(draft: Draft, blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
-    """The count of each input's buffer, 0 for none yet."""
-    if len(blocks) == 1:
-        return (counts.get(draft.inputs[0] // BLOCK, 0),) * len(draft.inputs)
-    return tuple([counts.get(one // BLOCK, 0) for one in draft.inputs])
+def _of_each(read: Sequence[int], blocks: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
+    """The count of the buffer of readers that each input is in, 0 for none yet."""
+    known = {one: counts.get(one, 0) for one in blocks}
+    if len(known) == 1:
+        return (known[read[0]],) * len(read)
+    return tuple(map(known.__getitem__, read))
 
 
 def _groups(epoch: Epoch, drafts: Sequence[Draft]) -> dict[Group, list[tuple[list[Draft], bool]]]:

@@ -122,6 +122,9 @@ class PipeMaker:
 
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
         rows, columns = op.blocking.grid_size
+        if dest[0] >= rows or dest[1] >= columns:
+            what = f"pieces of {op.inputs[index]} and their padding are more than {rows} x {columns} cores can share"
+            raise RefusedError("V324", what, op=op.name)
         inputs = self.buffers.ops.inputs
         if dest[0] == ALL:
             return tuple(inputs[op.name, row, dest[1]][index] for row in range(rows))

@@ -1,6 +1,7 @@
 """The relays of copies between chips, which are sized when it is known what is gathered for them."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from buda_emu.routing.pipes.between_chips.ethernet import (
     RELAY_OPERAND,
@@ -26,7 +27,7 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
         return
     filled = {outputs[0]: draft for draft in pipes.made for outputs in draft.outputs}
     count = epoch.input_count
-    sized: dict[EthernetCore, list[tuple[int, str, Relay]]] = {}
+    sized: dict[EthernetCore, list[tuple[int, Mapping[str, Any], Relay]]] = {}
     others: dict[EthernetCore, list[int]] = {}
     for name, ids in own.relays.items():
         op, operand = epoch.ops[name], own.operands[name][0]
@@ -34,20 +35,20 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
             tile, piece = operand.tile_size, operand.gathered
             gathered = _gathered(epoch, filled[id], piece, tile)
             relay = Relay(piece, tile, operand.per_input * count, gathered)
-            sized.setdefault(sends_from(epoch, op, cell), []).append((id, name, relay))
+            sized.setdefault(sends_from(epoch, op, cell), []).append((id, {"op": name}, relay))
             there = arrives_at(epoch, op, cell)
             others.setdefault(there, []).append(own.made[own.arrivals[name][cell]].size_tiles * tile)
     for id, hop in hops.items():
         chip, row, column, channel = hop.at
-        relay = Relay(hop.piece, hop.tile_bytes, hop.epoch_tiles, 0)
+        relay = Relay(hop.piece, hop.tile_bytes, hop.epoch_tiles, 0, hop.tiles)
         if channel < 0:
-            yield _buffer(EthernetCore(chip, -1, row, column), hop.number, id, "", relay, count)
+            yield _buffer(EthernetCore(chip, -1, row, column), hop.number, id, {}, relay, count)
         else:
-            sized.setdefault(EthernetCore(chip, channel, row, column), []).append((id, "", relay))
+            sized.setdefault(EthernetCore(chip, channel, row, column), []).append((id, hop.result, relay))
     for core, group in sized.items():
         size_relays([relay for _, _, relay in group], arrived_bytes(others.get(core, ())))
-        for number, (id, name, relay) in enumerate(group):
-            yield _buffer(core, number, id, name, relay, count)
+        for number, (id, result, relay) in enumerate(group):
+            yield _buffer(core, number, id, result, relay, count)
 
 
 def _gathered(epoch: Epoch, draft: Draft, piece: int, tile: int) -> int:
@@ -57,13 +58,13 @@ def _gathered(epoch: Epoch, draft: Draft, piece: int, tile: int) -> int:
     return gathered_bytes(len(draft.inputs), len(draft.bases), piece, tile, from_dram=from_dram)
 
 
-def _buffer(core: EthernetCore, number: int, id: int, op: str, relay: Relay, count: int) -> Buffer:
+def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int) -> Buffer:
+    alone = {"op": "", "ublock_rt": 1, "ublock_ct": 1, "mblock_m": 1, "mblock_n": 1}
+    said: dict[str, Any] = {**alone, **result, "chip": core.chip}
     return Buffer(
         id=id,
         operand=RELAY_OPERAND + number,
-        op=op,
         buffer_type="ethernet_relay" if core.channel >= 0 else "relay",
-        chip=core.chip,
         row=core.row,
         column=core.column,
         ethernet_chan=core.channel,
@@ -72,8 +73,5 @@ def _buffer(core: EthernetCore, number: int, id: int, op: str, relay: Relay, cou
         size_tiles=relay.tiles,
         tile_size=relay.tile_bytes,
         scatter_gather_num_tiles=relay.piece,
-        ublock_rt=1,
-        ublock_ct=1,
-        mblock_m=1,
-        mblock_n=1,
+        **said,
     )

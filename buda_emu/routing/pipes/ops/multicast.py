@@ -18,7 +18,7 @@ class Multicast:
 
 def multicast(inputs: OpInputs, index: int) -> Multicast:
     """Of operand `index`. RefusedError for a fused op with more than two shared operands."""
-    shared = inputs.kind.shared(inputs, index)
+    shared = inputs.shared(index)
     across = shared.rows if inputs.op.grid_transpose else shared.columns
     return Multicast(shared.rows, shared.columns, across != shared.other_noc)
 

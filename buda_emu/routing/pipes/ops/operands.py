@@ -2,7 +2,7 @@
 of op is a method of `OpKind`; its own methods are those of ops that read their operands as they write their result.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from buda_emu.netlist.model import Op, Queue
@@ -50,6 +50,8 @@ class OpInputs:
     fused: FusedUse | None
     arch: Arch
     kind: "OpKind"
+    _sizes: dict[int, int] = field(default_factory=dict[int, int], compare=False)
+    _shared: dict[int, Shared] = field(default_factory=dict[int, Shared], compare=False)
 
     def operand(self, index: int) -> Operand:
         """The buffer of operand `index`."""
@@ -81,8 +83,21 @@ class OpInputs:
             raise RefusedError("V082", f"input 0 of {op.type} must be a queue in DRAM")
         return flat_row_bytes(op.in_df[index], source.blocking, self.arch)
 
+    def shared(self, index: int) -> Shared:
+        """`OpKind.shared`, worked out once."""
+        found = self._shared.get(index)
+        if found is None:
+            found = self._shared[index] = self.kind.shared(self, index)
+        return found
+
     def size_tiles(self, index: int) -> int:
         """Tiles of the buffer: enough for the latency of the NoC, and for two of what is cleared at a time."""
+        found = self._sizes.get(index)
+        if found is None:
+            found = self._sizes[index] = self._size_tiles(index)
+        return found
+
+    def _size_tiles(self, index: int) -> int:
         op = self.op
         header = not self.kind.is_flat(index)
         size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, header)

@@ -136,10 +136,10 @@ class Account:
         """A relay of a chip, on no core yet."""
         self.chips[id], self.tiles[id] = chip, tile_bytes
 
-    def place_relay(self, id: int, core: Core) -> int:
-        """Put a relay of one tile on a core; its number there."""
+    def place_relay(self, id: int, core: Core, tiles: int) -> int:
+        """Put a relay on a core; its number there."""
         self._placed(id, core)
-        number = self.room(core).put(self.tiles[id])
+        number = self.room(core).put(self.tiles[id], tiles)
         if core.channel < 0:
             self.room(core).use.extra += len(self.readers.get(id, ()))
         return number

@@ -11,11 +11,12 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 from buda_emu.routing.pipes.between_chips.hop import Core, Hop
 from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.op_buffers import result_fields
 from buda_emu.routing.pipes.library_order import sorted_as_vendor
 from buda_emu.routing.pipes.links import NO_WAY, Links
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.over_links.account import Account
-from buda_emu.routing.pipes.over_links.room import TRANSFERS, Room, worth
+from buda_emu.routing.pipes.over_links.room import RELAYS, TRANSFERS, Room, worth
 from buda_emu.routing.pipes.refusal import RefusedError
 
 _FEWER: Final = "cut producer and consumer alike, send it to fewer ops, or use a queue between two epochs"
@@ -35,6 +36,8 @@ class Hops:
         sends to several cores in turn."""
         for draft in self.drafts.values():
             self._follows(draft)
+        for draft in [one for one in self.drafts.values() if one.link and not self._is_link(one)]:
+            self._detour(draft)
         for fixed in (True, False):
             self._decompose(fixed)
         apart = [draft for draft in self.drafts.values() if self._crosses(draft)]
@@ -54,12 +57,46 @@ class Hops:
         chips = {account.chip_of(one) for one in own - padding}
         if {account.chip_of(one) for one in draft.outputs[0]} <= chips:
             return
+        if padding and not draft.scattered:
+            what = f"{draft.source} of another chip would be padded after the way"
+            raise RefusedError("V368", what, "pad it on the chip that it comes from", draft.reader)
         if padded:
             raise UnsupportedError(f"op {draft.reader}: padding of what comes from another chip is not followed")
         if draft.scattered and self._in_dram(draft):
             raise UnsupportedError(
                 f"op {draft.reader}: what another chip's DRAM sends to several cores in turn is not followed"
             )
+
+    def _detour(self, draft: Draft) -> None:
+        """A copy between chips that no link connects: over the link of its first channel to a relay, from there as any
+        other pipe to a relay at the far end of the link of its last channel."""
+        begin, end = draft.inputs[0], draft.outputs[0][0]
+        self.account.disconnect(draft)
+        del self.drafts[draft.id]
+        first, last = (self._at_far_end(one, end) for one in (begin, end))
+        for near, far in ((begin, first.id), (last.id, end)):
+            link = self._pipe(draft, [near], (far,), from_relay=True, to_relay=True)
+            link.cores = [(self.account.chip_of(far), *self.account.cores[base_of(far)].place)]
+        middle = self._pipe(draft, [first.id], (last.id,), from_relay=True, to_relay=True)
+        middle.link = False
+        self._at(middle, first.at)
+
+    def _at_far_end(self, buffer: int, arrival: int) -> Hop:
+        """A relay where the link of a buffer's Ethernet core leads to, for what arrives at another: as large as that
+        one if it is the same."""
+        near = self.account.cores[buffer]
+        core = self._ethernet(*self.links.ends[near.chip][near.channel])
+        size, room = self.account.tile_of(arrival), self.account.room(core)
+        hop = Hop(self._ids.new(), core.chip, self._piece(arrival), self._epoch_tiles(arrival), size)
+        if buffer == arrival:
+            made = self.account.buffers.ops.made[arrival]
+            hop.tiles, hop.result = made.size_tiles, result_fields(self.account.epoch.ops[made.op])
+        if room.relays >= RELAYS or room.free_bytes < hop.tiles * size:
+            what = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
+            raise RefusedError("V362", what, "send it in smaller blocks, or over chips that links connect")
+        self._new(hop)
+        self._settle(hop, core)
+        return hop
 
     # To unicasts
 
@@ -233,7 +270,7 @@ class Hops:
         return self._settle(hop, core)
 
     def _settle(self, hop: Hop, core: Core) -> Core:
-        hop.core, hop.number = core, self.account.place_relay(hop.id, core)
+        hop.core, hop.number = core, self.account.place_relay(hop.id, core, hop.tiles)
         return core
 
     # Over links

@@ -90,9 +90,9 @@ class Room:
         """Whether one more may write there."""
         return self.use.dram_outputs + to_dram <= DRAM_OUTPUTS
 
-    def put(self, tile_bytes: int) -> int:
-        """A relay of one tile; its number on the core."""
-        self.bytes += tile_bytes + self._headers(tile_bytes)
+    def put(self, tile_bytes: int, tiles: int = 1) -> int:
+        """A relay; its number on the core."""
+        self.bytes += tiles * tile_bytes + self._headers(tile_bytes)
         self.sizes.add(tile_bytes)
         self.relays += 1
         self.buffers += 1

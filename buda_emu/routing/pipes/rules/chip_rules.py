@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.netlist.model import Op
+from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.between_chips.chips import chips, is_after, is_remote, over_pcie
-from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made, off_links
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_carried, not_made, off_links
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.ops.general import is_ethernet
@@ -20,7 +20,7 @@ _LOCAL: Final = "keep it on the chip of the op"
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
     netlist = epoch.netlist
-    if nowhere := list(_off_cluster(epoch)):
+    if nowhere := [*_off_cluster(epoch)] or [*_unlinked(epoch)]:
         yield from nowhere
         return
     yield from _without_channel(epoch)
@@ -38,10 +38,8 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             what = "dest_device is missing: it goes to no chip"
             yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
             continue
-        if is_ethernet(op) and (why := not_made(epoch, op)):
-            raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
-        if is_ethernet(op) and (what := off_links(epoch, op)):
-            yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
+        if is_ethernet(op):
+            yield from _of_copy(epoch, op)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
                 what = f"{name} is an op of a graph that is not executed beside this one"
@@ -63,12 +61,30 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 yield Refusal(rule="V161", what=what, hint=_LOCAL, op=op.name, input=index)
             chip = source.target_device
             yield from _reached(epoch, op, chip, f"{name} is on chip {chip}", index)
+            yield from _small_tiles(epoch, source, op.name, f"{name} is on chip {chip}", index)
         for queue in epoch.fed.get(op.name, ()):
             if queue.loc != "host" and queue.target_device != chip_of_result(op):
                 said = f"{queue.name} is on chip {queue.target_device}"
                 if not pcie and epoch.links is None:
                     yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
                 yield from _reached(epoch, op, queue.target_device, said)
+                yield from _small_tiles(epoch, op, op.name, said)
+
+
+def _of_copy(epoch: Epoch, op: Op) -> Iterator[Refusal]:
+    """What is refused of a copy between chips. UnsupportedError for those of which no pipes are made."""
+    if what := off_links(epoch, op):
+        yield Refusal(rule="V363", what=what, hint="name both ends of one link", op=op.name)
+    elif what := not_carried(epoch, op):
+        yield Refusal(rule="V368", what=what, hint="let another op do that before or after it", op=op.name)
+    elif why := not_made(epoch, op):
+        raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
+
+
+def _small_tiles(epoch: Epoch, source: Queue | Op, op: str, said: str, index: int = -1) -> Iterator[Refusal]:
+    if epoch.links is not None and source.blocking.tile_dim != (32, 32):
+        what = f"{said}, and relays have tiles of 32 by 32 only"
+        yield Refusal(rule="V368", what=what, hint=_LOCAL, op=op, input=index)
 
 
 def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
@@ -82,6 +98,16 @@ def _off_cluster(epoch: Epoch) -> Iterator[Refusal]:
         if chip not in known:
             what = f"{kind} {name} is on chip {chip}, the cluster has chips {', '.join(map(str, known))}"
             yield Refusal(rule="V160", what=what, op=name if kind == "queue" else "")
+
+
+def _unlinked(epoch: Epoch) -> Iterator[Refusal]:
+    """Chips of an epoch of several that no link of the cluster reaches."""
+    chips = {epoch.netlist.graphs[graph].target_device for graph in epoch.graphs}
+    if epoch.links is None or len(chips) < 2:
+        return
+    for chip in sorted(chips - epoch.links.ends.keys()):
+        what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
+        yield Refusal(rule="V367", what=what, hint="run the graph in an epoch of its own")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:

@@ -1,0 +1,154 @@
+"""Complex numbers: pairs of real values, as far as models use them (Fourier transforms, rotary angles)."""
+
+from collections.abc import Callable
+from math import prod, sqrt
+from typing import Any, cast
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.importers.fourier import Complex, real_inverse, transform
+from buda_emu.compiler.importers.from_torch.declared import aten, aten_op
+from buda_emu.compiler.importers.from_torch.elementwise import to_copy
+from buda_emu.compiler.importers.from_torch.moves import stack
+from buda_emu.compiler.importers.refusal import NotSupportedError
+
+Handler = Callable[..., Any]
+_PART_BY_PART = (
+    "view", "reshape", "_unsafe_view", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "repeat", "slice",
+    "select", "unbind", "split_with_sizes", "flip", "roll", "clone", "alias", "detach", "sum", "mean", "neg", "add",
+    "sub", "cat", "stack", "constant_pad_nd", "unfold",
+)  # fmt: skip
+"""Operators that do to both parts what they do to real values; a real operand has zeros as its imaginary part."""
+_PRODUCTS = ("mul", "mm", "bmm", "matmul")
+"""Operators that are sums of products of an element of each operand."""
+
+
+def handler_of_complex(name: str) -> Handler | None:
+    """What handles an operator where an operand is complex; None for one that is not supported there."""
+    if name == "_to_copy":
+        return _converted
+    declared = aten_op(name)
+    if declared is None or declared.family == "complex_numbers":
+        return declared and declared.handler
+    if name in _PRODUCTS:
+        return _product(declared.handler)
+    return _both(declared.handler) if name in _PART_BY_PART else None
+
+
+def _converted(b: Builder, x: Complex | Node, dtype: Any = None, **_: Any) -> Complex | Node:
+    """To and from real values, and between complex types."""
+    if not isinstance(x, Complex):
+        return Complex(x)
+    return x if dtype is None or str(dtype).startswith("torch.complex") else to_copy(b, x.real, dtype)
+
+
+def _both(handler: Handler) -> Handler:
+    def run(b: Builder, *arguments: Any, **options: Any) -> Any:
+        real, imag = (handler(b, *_part(b, arguments, number), **options) for number in (0, 1))
+        if isinstance(real, list):
+            pairs = zip(cast("list[Node]", real), cast("list[Node]", imag), strict=True)
+            return [Complex(*pair) for pair in pairs]
+        return Complex(real, imag)
+
+    return run
+
+
+def _part(b: Builder, item: Any, number: int) -> Any:
+    """Of all operands in an argument the real (0) or imaginary (1) parts."""
+    if isinstance(item, (list, tuple)):
+        return [_part(b, inner, number) for inner in cast("list[Any]", item)]
+    if isinstance(item, Complex):
+        return _parts(b, item)[number]
+    return b.constant(np.zeros(item.shape, np.float32)) if isinstance(item, Node) and number else item
+
+
+def _parts(b: Builder, x: Complex | Node) -> tuple[Node, Node]:
+    real = x.real if isinstance(x, Complex) else x
+    imag = x.imag if isinstance(x, Complex) else None
+    return real, b.constant(np.zeros(real.shape, np.float32)) if imag is None else imag
+
+
+def _product(handler: Handler) -> Handler:
+    """(a + bi)(c + di) = ac - bd + (ad + bc)i"""
+
+    def run(b: Builder, x: Any, y: Any) -> Complex:
+        if not isinstance(x, Complex) or not isinstance(y, Complex):
+            x, y = (x, y) if isinstance(x, Complex) else (y, x)
+            return Complex(*(handler(b, part, y) for part in x.parts))
+        (a, b_), (c, d) = _parts(b, x), _parts(b, y)
+        real = b.subtract(handler(b, a, c), handler(b, b_, d))
+        return Complex(real, b.add(handler(b, a, d), handler(b, b_, c)))
+
+    return run
+
+
+def of_array(b: Builder, array: Array) -> Complex:
+    """A constant."""
+    return Complex(b.constant(np.real(array)), b.constant(np.imag(array)))
+
+
+@aten("complex")
+def complex_(_: Builder, real: Node, imag: Node) -> Complex:
+    """Two real values"""
+    return Complex(real, imag)
+
+
+@aten("polar")
+def polar(b: Builder, size: Node, angle: Node) -> Complex:
+    """`cosine` and `sine` of the angle, times the size"""
+    return Complex(b.multiply(size, b.cosine(angle)), b.multiply(size, b.sine(angle)))
+
+
+@aten("view_as_complex")
+def view_as_complex(b: Builder, x: Node) -> Complex:
+    """`take` of both parts"""
+    found = [b.reshape(b.take(x, dim=len(x.shape) - 1, index=np.asarray([k])), shape=x.shape[:-1]) for k in (0, 1)]
+    return Complex(*found)
+
+
+@aten("view_as_real")
+def view_as_real(b: Builder, x: Complex) -> Node:
+    """`concat` of both parts along a new dimension"""
+    return stack(b, _parts(b, x), -1)
+
+
+@aten("_conj", "_conj_physical", "conj_physical")
+def conjugate(b: Builder, x: Complex) -> Complex:
+    """The imaginary part negated"""
+    return x if x.imag is None else Complex(x.real, b.negative(x.imag))
+
+
+@aten("_fft_r2c")
+def fft_r2c(b: Builder, x: Node, dims: Any, norm: int, onesided: bool) -> Complex:
+    """`matmul` by cosines and sines"""
+    found = fft_c2c(b, Complex(x), dims, norm, True)
+    if not onesided:
+        return found
+    last = dims[-1] % len(x.shape)
+    half = np.arange(x.shape[last] // 2 + 1)
+    return Complex(*(b.take(part, dim=last, index=half) for part in found.parts))
+
+
+@aten("_fft_c2c")
+def fft_c2c(b: Builder, x: Complex, dims: Any, norm: int, forward: bool) -> Complex:
+    """`matmul` by cosines and sines"""
+    places = [dim % len(x.real.shape) for dim in dims]
+    factor = _factor(norm, [x.real.shape[place] for place in places])
+    return transform(b, x, places, inverse=not forward, factor=factor)
+
+
+@aten("_fft_c2r")
+def fft_c2r(b: Builder, x: Complex, dims: Any, norm: int, size: int) -> Node:
+    """`matmul` by cosines and sines"""
+    *others, last = (dim % len(x.real.shape) for dim in dims)
+    factor = _factor(norm, [size, *(x.real.shape[place] for place in others)])
+    return real_inverse(b, transform(b, x, others, inverse=True), last, size, factor)
+
+
+def _factor(norm: int, sizes: list[int]) -> float:
+    """torch's words for what a transform is divided by: nothing (0), the root of the size (1), the size (2)."""
+    if norm not in (0, 1, 2):
+        raise NotSupportedError(f"division {norm} of a Fourier transform")
+    return (1.0, 1 / sqrt(prod(sizes)), 1 / prod(sizes))[norm]
