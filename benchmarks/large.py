@@ -24,7 +24,7 @@ import transformers
 import buda_emu as be
 from buda_emu.compiler.pipeline import Observer
 from buda_emu.device.host_memory import parse_size
-from buda_emu.formats.stored import stored_tile_bytes
+from buda_emu.spec.formats import tile_bytes
 
 SHARD = 4 << 30
 MODELS = {
@@ -147,7 +147,9 @@ def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: s
     print(f"placed after {placed - start:.0f} s: {model}, peak {peak():.2f} GiB", flush=True)
     _, image = model.save(folder, "image")
     queues = [model.netlist.queues[tensor] for tensor, _ in model.tensors()]
-    own = sum(queue.entries * prod(queue.blocking.shape) * stored_tile_bytes(queue.df) for queue in queues)
+    own = sum(
+        queue.entries * prod(queue.blocking.shape) * tile_bytes(queue.df, 32, 32, 1, header=False) for queue in queues
+    )
     print(
         f"written after {time.perf_counter() - start:.0f} s, {image.stat().st_size / 1e9:.3f} GB, "
         f"{image.stat().st_size / own:.4f} times the bytes of its formats, peak {peak():.2f} GiB",

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     add_workers(parser)
-    add_memory_limit(parser, "compiling", words="what the process has and three quarters of what is available")
+    add_memory_limit(parser)
     _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")

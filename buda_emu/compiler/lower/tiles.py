@@ -279,7 +279,7 @@ class TileGraph:
 
     def flows(self, program: str) -> bool:
         """Whether inputs go through a program: an optimizer reads states alone, and runs once for all of them."""
-        read = {use.source for op in self.ops.values() if op.program == program for use in op.uses}
+        read = (use.source for op in self.ops.values() if op.program == program for use in op.uses)
         return any(name in self.inputs or (name in self.ops and self.ops[name].program != program) for name in read)
 
     def state(self, label: str) -> State | None:
