@@ -132,7 +132,7 @@ class CompiledModel:
             for queue in tiles.inputs.values()
         )  # fmt: skip
         outputs = tuple(
-            ModelOutput(queue.name, queue.label, queue.host_shape, queue.dtype, queue.view)
+            ModelOutput(queue.name, queue.label, queue.host_shape, queue.dtype, queue.view, queue.slices)
             for queue in tiles.outputs.values()
         )
         return ModelIo(tuple(nodes), inputs, outputs)

@@ -119,17 +119,37 @@ class ModelInput:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """A queue that holds an output of the model in its leading `view` [t, rows, columns]."""
+    """A queue that holds an output of the model in its leading `view` [t, rows, columns]; where its columns lie in
+    several `slices` along t, in that of the slices side by side."""
 
     queue: str = needed(text)
     label: str = needed(text)
     shape: tuple[int, ...] = needed(listed(positive))
     dtype: str = needed(dtype)
     view: tuple[int, int, int] = needed(_extent)
+    slices: int = wanted(positive, 1)
+
+    def side_by_side(self, extent: tuple[int, ...]) -> tuple[int, int, int]:
+        """[t, rows, columns] of an entry of such extent, its slices side by side."""
+        t, rows, columns = extent
+        return t // self.slices, rows, columns * self.slices
+
+    def _joined(self, array: "Array") -> "Array":
+        """Entries [n, t, rows, columns] with their slices side by side."""
+        entries, t, rows, columns = array.shape
+        parts = array.reshape(entries, t // self.slices, self.slices, rows, columns).transpose(0, 1, 3, 2, 4)
+        return parts.reshape(entries, *self.side_by_side((t, rows, columns)))
+
+    def _sliced(self, array: "Array", extent: tuple[int, ...]) -> "Array":
+        """The inverse: entries of such extent."""
+        t, rows, columns = extent
+        parts = array.reshape(len(array), t // self.slices, rows, self.slices, columns).transpose(0, 1, 3, 2, 4)
+        return parts.reshape(len(array), *extent)
 
     def from_queue(self, array: "Array") -> "Array":
         """The model's tensor of one entry [1, t, rows, columns]; of several, with a dimension for them in front."""
-        held = array[:, : self.view[0], : self.view[1], : self.view[2]].reshape(-1, *self.shape)
+        t, rows, columns = self.view
+        held = self._joined(array)[:, :t, :rows, :columns].reshape(-1, *self.shape)
         held = held[0] if len(array) == 1 else held
         kind = np.dtype(self.dtype)
         if kind.kind == "f":
@@ -140,20 +160,21 @@ class ModelOutput:
 
     def alone(self, array: "Array") -> "Array":
         """Entries [n, t, rows, columns] with zeros where nothing of the model is."""
-        held = np.zeros_like(array)
+        joined = self._joined(array)
+        held = np.zeros_like(joined)
         t, rows, columns = self.view
-        held[:, :t, :rows, :columns] = array[:, :t, :rows, :columns]
-        return held
+        held[:, :t, :rows, :columns] = joined[:, :t, :rows, :columns]
+        return self._sliced(held, array.shape[1:])
 
     def in_queue(self, array: "Array", extent: tuple[int, ...]) -> "Array | None":
         """The model's tensor, or several with a dimension for them in front, as entries of its queue; None for an
         array of another shape."""
         if array.shape not in (self.shape, (len(array), *self.shape) if array.ndim else ()):
             return None
-        held = np.zeros((array.size // max(1, prod(self.shape)), *extent), np.float32)
+        held = np.zeros((array.size // max(1, prod(self.shape)), *self.side_by_side(extent)), np.float32)
         t, rows, columns = self.view
         held[:, :t, :rows, :columns] = array.reshape(-1, *self.view)
-        return held
+        return self._sliced(held, extent)
 
 
 def _plain(item: Any) -> Any:

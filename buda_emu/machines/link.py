@@ -27,6 +27,7 @@ BUFFERED_BYTES: Final = 64 << 20
 """Of messages that a machine has received from another one and not asked for; the other one waits then."""
 _MOST_WORDS: Final = 1 << 20  # bytes
 _NONCE: Final = 32
+_NUMBERS: Final = "biuf"  # kinds of what arrays may hold
 Words = dict[str, Any]
 Message = tuple[Words, list[NDArray[Any]]]
 
@@ -90,6 +91,8 @@ class Link:
             words: Words = json.loads(bytes(self._bytes(size)))
             forms = words.pop("arrays", [])
             arrays = [np.empty(tuple(shape), np.dtype(str(dtype))) for dtype, shape in forms]
+            if any(array.dtype.kind not in _NUMBERS for array in arrays):
+                raise TypeError("references are no bytes")
         except (ValueError, TypeError, AttributeError) as error:
             raise HostError("a machine was sent something that is no message of buda-emu") from error
         for array in arrays:

@@ -112,10 +112,10 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
 
 def _looks_at(rule: Rule) -> tuple[str, Sequence[str]]:
     """The section of a netlist that a rule's checks look at, "" for any, and the op types."""
-    for section, kind in _SECTIONS.items():
-        found = [check for check in kind.all if check.rule is rule]
+    for section, checks in _SECTIONS.items():
+        found = [check for check in checks.all if check.rule is rule]
         if found:
-            kinds = frozenset().union(*(check.kinds or frozenset() for check in found))
+            kinds = frozenset(kind for check in found for kind in check.kinds or ())
             types = ["fused_op"] if section == "fused_ops" else _types(kinds)
             return section, types or GENERATED
     return "", GENERATED

@@ -1,6 +1,7 @@
 """When everything is done: tasks on their units, as soon as each can start."""
 
 from array import array
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +33,31 @@ class Schedule(Tasks):
         duration = self.durations if durations is None else durations
         if sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")
+        return self.runs()(duration)
+
+    def runs(self) -> Callable[[Ints], Timing]:
+        """When everything is done for any durations of all tasks, whose sum is below 2^62: what is to be prepared for
+        that is prepared once. Raises ProgramError as `run`."""
         unit = _ints(self._unit)
         order = np.argsort(unit, kind="stable")
         unit_first = np.searchsorted(unit[order], np.arange(len(self.units) + 1)).astype(np.int64)
         tasks = len(self)
-        written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
-        level = _ints(self._initial).copy()
         waits = Lists(*map(_ints, (self._wait_first, self._wait_objects, self._wait_tokens)))
         signals = Lists(*map(_ints, (self._signal_first, self._signal_objects, self._signal_tokens)))
         takes = _ints(self._takes).astype(np.bool_)
-        ended = run_timeline((unit_first, order.astype(np.int64)), duration, waits, takes, signals, level, written)
-        timing = Timing(tuple(self.units), tuple(self.objects), unit, *written, level)
-        if ended < tasks:
-            raise ProgramError(explain(self, timing), kind="deadlock")
-        return timing
+        own = unit_first, order.astype(np.int64)
+        names = tuple(self.units), tuple(self.objects)
+
+        def timed(durations: Ints) -> Timing:
+            written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
+            level = _ints(self._initial).copy()
+            ended = run_timeline(own, durations, waits, takes, signals, level, written)
+            timing = Timing(*names, unit, *written, level)
+            if ended < tasks:
+                raise ProgramError(explain(self, timing), kind="deadlock")
+            return timing
+
+        return timed
 
     def changes_of(self, number: int, timing: Timing) -> tuple[Ints, Ints]:
         """Occupancy of an object: times in order, and the tokens that it holds from each of them on."""

@@ -112,8 +112,8 @@ class Terminal:
             if select.select([self.master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self.master, 65536).decode("utf-8", "replace")
-                except OSError:
-                    break
+                except OSError:  # the other side closed
+                    assert words in self.text, f"it ended before {words!r} came: {self.text[-2000:]!r}"
         found, _, self.text = self.text.partition(words)
         return found
 

@@ -96,6 +96,7 @@ def doubling(model):
         (setting("x", windows=[*WINDOWS[:4], [10**9]], shape=[1, 2, 8]), "inputs/0/view", "has not the 6000000000"),
         (setting("out", shape=[3, 5]), "outputs/0/view", "[1, 3, 4] has not the 15 elements of shape [3, 5]"),
         (setting("out", queue="x"), "outputs/0/queue", "queue x is filled by the host"),
+        (setting("out", slices=2), "outputs/0/slices", "1 along t of queue out are not made of 2 slices each"),
         (doubling, "outputs/1/queue", "queue out stands twice"),
         (setting("", labels=["a", "b", "a"]), "labels/2", "a stands twice"),
         (setting("", chip=1), "chip", "no graph of the netlist is on chip 1: they are on 0"),

@@ -52,6 +52,17 @@ def test_outputs_are_tensors_of_the_model_one_for_each_entry():
     assert two[1, 0, 0] == 1024
 
 
+def test_columns_in_slices_are_put_side_by_side_and_apart_again():
+    output = ModelOutput("q", "o", (2, 7), "float32", (1, 2, 7), slices=3)
+    held = np.arange(2 * 3 * 2 * 3, dtype=np.float32).reshape(2, 3, 2, 3)
+    found = output.from_queue(held)
+    assert found[0].tolist() == [[0, 1, 2, 6, 7, 8, 12], [3, 4, 5, 9, 10, 11, 15]]
+    again = output.in_queue(found, (3, 2, 3))
+    assert again is not None
+    np.testing.assert_array_equal(again, output.alone(held))
+    assert again[0, 2].tolist() == [[12, 0, 0], [15, 0, 0]]
+
+
 @pytest.mark.parametrize(
     ("dtype", "values", "expected"),
     [

@@ -27,6 +27,7 @@ from buda_emu.workers.job import Workers
 from case_functions import until
 from shared_files import ROOT
 
+torch = pytest.importorskip("torch")
 TWO_CHIPS = str(ROOT / "netlists/two_chips.yaml")
 
 
@@ -193,17 +194,23 @@ def is_alive(process):
         return False
 
 
-def left_over():
-    """What runs have left in the folders of temporary files and of shared memory."""
-    found = {*Path(tempfile.gettempdir()).iterdir(), *Path("/dev/shm").iterdir()}
-    return {path for path in found if "buda-emu-run" in path.name}
+@pytest.fixture
+def leaves_nothing(tmp_path, monkeypatch):
+    """A folder of temporary files of the test's own, which is empty at its end; so is shared memory."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    before = set(Path("/dev/shm").iterdir())
+    yield
+    assert not list(folder.iterdir())
+    assert not [path for path in set(Path("/dev/shm").iterdir()) - before if "buda" in path.name]
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("leaves_nothing")
 def test_a_worker_that_is_killed(long_netlist, times):
     """At random moments: the run ends at once, with an error that names the worker and where it was."""
     draw = Random(times)
-    before = left_over()
     for _ in range(times):
         running = Running(long_netlist, MOST, [])
         time.sleep(draw.random() * 0.5)
@@ -215,7 +222,6 @@ def test_a_worker_that_is_killed(long_netlist, times):
             running.error
         )
         assert not any(map(is_alive, running.children))
-    assert left_over() == before
 
 
 def children():
@@ -248,9 +254,10 @@ class Killer:
     ("step", "precision", "place"),
     [(0, "format", "from the beginning"), (2, "device", "from the snapshot after program 2")],
 )
+@pytest.mark.usefixtures("leaves_nothing")
 def test_parts_start_again_from_the_last_snapshot(step, precision, place):
     netlist = be.load(str(ROOT / "netlists/training.yaml"))
-    killer, before = Killer(step), left_over()
+    killer = Killer(step)
     found = arrays(netlist, 2, precision, progress=killer.progress, tell=killer.told.append)
     (said,) = [text for text in killer.told if "is lost" in text]
     assert re.match(r"worker \d of 2 \(graphs? .*\) is lost: its worker process died \(signal SIGKILL\)", said)
@@ -259,7 +266,6 @@ def test_parts_start_again_from_the_last_snapshot(step, precision, place):
     assert alone.keys() == found.keys()
     assert all(np.array_equal(alone[name].view(np.uint32), found[name].view(np.uint32)) for name in alone)
     assert not set(children()) - killer.others
-    assert left_over() == before
 
 
 def test_a_run_whose_workers_die_again_and_again_ends(monkeypatch):
@@ -320,3 +326,54 @@ def test_errors_are_those_of_one_machine(long_netlist):
             name = next(queue.name for queue in long_netlist.queues.values() if queue.host_fed and not queue.is_ram)
             with pytest.raises(HostError, match=r"shape|rows|elements"):
                 machine.push(name, np.zeros((1, 1, 1, 7), np.float32))
+
+
+class Encoder(torch.nn.Module):
+    """Eight encoder layers of a BERT."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(
+            torch.nn.TransformerEncoderLayer(64, 2, 128, batch_first=True, activation="gelu") for _ in range(8)
+        )
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """The image of a small BERT over four chips."""
+    torch.manual_seed(0)
+    compiled = be.compile(Encoder().eval(), (torch.zeros(1, 64, 64),), arch="wormhole_b0", chips=4, effort="low",
+                          microbatch=16)  # fmt: skip
+    return be.load_image(compiled.save(tmp_path_factory.mktemp("bert"))[1])
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("leaves_nothing")
+def test_a_bert_over_four_chips_whose_workers_die(bert, times):
+    """At random moments of its start, its pushes and its run: the bits of one process, or an error that names one."""
+    rounds = {"parameters": {"$p_loop_count": "1"}, "image": bert}
+    netlist = bert.for_inputs
+    assert len({graph.target_device for graph in netlist.graphs.values()}) == 4
+    expected = arrays(netlist, 1, **rounds)
+    draw = Random(times)
+    for _ in range(times):
+        killer, found, said = Killer(), None, ""
+        timer = threading.Timer(draw.random() * 6, killer.kill)
+        timer.start()
+        try:
+            found = arrays(netlist, 4, tell=killer.told.append, **rounds)
+        except WorkerLostError as error:
+            said = str(error)
+        timer.cancel()
+        timer.join()
+        if found is None:
+            assert re.search(r"worker \d of 4 \(chip \d\) is lost: its worker process died", said)
+        else:
+            assert all(np.array_equal(array, found[name]) for name, array in expected.items())
+        assert not set(children()) - killer.others

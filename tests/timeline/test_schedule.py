@@ -31,6 +31,17 @@ def test_a_unit_works_in_order():
     assert timing.makespan == 8
 
 
+def test_a_prepared_schedule_runs_with_other_durations():
+    schedule = Schedule()
+    a, b = schedule.unit("a"), schedule.unit("b")
+    done = schedule.object("done")
+    schedule.task(a, 5, (), [(done, 1)])
+    schedule.task(b, 2, [(done, 1)])
+    run = schedule.runs()
+    assert times(run(np.array([1, 4]))) == [(0, 1), (1, 5)]
+    assert times(run(schedule.durations)) == times(schedule.run()) == [(0, 5), (5, 7)]
+
+
 def pipeline(stages, items, room):
     """Stages of given durations with a buffer of `room` items between each two."""
     schedule = Schedule()

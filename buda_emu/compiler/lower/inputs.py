@@ -1,5 +1,6 @@
 """Inputs and outputs of the model as queues."""
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -105,8 +106,21 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     while name in taken or name in low.out.ops:
         name += "_out"
     taken.add(name)
+    value, slices = _as_slices(value)
     op = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="output_nop", untilize=True)
-    low.out.outputs[name] = OutputQueue(name, output.label, op, view, shape, output.dtype)
+    low.out.outputs[name] = OutputQueue(name, output.label, op, view, shape, output.dtype, slices)
+
+
+def _as_slices(value: Value) -> tuple[Value, int]:
+    """A value whose columns were to be put side by side, as the slices along t that they are: the host finds them
+    there, and each goes to it as soon as it is made. And how many slices; 1 for any other value."""
+    match value.tms:
+        case (("hstack", int(count)),):
+            t, rows, columns = value.layout.extent
+            apart = Layout(value.layout.dims, (t * count, rows, columns // count))
+            return replace(value, tms=(), layout=apart), count
+        case _:
+            return value, 1
 
 
 def _for_host(layout: Layout, most: int) -> Layout:

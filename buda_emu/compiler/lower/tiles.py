@@ -233,7 +233,8 @@ class InputQueue:
 
 @dataclass(frozen=True, slots=True)
 class OutputQueue:
-    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape."""
+    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape, of
+    `slices` along t put side by side."""
 
     name: str
     label: str
@@ -241,6 +242,7 @@ class OutputQueue:
     view: tuple[int, int, int]
     host_shape: tuple[int, ...]
     dtype: str
+    slices: int = 1
 
 
 @dataclass(slots=True)
@@ -277,7 +279,7 @@ class TileGraph:
 
     def flows(self, program: str) -> bool:
         """Whether inputs go through a program: an optimizer reads states alone, and runs once for all of them."""
-        read = {use.source for op in self.ops.values() if op.program == program for use in op.uses}
+        read = (use.source for op in self.ops.values() if op.program == program for use in op.uses)
         return any(name in self.inputs or (name in self.ops and self.ops[name].program != program) for name in read)
 
     def state(self, label: str) -> State | None:

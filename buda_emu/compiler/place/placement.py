@@ -133,7 +133,8 @@ class Placement:
 
     def count(self, program: str) -> int:
         """Inputs that an epoch of a program takes at once: one where only states are read."""
-        return self.microbatch if not self.tiles.states or self.tiles.flows(program) else 1
+        alone = self.microbatch == 1 or (self.tiles.states and not self.tiles.flows(program))
+        return 1 if alone else self.microbatch
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant

@@ -11,7 +11,8 @@ from buda_emu.compiler.search.connected import connected, ways
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
-from buda_emu.compiler.search.wires_of_one import WiresOfOne
+from buda_emu.compiler.search.resized import resized
+from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.wiring import PATIENCE, Wires, rewired
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
@@ -25,17 +26,21 @@ Known = Mapping[int, tuple[list[PlacementDecision], int]]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """For each epoch: moves of ops that are tried, and how often its estimates are corrected."""
+    """For each epoch: moves of ops that are tried, and how often its estimates are corrected; `timed`: of a single
+    input each move is judged by when the epoch is done, and ops are given other numbers of cores."""
 
     moves: int
     rounds: int
+    timed: bool = False
 
 
-BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3), "training": Budget(200, 1)}
+BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "training": Budget(200, 1)}
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with ops that stand turned by a quarter."""
 CONNECTED = 3
 """How often grids are limited to those that streams are enough for: what was packed anew may lack others."""
+RESIZED = 3
+"""How often the ops of an epoch of a single input are given other numbers of cores."""
 WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
@@ -124,7 +129,7 @@ class _Epoch:
         if placement.microbatch == 1:
             best, told = self._tried(spots, widened(self.line, best), best, told)
         line, factors, step = self.line, dict[str, float](), STEP
-        for _ in range(self.budget.rounds):
+        for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
             if self.work.spent():
                 break
             timing = told.run.epochs[0].timing
@@ -145,7 +150,20 @@ class _Epoch:
                 best, told = found, now
             elif step == STEP:
                 break
+        if placement.microbatch == 1 and self.budget.timed:
+            best, told = self._resized(spots, line, best, told)
         return self._connected(spots, line, best, told)
+
+    def _resized(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
+        """With more cores for what a single input waits for, and fewer for what it does not, as long as that is
+        quicker."""
+        for _ in range(RESIZED):
+            wished = {} if self.work.spent() else resized(line, best, told.run.epochs[0])
+            found, now = self._tried(spots, wished, best, told) if wished else (best, told)
+            if now is told:
+                break
+            best, told = found, now
+        return best, told
 
     def _connected(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> Spots:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
@@ -181,12 +199,16 @@ class _Epoch:
         busiest = max(item.cost.cycles for item in report.timing.ops)
         alone = part.waits_for_one
         wires = (WiresOfOne.of if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
+        if isinstance(wires, WiresOfOne) and self.budget.timed:
+            wires = TimedWires.of_epoch(report, wires)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
             enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
-            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries)
+            moved |= rewired(
+                own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires)
+            )  # fmt: skip
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}
@@ -204,5 +226,6 @@ def _pace(spots: Spots) -> float:
 
 
 def _cycles(found: Evaluated) -> float:
-    """Of a round of inputs of the only epoch."""
-    return found.run.epochs[0].timing.total
+    """Of a round of inputs of the only epoch, with loading it."""
+    report = found.run.epochs[0]
+    return report.timing.total + report.load.cycles

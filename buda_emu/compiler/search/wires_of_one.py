@@ -1,9 +1,9 @@
 """Where the ops of an epoch of a single input stand: it waits for each transfer in turn, so what counts is how long all
 of them take together, each at its own rate or that of the fullest link or port on its way."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import fsum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import fsum, inf
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
+from buda_emu.timeline import Timing
+from buda_emu.timing.epoch.tasks import step_cycles
+from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.flows import Flow
 from buda_emu.timing.transfers.noc import Path, Way, path
 from buda_emu.timing.transfers.rates import Rates, speed
@@ -20,6 +23,8 @@ Ints = NDArray[np.int64]
 _Item = TypeVar("_Item", bound=np.generic)
 LEAST = 0.5
 """Cycles that are none: sums of shares."""
+SHARE = 1 / 64
+"""What a cycle of a transfer counts where the time of the epoch is known."""
 
 
 @dataclass(slots=True)
@@ -27,10 +32,10 @@ class WiresOfOne:
     """The ops of an epoch of a single input, as `wiring.Wires` has those of others; `near` are the edges of each op.
 
     Links and ports are numbered from 1, apart for what is loaded once: `busy` are the cycles of each. Paths are
-    numbered, too, by their identity, and kept in `known`: `links` [path, place] are what each goes over, 0 where there
-    are no more, `cycles` what each of these carries for it. `ways` is the path of each edge; `users` [link, edge] says
-    which edges go over a link. `least` and `takes` are the cycles of each edge by itself, and as it is; `fullest` those
-    of all transfers together: there is no limit below which they are short enough.
+    numbered, too, by their identity (`known`), and kept in `paths`: `links` [path, place] are what each goes over, 0
+    where there are no more, `cycles` what each of these carries for it. `ways` is the path of each edge; `users`
+    [link, edge] says which edges go over a link. `least` and `takes` are the cycles of each edge by itself, and as it
+    is; `fullest` those of all transfers together: there is no limit below which they are short enough.
     """
 
     chip: Device
@@ -42,7 +47,8 @@ class WiresOfOne:
     ways: Ints
     users: NDArray[np.bool_]
     numbers: dict[tuple[Way, bool], int] = field(default_factory=dict[tuple[Way, bool], int])
-    known: dict[tuple[int, bool], tuple[int, Path]] = field(default_factory=dict[tuple[int, bool], tuple[int, Path]])
+    known: dict[tuple[int, bool], int] = field(default_factory=dict[tuple[int, bool], int])
+    paths: list[Path] = field(default_factory=list[Path])
     links: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     cycles: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     busy: Floats = field(default_factory=lambda: np.zeros(1))
@@ -88,9 +94,10 @@ class WiresOfOne:
         """The number of a path; from now on it and all that it goes over have one."""
         known = self.known.get((id(way), once))
         if known is not None:
-            return known[0]
-        number, loads = len(self.known), list(way.loads())
-        self.known[id(way), once] = number, way
+            return known
+        number, loads = len(self.paths), list(way.loads())
+        self.known[id(way), once] = number
+        self.paths.append(way)
         self.links = _grown(self.links, (number + 1, len(loads)))
         self.cycles = _grown(self.cycles, (number + 1, len(loads)))
         for place, (item, size) in enumerate(loads):
@@ -109,6 +116,10 @@ class WiresOfOne:
         edge = self.edges[number]
         name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
         return path(edge, self.ops[name], self.queues.get(other) or self.ops[other], self.chip)
+
+    def _gains(self, _edges: Ints, change: float) -> bool:
+        """Whether to keep a move after which these edges take another time, and all transfers `change` more."""
+        return change < -LEAST
 
     def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
         """Move ops if all transfers together take less time by it."""
@@ -130,7 +141,7 @@ class WiresOfOne:
         self.ways[numbers] = new
         now, then = self._takes(edges), self.takes[edges]
         other = now != then
-        if fsum([*now[other].tolist(), *(-then[other]).tolist()]) >= -LEAST:
+        if not self._gains(edges, fsum([*now[other].tolist(), *(-then[other]).tolist()])):
             self.ops |= before
             self.busy[changed] = held
             self.ways[numbers] = old
@@ -151,3 +162,52 @@ def _grown(table: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
     found = np.zeros(more, table.dtype)
     found[tuple(slice(0, have) for have in table.shape)] = table
     return found
+
+
+@dataclass(slots=True)
+class TimedWires(WiresOfOne):
+    """The same, where what counts is when the epoch is done: it is timed anew for each move, but for what channels of
+    DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
+    somewhere."""
+
+    timed: Callable[[Ints], Timing] | None = None
+    tasks: Sequence[range] = ()
+    durations: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    best: float = inf
+
+    @staticmethod
+    def of_epoch(report: EpochReport, wires: WiresOfOne) -> "TimedWires":
+        """Of wires as they are made for an epoch."""
+        own = {item.name: getattr(wires, item.name) for item in fields(WiresOfOne)}
+        schedule = report.timing.schedule
+        made = TimedWires(**own, timed=schedule.runs(), tasks=report.timing.ways, durations=schedule.durations)
+        made.best = made._done(made.durations, made.fullest)
+        return made
+
+    def _done(self, durations: Ints, transfers: float) -> float:
+        assert self.timed is not None
+        return self.timed(durations).makespan + SHARE * transfers
+
+    def _gains(self, _edges: Ints, change: float) -> bool:
+        durations = self.durations.copy()
+        for number in map(int, _edges):
+            edge, tasks = self.edges[number], self.tasks[number]
+            if edge.operand >= 0 and edge.memory == "none":
+                a, b = self.ops[edge.source].grid_loc, self.ops[edge.target].grid_loc
+                edge = replace(edge, hops=abs(a[0] - b[0]) + abs(a[1] - b[1]))
+            travel, way = self._travel(number)
+            first, each = step_cycles(edge, way, travel, len(tasks), self.rates)
+            durations[tasks.start : tasks.stop] = each
+            durations[tasks.start] = first
+        done = self._done(durations, self.fullest + change)
+        if done >= self.best:
+            return False
+        self.best, self.durations = done, durations
+        return True
+
+    def _travel(self, number: int) -> tuple[float, Path]:
+        """Cycles of one edge over links and ports, and its way."""
+        edge, rates, at = self.edges[number], self.rates, int(self.ways[number])
+        way = self.paths[at]
+        rate = min(rates.gather if way.gathers else rates.stream, rates.of_packets(edge.packet))
+        return max(edge.core_bytes / rate, float(self.busy[self.links[at]].max(initial=0.0))), way

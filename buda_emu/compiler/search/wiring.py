@@ -119,6 +119,8 @@ def rewired(
     enough: float,
     tries: int,
     patience: int = PATIENCE,
+    *,
+    regions: bool = False,
 ) -> dict[str, PlacementDecision]:
     """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
     `enough` bytes."""
@@ -140,7 +142,10 @@ def rewired(
         shape = sizes[name]
         same = [other for other in alike[shape] if other != name]
         change: dict[str, tuple[int, int]] = {}
-        if same and draw.random() < 0.5:
+        if regions and draw.random() < 0.5:
+            at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
+            change = exchanged(name, at, places, sizes)
+        elif same and draw.random() < 0.5:
             other = draw.choice(same)
             change = {name: places[other], other: places[name]}
         else:
@@ -151,9 +156,29 @@ def rewired(
             change = {name: at} if at != places[name] else {}
         if change and wires.moved(change):
             for moved in change:
-                room.release(places[moved], shape)
-            for at in change.values():
-                room.block(at, shape)
+                room.release(places[moved], sizes[moved])
+            for moved, at in change.items():
+                room.block(at, sizes[moved])
             places |= change
             stale = 0
     return {name: replace(spot, at=places[name]) for name, spot in spots.items()}
+
+
+def exchanged(
+    name: str, at: tuple[int, int], places: Mapping[str, tuple[int, int]], sizes: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Where ops stand when one of them changes places with all that stands in another rectangle of its size; nothing
+    where that overlaps its own or cuts through an op."""
+    (row, column), (height, width) = places[name], sizes[name]
+    down, right = at[0] - row, at[1] - column
+    if abs(down) < height and abs(right) < width:
+        return {}
+    change = {name: at}
+    for other, (top, left) in places.items():
+        high, wide = sizes[other]
+        inside = at[0] <= top <= at[0] + height - high and at[1] <= left <= at[1] + width - wide
+        if inside:
+            change[other] = top - down, left - right
+        elif at[0] < top + high and top < at[0] + height and at[1] < left + wide and left < at[1] + width:
+            return {}
+    return change

@@ -62,6 +62,11 @@ def _own(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, tenso
 def _view(item: ModelInput | ModelOutput, queue: Queue) -> _Found:
     """The view is the leading part of an entry; words of indices lie in order instead."""
     extent = queue.blocking.element_shape
+    if isinstance(item, ModelOutput):
+        if extent[0] % item.slices:
+            yield "slices", f"{extent[0]} along t of queue {queue.name} are not made of {item.slices} slices each"
+            return
+        extent = item.side_by_side(extent)
     words = isinstance(item, ModelInput) and item.indices
     if (
         prod(item.view) > prod(extent)

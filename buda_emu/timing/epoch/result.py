@@ -67,6 +67,7 @@ class EpochTiming:
     rooms: tuple[int, ...]  # objects that count free parts of buffers
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
+    ways: tuple[range, ...] = field(repr=False, compare=False)  # of each flow its tasks, in or out of a core
     again: Callable[[int], "EpochTiming"] = field(repr=False, compare=False)  # with so many inputs modelled
 
     @property

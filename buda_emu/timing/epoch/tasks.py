@@ -36,6 +36,18 @@ def _one(number: int, like: Ints) -> Counted:
     return number, np.ones_like(like)
 
 
+def step_cycles(edge: Flow, path: Path, travel: float, steps: int, rates: Rates) -> tuple[int, int]:
+    """Cycles of the first step of what goes over links and ports in so many of them, `travel` cycles for all, and of
+    each of the others: the first one waits for what is read in DRAM, each for the way between two ops."""
+    latency = rates.read[path.far] if edge.memory == "dram" and edge.operand >= 0 else 0
+    if edge.once:
+        return ceil(travel) + latency, 0
+    each = max(1, ceil(travel / steps))
+    if edge.operand >= 0 and edge.memory == "none":
+        each += rates.start + rates.hop * edge.hops
+    return each + latency, each
+
+
 class EpochTasks:
     """The schedule of some inputs of an epoch.
 
@@ -70,6 +82,7 @@ class EpochTasks:
         self._ways_once = {way: size / rates.over(way) for way, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}
+        self._ways_of: list[range] = []  # of each edge the tasks that are its way over links and ports
         for edge, path in edges:
             self._add(edge, path)
         for op in ops:
@@ -119,26 +132,27 @@ class EpochTasks:
     def _read(self, edge: Flow, path: Path) -> None:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
-        parts = self._parts[op]
-        latency = self._rates.read[path.far] if edge.memory == "dram" else 0  # the first input waits for it
+        parts, begin = self._parts[op], len(self.schedule)
         for name, busy in self._streams(edge, path):
             unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
-            duration = max(1, ceil(busy / parts))
-            for first, count, each in ((0, 1, duration + latency), (1, self._inputs * parts - 1, duration)):
+            one, others = step_cycles(edge, path, busy, parts, self._rates)
+            for first, count, each in ((0, 1, one), (1, self._inputs * parts - 1, others)):
                 number = np.arange(first, first + count)
                 room, arrives = self._input_room(op, number), [_one(arrived, number)]
                 self.schedule.tasks(unit, each, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
+        self._ways_of.append(range(begin, begin + self._inputs * parts))
 
     def _load(self, edge: Flow, path: Path) -> None:
         """What is loaded before the first input: out of every channel, and into the core."""
         name = f"{edge.source} > {edge.target}, once"
         steps = [(f"{channel}: {name}", self._loading[channel]) for channel, _ in self._channels(edge)]
-        latency = self._rates.read[path.far] if edge.memory == "dram" else 0
         for unit, cycles in [*steps, (name, self._travel(edge, path))]:
             loaded = self.schedule.object(f"{edge.source} loaded")
-            self.schedule.task(self.schedule.unit(unit), ceil(cycles) + latency, (), [(loaded, 1)])
+            lasts, _ = step_cycles(edge, path, cycles, 1, self._rates)
+            self.schedule.task(self.schedule.unit(unit), lasts, (), [(loaded, 1)])
             self._loads[edge.target].append(loaded)
+        self._ways_of.append(range(len(self.schedule) - 1, len(self.schedule)))
 
     def _between(self, edge: Flow, path: Path) -> None:
         """One op to another, in as many steps as the finer of the two has parts."""
@@ -149,26 +163,27 @@ class EpochTasks:
         unit = self.schedule.unit(f"{producer} > {consumer}")
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
-        duration = max(1, ceil(cycles / steps)) + self._rates.start + self._rates.hop * edge.hops
+        _, duration = step_cycles(edge, path, cycles, steps, self._rates)
         step = np.arange(self._inputs * steps)
         entry, k = np.divmod(step, steps)
         needed = entry * made + _ceil_div((k + 1) * made, steps)
         waits = [(self._done[producer], needed), *self._input_room(consumer, entry * parts + k * parts // steps)]
-        self.schedule.tasks(
+        self._ways_of.append(self.schedule.tasks(
             unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
-        )
+        ))  # fmt: skip
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
     def _write(self, edge: Flow, path: Path) -> None:
         """An op into a queue: out of the core, and into every channel."""
-        op = edge.source
+        op, begin = edge.source, len(self.schedule)
         for name, busy in self._streams(edge, path):
             unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
             number = np.arange(self._inputs * self._parts[op])
-            duration = max(1, ceil(busy / self._parts[op]))
+            _, duration = step_cycles(edge, path, busy, self._parts[op], self._rates)
             self.schedule.tasks(unit, duration, len(number), [(self._done[op], number + 1)], [_one(freed, number)])
             self._freed[op].append(freed)
+        self._ways_of.append(range(begin, begin + self._inputs * self._parts[op]))
 
     def _input_room(self, op: str, part: Ints) -> list[Counted]:
         return [(self._consumed[op], np.maximum(part + 1 - self._buffers, 0))]
@@ -217,7 +232,8 @@ class EpochTasks:
             temporal.graphs, count, self._inputs, pace, ends[0], ends[-1] + beyond, timing.makespan + beyond,
             tuple(self._op(op, timing, waited) for op in self._ops),
             tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
-            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule, again,
+            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule,
+            tuple(self._ways_of), again,
         )  # fmt: skip
 
     def _busiest_links(self) -> tuple[Busy, ...]:

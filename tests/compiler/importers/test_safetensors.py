@@ -189,6 +189,7 @@ def test_a_buffer_without_data_is_named(tmp_path, tensors):
 
 def test_shards_are_whole_and_agree_with_their_index(tmp_path, tensors):
     index = sharded(tmp_path, tensors)
+    there = sorted(tmp_path.iterdir())
     shards = sorted(tmp_path.glob("model-*"))
     whole = [shard.read_bytes() for shard in shards]
     shards[1].unlink()
@@ -209,6 +210,7 @@ def test_shards_are_whole_and_agree_with_their_index(tmp_path, tensors):
     held["weight_map"][name] = "../elsewhere.safetensors"
     index.write_text(json.dumps(held))
     assert "shards lie in the folder of the index" in refused(index)
+    assert sorted(tmp_path.iterdir()) == there
 
 
 ENTRY = '"{}": {{"dtype": "F32", "shape": [2], "data_offsets": [{}, {}]}}'

@@ -96,12 +96,15 @@ def test_indices_that_are_computed():
         apart = x[place % 3, :, words[:, 0] - 20]
         both = x[place[:, None] % 3, words[:, :2] % 5]
         put = x[0].index_put((words[:, 0] % 5,), values)
+        held = x.scatter(1, words[:, :3, None].expand(3, 3, 20) % 5, 7.0), x[0].scatter(-1, words.new_ones(5, 1), 2.0)
         added = x[0].index_put((words[:, 0] % 5, place), values[:, 0], accumulate=True)
-        return end, apart, both, put, added
+        return end, apart, both, put, added, *held
 
     words = WORDS.clone()
     words[:2, 0] = 7
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
+    with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce\)"):
+        be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
 
 
 def test_routing_to_experts():
@@ -140,6 +143,22 @@ def test_complex_outputs_are_refused():
         be.compile(Small(lambda x: torch.fft.fft(x)), (X,))
     with pytest.raises(be.UnsupportedError, match=r"exp\.default \(of complex numbers\): 1 time"):
         be.compile(Small(lambda x: torch.fft.fft(x).exp().real), (X,))
+
+
+def test_memory_that_nobody_wrote_is_zeros_until_it_is():
+    """As code does it that joins parts by writing them into a new tensor; what lies in there may be NaN."""
+
+    def run(x):
+        joined = x.new_empty(2, 7, 40)
+        joined[..., :33] = x
+        joined[..., 33:] = x[..., :7]
+        return joined
+
+    torch.use_deterministic_algorithms(True)  # fills such memory with NaN
+    try:
+        agrees(run, X)
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_recurrent_layers():

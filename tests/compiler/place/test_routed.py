@@ -69,6 +69,16 @@ def stacked(slices):
     return (pick, tiles), (product, Blocks((7, 1), 1, (2, 2), (2, 1), 2, 6, 3))
 
 
+def test_what_takes_one_input_at_a_time_is_not_searched_for_inputs(monkeypatch):
+    """Every op of every placement that is tried asks for them."""
+    asked: list[str] = []
+    monkeypatch.setattr(TileGraph, "flows", lambda _, program: asked.append(program) or True)
+    tiles = TileGraph({}, states={"s": object()})
+    one, several = (Placement(WORMHOLE, tiles, microbatch=count) for count in (1, 4))
+    assert (one.count("fwd"), asked) == (1, [])
+    assert (several.count("fwd"), asked) == (4, ["fwd"])
+
+
 def test_a_producer_with_room_holds_all_that_is_stacked():
     found = placement(*stacked(1))
     make_routable(found)

@@ -44,6 +44,26 @@ def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
     assert matmul._slices(tiles * TILE) == (slices, slices * width * TILE)
 
 
+def test_slices_that_are_an_output_go_to_the_host_one_by_one(monkeypatch):
+    monkeypatch.setattr(matmul, "WIDE", 4 * TILE)
+    rng = np.random.default_rng(0)
+    b = Builder(Graph("g"), decompose=False)
+    product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(rng.standard_normal((40, 385), np.float32)))
+    b.graph.outputs = [Output("y", product.name, "float32")]
+    graph, target = core_graph(b.graph), Target.named("wormhole_b0", "Float32", "HiFi4")
+    tiles = fuse(lower(graph, target), target)
+    (output,) = tiles.outputs.values()
+    assert (output.slices, output.view) == (7, (1, 3, 385))
+    assert tiles.ops[output.op].shape[0] == 7
+    assert not any(use.tms for use in tiles.ops[output.op].uses)
+    compiled = CompiledModel(graph, place(tiles, target), "test")
+    assert compiled.check(strict=True) == ()
+    inputs = rng.standard_normal((3, 40), np.float32)
+    (got,) = compiled(inputs)
+    want = evaluate(graph, {"x": inputs})[graph.outputs[0].value]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 def test_few_columns_are_one_product():
     b = Builder(Graph("g"), decompose=False)
     product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(np.ones((40, matmul.WIDE), np.float32)))

@@ -8,10 +8,13 @@ import pytest
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.pack import on_chip
 from buda_emu.compiler.search.placer import first_spots
-from buda_emu.compiler.search.wires_of_one import WiresOfOne
-from buda_emu.compiler.search.wiring import Wires, rewired
+from buda_emu.compiler.search.resized import resized
+from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
+from buda_emu.compiler.search.wiring import Wires, exchanged, rewired
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.model import evolve
 from buda_emu.spec.devices import device
@@ -21,7 +24,7 @@ SHAPE = (1, 2, 3)
 
 
 @pytest.fixture
-def epoch():
+def criss_cross():
     """Twelve ops of a few cores each, which read each other criss-cross."""
     ops = {"op0": TileOp("op0", "nop", [Use("a")], SHAPE)}
     for n in range(1, 12):
@@ -30,6 +33,12 @@ def epoch():
     target = Target.named("grayskull", "Float16_b", "HiFi3", "")
     spots = first_spots(tiles, target, 1)
     assert {spot.epoch for spot in spots.values()} == {0}
+    return tiles, target, spots
+
+
+@pytest.fixture
+def epoch(criss_cross):
+    tiles, target, spots = criss_cross
     found = judged(placed(tiles, target, spots, ONE_BY_ONE))
     report = found.run.epochs[0]
     return spots, found.netlist, report.edges, report.paths
@@ -39,6 +48,54 @@ def epoch():
 def spots_and_wires(epoch):
     spots, *given = epoch
     return spots, Wires.of(*given, device("grayskull"))
+
+
+def of_one(spots, tiles, target):
+    """The epoch of these spots as one input finds it, and its wires."""
+    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+    report = found.run.epochs[0]
+    wires = WiresOfOne.of(found.netlist, report.edges, report.paths, device("grayskull"))
+    return report, TimedWires.of_epoch(report, wires)
+
+
+def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross):
+    """But for the latency of reads, which is that of the places before."""
+    tiles, target, spots = criss_cross
+    report, timed = of_one(spots, tiles, target)
+    found = rewired(spots, timed, (10, 12), 0.0, 400, 400, regions=True)
+    after, _ = of_one(found, tiles, target)
+    said = int(timed.timed(timed.durations).makespan)
+    assert abs(after.timing.total - said) <= 270
+    assert after.timing.total < report.timing.total
+
+
+def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_save(criss_cross):
+    tiles, target, _ = criss_cross
+    line = CandidateTable.of(tiles, target)
+    most = {op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(line.ops, line.found, strict=True)}
+    spots = on_chip(line, range(12), list(most.values()), 0, 0, turned=False)
+    assert spots is not None
+    report, _ = of_one(spots, tiles, target)
+    found = resized(line, spots, report)
+    after, _ = of_one(found, tiles, target)
+    assert sum(spot.choice.cores for spot in found.values()) < sum(spot.choice.cores for spot in spots.values())
+    assert after.timing.total + after.load.cycles < report.timing.total + report.load.cycles
+    assert resized(line, found, after) == {}
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ((1, 0), {"a": (1, 0), "b": (0, 0), "c": (0, 1)}),
+        ((2, 0), {"a": (2, 0)}),
+        ((1, 1), {}),  # cuts through d
+        ((0, 1), {}),  # overlaps its own place
+    ],
+)
+def test_an_op_changes_places_with_all_of_a_rectangle(at, expected):
+    places = {"a": (0, 0), "b": (1, 0), "c": (1, 1), "d": (1, 2)}
+    sizes = {"a": (1, 2), "b": (1, 1), "c": (1, 1), "d": (1, 2)}
+    assert exchanged("a", at, places, sizes) == expected
 
 
 def weight(wires):

@@ -183,17 +183,29 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
 
 
 @aten("scatter", "scatter_add")
-def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **_: Any) -> Node:
-    """zeros with one value along a dimension at an index"""
+def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **options: Any) -> Node:
+    """zeros with one value along a dimension at an index, or `where` one of several indices is, a number"""
     dim %= len(x.shape)
+    if options:
+        raise NotSupportedError(", ".join(options))
     if index.shape[dim] != 1 or x.op != "constant" or x.value.any():
-        raise NotSupportedError("of several values, or into other than zeros")
+        if isinstance(source, Node):
+            raise NotSupportedError("of several values, or into other than zeros")
+        return _number_at(b, x, dim, index, float(source))
     one = b.reshape(index, shape=tuple(n for place, n in enumerate(index.shape) if place != dim))
     there = hot(b, one, x.shape[dim])
     rank = len(x.shape)
     order = [*range(dim), rank - 1, *range(dim, rank - 1)]
     there = b.transpose(there, perm=tuple(order))
     return b.multiply(there, source if isinstance(source, Node) else float(source))
+
+
+def _number_at(b: Builder, x: Node, dim: int, index: Node, value: float) -> Node:
+    if any(n != size for place, (n, size) in enumerate(zip(index.shape, x.shape, strict=True)) if place != dim):
+        raise NotSupportedError("at fewer rows than there are")
+    met = b.reduce_largest(hot(b, index, x.shape[dim]), axes=(dim,), keepdims=False)  # what was indexed is last
+    rank = len(x.shape)
+    return b.where(b.boolean(b.transpose(met, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))), value, x)
 
 
 # -------------------------------------------------------------------------------------------------- constants, refusals

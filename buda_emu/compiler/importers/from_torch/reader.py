@@ -253,7 +253,8 @@ class Reader:
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
-            return self._constant(array_of(found))
+            # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
+            return self._constant(array_of(torch.zeros_like(found) if _operator(word).startswith(_EMPTY) else found))
         if not isinstance(found, (list, tuple)):  # a number, or an assertion of the model, which held
             return found
         return [self._constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
@@ -281,6 +282,8 @@ class Reader:
 
 
 _POISONED = object()
+_EMPTY = ("empty", "new_empty")
+"""How operators begin that give memory that nobody wrote."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
 _ADVICE = {
     "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",

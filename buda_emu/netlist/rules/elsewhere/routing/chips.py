@@ -46,8 +46,9 @@ rule(
     "V363",
     "N",
     "channels of a copy that are not the two ends of a link",
-    "Between chips that links connect, a cell's ingress and egress channel are the ends of one of them. Where none are "
-    "named, each chip's channels to the other are counted by themselves, so the cluster description decides.",
+    "Between chips that links connect, a cell's ingress and egress channel are the ends of one of them, between others "
+    "each is the end of some link. Where none are named, each chip's channels towards the other are counted by "
+    "themselves, so the cluster description decides; of a copy that reads a queue none are found.",
     "ingress_channels: [0], egress_channels: [9] where channel 0 leads to channel 8",
     "ingress_channels: [0], egress_channels: [8]",
     NET2PIPE,

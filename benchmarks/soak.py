@@ -1,0 +1,115 @@
+"""Rounds of work on workers for as long as you like: does memory stay flat, and is anything left behind?
+
+    python benchmarks/soak.py --minutes 60 --workers 4
+
+A round is a sweep, a run in parts, tests of netlists, and a run in which a worker is killed. What this process holds is
+printed at the end of every minute; at the end, after a first fifth for caches to fill, its growth by hour, and what is
+left of processes, open files, temporary files and shared memory. Exit code 1 for anything that is left.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+import buda_emu as be
+from buda_emu.api.run_netlist import run_netlist
+from buda_emu.api.sweep import sweep
+from buda_emu.workers.job import Workers
+
+NETLISTS = Path(__file__).parent.parent / "netlists"
+
+
+def children() -> set[int]:
+    """Processes that this one has started."""
+    return {int(item) for task in Path("/proc/self/task").glob("*/children") for item in task.read_text().split()}
+
+
+def left() -> dict[str, set[str]]:
+    """What a round could leave behind, by kind."""
+    temporary = {item.name for item in Path(tempfile.gettempdir()).iterdir() if item.name.startswith("buda-emu-")}
+    return {
+        "processes": set(map(str, children())),
+        "temporary files": temporary,
+        "shared memory": {item.name for item in Path("/dev/shm").iterdir() if "buda" in item.name},
+    }
+
+
+def resident() -> float:
+    """MiB of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+class Killer:
+    """Kills a worker when the second program of a run begins."""
+
+    def __init__(self) -> None:
+        self._programs = 0
+        self.lost = 0
+
+    def progress(self, text: str) -> None:
+        """Told by the run."""
+        self._programs += text.startswith("program")
+        if self._programs == 2 and not self.lost:
+            with suppress(ProcessLookupError):
+                os.kill(min(children()), signal.SIGKILL)
+            self.lost += 1
+
+
+def rounds(workers: int) -> Iterator[int]:
+    """Does a round and says how many workers it has killed."""
+    path = str(NETLISTS / "training.yaml")
+    netlist = be.load(path)
+    expected = run_netlist(netlist).arrays
+    axes = {"noc": ("0.5", "1", "2"), "dram": ("1", "2")}
+    points = sweep(path, axes)
+    some = [str(NETLISTS / f"{name}.yaml") for name in ("softmax", "attention", "training", "two_chips")]
+    while True:
+        assert sweep(path, axes, workers=workers) == points, "a sweep differs"
+        killer = Killer()
+        for progress in (lambda _: None, killer.progress):
+            found = run_netlist(netlist, workers=Workers(workers), progress=progress).arrays
+            assert all(np.array_equal(found[name], array) for name, array in expected.items()), "a run differs"
+        assert all(case.status in ("passed", "no config") for case in be.test(some, workers=workers).cases)
+        yield killer.lost
+
+
+def main() -> int:
+    """See above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, default=4)
+    args = parser.parse_args()
+    before, start = left(), time.monotonic()
+    files = len(list(Path("/proc/self/fd").iterdir()))
+    minutes: list[tuple[float, float]] = []
+    count = killed = 0
+    for lost in rounds(args.workers):
+        count, killed, now = count + 1, killed + lost, (time.monotonic() - start) / 60
+        if not minutes or now - minutes[-1][0] >= 1 or now >= args.minutes:
+            minutes.append((now, resident()))
+            print(f"{now:6.1f} min  {count:5} rounds  {killed:4} killed  {minutes[-1][1]:7.1f} MiB", flush=True)
+        if now >= args.minutes:
+            break
+    settled = [item for item in minutes if item[0] >= args.minutes / 5]
+    if len(settled) > 2:
+        slope = float(np.polyfit(*zip(*settled, strict=True), 1)[0]) * 60
+        print(f"growth after the first fifth: {slope:+.1f} MiB an hour")
+    time.sleep(2)
+    rest = {kind: names - before[kind] for kind, names in left().items()}
+    rest["open files"] = {"more than before"} if len(list(Path("/proc/self/fd").iterdir())) > files + 4 else set[str]()
+    for kind, names in rest.items():
+        print(f"left, {kind}: {', '.join(sorted(names)) or 'nothing'}")
+    return 1 if any(rest.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

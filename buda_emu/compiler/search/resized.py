@@ -1,0 +1,101 @@
+"""Other numbers of cores for the ops of an epoch of a single input: one that nothing waits for needs few, and each core
+that has a kernel is loaded (PERF 5.1); what the epoch waits for is worth more.
+
+The epoch is timed anew with the ops' own cycles as another division has them, and with what a core then reads; what
+transfers share of the links stays as it was. The timing model judges what comes of it.
+"""
+
+from collections.abc import Callable, Mapping
+from math import ceil, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.place.candidates import Choice
+from buda_emu.compiler.place.cost import tiles_read
+from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.cuts import epoch_load
+from buda_emu.compiler.search.pack import on_chip
+from buda_emu.timeline import Timing
+from buda_emu.timing.result import EpochReport
+from buda_emu.timing.transfers.rates import speed
+
+Ints = NDArray[np.int64]
+STEPS = 24
+"""Ops that are divided otherwise, at most."""
+LIGHT = 6_000
+"""Cycles in which a core may read an operand of which it reads more than before."""
+GAIN = 100.0
+"""Cycles that a change has to save."""
+
+
+class _Tasks:
+    """The schedule of an epoch, and the tasks of each op: its own, and those in which its operands arrive."""
+
+    def __init__(self, line: CandidateTable, report: EpochReport) -> None:
+        timing = report.timing
+        self.line = line
+        self.timed: Callable[[Ints], Timing] = timing.schedule.runs()
+        self.durations: Ints = timing.schedule.durations
+        numbers = {name: number for number, name in enumerate(timing.timing.units)}
+        self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
+        self.arriving: dict[str, list[tuple[int, range, int]]] = {}
+        rates = speed(line.target.chip, {}).rates()
+        for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
+            if edge.operand >= 0 and not edge.once:
+                rate = rates.gather if path.gathers else rates.stream
+                self.arriving.setdefault(edge.target, []).append((edge.operand, tasks, ceil(edge.core_bytes / rate)))
+
+    def with_choice(self, durations: Ints, name: str, old: Choice, new: Choice) -> Ints | None:
+        """Durations with an op divided otherwise; None where a core would read much more than it did, which others
+        would wait for on links and ports."""
+        made = durations.copy()
+        own = self.own[name]
+        made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
+        op, tiles = self.line.tiles.ops[name], self.line.tiles
+        for operand, tasks, cycles in self.arriving.get(name, ()):
+            if operand < len(op.uses):
+                more = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
+                if more > 1 and cycles * more > LIGHT:
+                    return None
+                least = ceil(cycles * more / len(tasks))
+                made[tasks.start : tasks.stop] = np.maximum(made[tasks.start : tasks.stop], least)
+        return made
+
+
+def resized(
+    line: CandidateTable, spots: Mapping[str, PlacementDecision], report: EpochReport
+) -> dict[str, PlacementDecision]:
+    """The spots with other divisions of the ops that gain most by it, one after the other; nothing where none does, or
+    where they find no room."""
+    tasks, chosen = _Tasks(line, report), {name: spot.choice for name, spot in spots.items()}
+    _, each = epoch_load(line.target)
+    room = prod(line.target.arch.grid)
+    durations, best = tasks.durations, float(report.timing.timing.makespan)
+    for _ in range(STEPS):
+        free = room - sum(choice.cores for choice in chosen.values())
+        found: tuple[float, str, Choice, Ints, float] | None = None
+        for name, old in chosen.items():
+            for new in line.best[line.index[name]]:
+                more = new.cores - old.cores
+                if not 0 != more <= free or new.held != old.held:
+                    continue
+                made = tasks.with_choice(durations, name, old, new)
+                if made is None:
+                    continue
+                done = float(tasks.timed(made).makespan)
+                gain = best - done - each * more
+                if gain > GAIN and (found is None or gain > found[0]):
+                    found = gain, name, new, made, done
+        if found is None:
+            break
+        _, name, new, durations, best = found
+        chosen[name] = new
+    if all(spots[name].choice is choice for name, choice in chosen.items()):
+        return {}
+    first = next(iter(spots.values()))
+    turned = any(spot.turned for spot in spots.values())
+    names = sorted(chosen, key=line.index.__getitem__)
+    numbers, shapes = [line.index[name] for name in names], [[chosen[name]] for name in names]
+    return on_chip(line, numbers, shapes, first.epoch, first.chip, turned=turned) or {}
