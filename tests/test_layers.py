@@ -44,7 +44,6 @@ ALLOWED = {
     "advice": {"numpy"},
     "verify": {"numpy"},
     "coverage": set(),
-    "coverage": {"numpy"},  # of what a run does
     "testing": {"numpy"},
     "injection": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
