@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from math import prod
@@ -15,6 +15,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.jit.kernel import compilations
 from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
@@ -32,7 +33,7 @@ from buda_emu.verify.inputs.of_image import (
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
-from buda_emu.verify.prepared import Chosen, prepared
+from buda_emu.verify.prepared import Chosen, Prepared, prepared
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
@@ -96,8 +97,7 @@ def run_netlist(
         as_bits=precision == "device", beside=beside, progress=progress,
         foretell=foretell,
     )  # fmt: skip
-    bodies, values, steps, limit = ready.bodies, ready.values, ready.steps, ready.limit
-    held = image.held_queues if image else frozenset[str]()
+    limit = ready.limit
     if image is not None and image.plan is not None:
         if readout != "host" or programs or workers is not None:
             said = "without --program, --readout and --workers"
@@ -108,62 +108,20 @@ def run_netlist(
             netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, 0.0, (), (), (),
             {},
         )  # fmt: skip
-        return run_parted(image, values, report, inputs=inputs, memory_limit=limit, progress=progress)
+        return run_parted(image, ready.values, report, inputs=inputs, memory_limit=limit, progress=progress)
 
-    def fill(emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
-        if inputs and is_archive_of_inputs(inputs):
-            blocks = in_queues(image, archive_blocks(netlist, inputs, image, limit))
-        elif inputs:
-            blocks = in_queues(image, _files(netlist, inputs, held, image, tell, limit))
-        else:
-            needed = steps and steps.entries
-            blocks = made_up(netlist, ready.config, bodies, values, seed, image, given=held, needed=needed)
-        return push(emulator, chain(begun_with(image), blocks), progress)
-
-    pushed: tuple[InputUsed, ...] = ()
-    push_seconds = 0.0
-    ran: list[ProgramSummary] = []
-    arrays: dict[str, Any] = {}
-
-    def carry_out(emulator: "Emulator | Machines", saved: "Saved | None" = None) -> list[OutputSummary]:
-        """All programs; on machines that replace others those that `saved` does not have."""
-        nonlocal pushed, push_seconds
-        done = saved.restore(emulator) if saved is not None and not isinstance(emulator, Emulator) else 0
-        del ran[done:]
-        if not done:
-            progress("inputs")
-            start = time.perf_counter()
-            pushed = fill(emulator, tell)
-            push_seconds = time.perf_counter() - start
-        told = _Told(steps.inputs, inputs_done) if inputs_done is not None and steps is not None else None
-        with compilations() as compiled:
-            for number, body in enumerate(bodies[done:], done + 1):
-                progress(f"program {body.name}")
-                before, start = len(compiled), time.perf_counter()
-                if told is None or not isinstance(emulator, Emulator):
-                    emulator.run(body.name, values)
-                else:
-                    told.run(emulator, body.name, values)
-                # Compiling is no part of the program: the next run takes the kernels from disk.
-                seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
-                own = {name: values[name] for name in parameter_names([body])}
-                ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
-                if saved is not None and not isinstance(emulator, Emulator) and number < len(bodies):
-                    saved.save(emulator, number)
-        progress("outputs")
-        taken = sink if sink is not None and not (image and readout == "host") else None
-        return [_output(netlist, output, taken, arrays) for output in emulator.outputs_in_parts(readout)]
-
+    running = _Running(ready, inputs, seed, readout, progress, tell, inputs_done, sink)
     if workers is None:
         with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
-            found = carry_out(emulator)
+            found = running.carry_out(emulator)
     else:
         from buda_emu.machines.again import lasting
         from buda_emu.machines.machines import Machines
 
         own = limit if workers.dask is not None else limit // workers.count  # of each worker
         make = partial(Machines, netlist, workers, precision, threads, memory_limit=own, tell=tell)
-        found = lasting(make, carry_out, tell, is_local=workers.dask is None)
+        found = lasting(make, running.carry_out, tell, is_local=workers.dask is None)
+    arrays = running.arrays
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
         queues = netlist.queues
@@ -174,15 +132,84 @@ def run_netlist(
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
         progress("looking for where it began")
         with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
-            fill(emulator, lambda _: None)
-            for body in bodies:
-                emulator.run(body.name, values)
+            running.fill(emulator, lambda _: None)
+            for body in ready.bodies:
+                emulator.run(body.name, ready.values)
         places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
         outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
     return RunReport(
-        netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
-        tuple(ran), outputs, arrays,
+        netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds,
+        running.push_seconds, running.pushed, tuple(running.ran), outputs, arrays,
     )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Running:
+    """A run on one machine, or on several that hold the netlist in parts; on others that replace them it goes on.
+
+    `pushed`, `push_seconds`, `ran` and `arrays` are what came of it: inputs, seconds to push them, programs, and the
+    outputs that `sink` did not take.
+    """
+
+    ready: Prepared
+    inputs: "Path | None"
+    seed: int
+    readout: Readout
+    progress: Callable[[str], None]
+    tell: Callable[[str], None]
+    inputs_done: Callable[[int, int], None] | None
+    sink: Callable[[OutputParts], None] | None
+    pushed: tuple[InputUsed, ...] = ()
+    push_seconds: float = 0.0
+    ran: list[ProgramSummary] = field(default_factory=list[ProgramSummary])
+    arrays: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def fill(self, emulator: "Emulator | Machines", tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
+        """Push what the image holds, and what files or the generator have. Raises HostError."""
+        ready, inputs = self.ready, self.inputs
+        netlist, image = ready.netlist, ready.image
+        held = image.held_queues if image else frozenset[str]()
+        if inputs and is_archive_of_inputs(inputs):
+            blocks = in_queues(image, archive_blocks(netlist, inputs, image, ready.limit))
+        elif inputs:
+            blocks = in_queues(image, _files(netlist, inputs, held, image, tell, ready.limit))
+        else:
+            needed = ready.steps and ready.steps.entries
+            blocks = made_up(
+                netlist, ready.config, ready.bodies, ready.values, self.seed, image, given=held, needed=needed
+            )
+        return push(emulator, chain(begun_with(image), blocks), self.progress)
+
+    def carry_out(self, emulator: "Emulator | Machines", saved: "Saved | None" = None) -> list[OutputSummary]:
+        """All programs; on machines that replace others those that `saved` does not have."""
+        machines = None if isinstance(emulator, Emulator) else emulator
+        done = saved.restore(machines) if saved is not None and machines is not None else 0
+        del self.ran[done:]
+        if not done:
+            self.progress("inputs")
+            start = time.perf_counter()
+            self.pushed = self.fill(emulator, self.tell)
+            self.push_seconds = time.perf_counter() - start
+        steps, bodies, values = self.ready.steps, self.ready.bodies, self.ready.values
+        told = _Told(steps.inputs, self.inputs_done) if self.inputs_done is not None and steps is not None else None
+        with compilations() as compiled:
+            for number, body in enumerate(bodies[done:], done + 1):
+                self.progress(f"program {body.name}")
+                before, start = len(compiled), time.perf_counter()
+                if told is None or not isinstance(emulator, Emulator):
+                    emulator.run(body.name, values)
+                else:
+                    told.run(emulator, body.name, values)
+                # Compiling is no part of the program: the next run takes the kernels from disk.
+                seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
+                own = {name: values[name] for name in parameter_names([body])}
+                self.ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
+                if saved is not None and machines is not None and number < len(bodies):
+                    saved.save(machines, number)
+        self.progress("outputs")
+        taken = self.sink if not (self.ready.image and self.readout == "host") else None
+        outputs = emulator.outputs_in_parts(self.readout)
+        return [_output(self.ready.netlist, output, taken, self.arrays) for output in outputs]
 
 
 def _output(
