@@ -79,7 +79,8 @@ def _faults() -> Any:
     protection = Rows(name=str, failures_before=int, failures=int, after=dict[str, int], cost=cost)
     return document(
         "Results of buda-emu faults --json",
-        netlist=str, arch=str, precision=str, seed=int, settings=settings, bit_hours=float, finished=bool, total=share,
+        netlist=str, arch=str, precision=str, seed=int, settings=settings, bit_hours=float, finished=bool,
+        left_out=list[str], total=share,
         strata=dict[str, float], protection=protection, tables=Row(dict.fromkeys(TABLES, rows)), faults=fault,
     )  # fmt: skip
 

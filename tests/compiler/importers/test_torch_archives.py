@@ -73,7 +73,10 @@ def test_a_good_file_is_read(tmp_path):
 
 def test_a_file_with_open_sizes_is_read(members, tmp_path):
     assert b"expr_str" in members[found(members, "models/model.json")]
-    assert be.compile(written(members, tmp_path / "m.pt2"), effort="low").io.outputs
+    path = written(members, tmp_path / "m.pt2")
+    assert be.compile(path, effort="low", sizes={"input.0": 2}).io.inputs[0].shape == (2, 3)
+    with pytest.raises(be.UnsupportedError, match=r"the open size input\.0 \(give it: --size input\.0=1"):
+        be.compile(path, effort="low")
 
 
 def test_pickles_run_nothing(members, tmp_path):
