@@ -72,8 +72,8 @@ def _faults() -> Any:
         error=str, ratio=float, maps=dict[str, str], after=dict[str, str],
     )  # fmt: skip
     settings = Row(
-        seed=int, kinds=list[str], places=list[str], burst=int, scatter=bool, least_pcc=float, only=str, top1=bool, late=float,
-        strata=str, protect=list[str], given=Rows(site),
+        seed=int, kinds=list[str], places=list[str], burst=int, scatter=bool, least_pcc=float, only=str, top1=bool,
+        late=float, strata=str, protect=list[str], given=Rows(site),
     )  # fmt: skip
     cost = Row(bits=int, share=float, time=float | None)
     protection = Rows(name=str, failures_before=int, failures=int, after=dict[str, int], cost=cost)
