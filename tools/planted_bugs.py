@@ -16,6 +16,7 @@ import argparse
 import ast
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from mutation.sites import PACKAGE, ROOT, Mutant, sample
 OTHERS = ("darwinn", "timeline", "intrinsics")
 ARCHS = ("wormhole_b0", "blackhole", "grayskull")
 PRECISIONS = ("device", "format")
+TRIED = "tried.yaml"
 
 
 def planted(count: int, seed: int) -> list[Mutant]:
@@ -42,15 +44,9 @@ def planted(count: int, seed: int) -> list[Mutant]:
 
 
 def hunt(seconds: float, seed: int) -> dict[str, object]:
-    """In a process that imports the mutant: the first netlist that shows it, and the smallest."""
+    """In a process that imports the mutant: the first netlist that shows it, and the smallest. Which one is tried is
+    printed, and stands in `TRIED`: a mutant may end the process."""
     from buda_emu.testing import generate
-    from plain_definitions import difference
-
-    def shows(text: str, precision: str, arch: str) -> bool:
-        try:
-            return difference(text, precision, arch) != ""
-        except Exception:  # noqa: BLE001 - a kernel that fails shows its bug, too
-            return True
 
     start = time.process_time()  # other work on the machine does not count
     number = 0
@@ -58,6 +54,10 @@ def hunt(seconds: float, seed: int) -> dict[str, object]:
         arch, precision = ARCHS[number % 3], PRECISIONS[number // 3 % 2]
         made = generate(1000 * seed + number, arch=arch)
         number += 1
+        Path(TRIED).write_text(made.text)
+        took = time.process_time() - start
+        last = {"netlists": number, "seconds": took, "ops": len(made.netlist.ops), "arch": arch, "precision": precision}
+        print(json.dumps(last), flush=True)
         if shows(made.text, precision, arch):
             took = time.process_time() - start
             ops, text = _reduced(made.netlist, partial(shows, precision=precision, arch=arch))
@@ -66,6 +66,16 @@ def hunt(seconds: float, seed: int) -> dict[str, object]:
                 "precision": precision, "reduce": time.process_time() - start - took, "text": text,
             }  # fmt: skip
     return {"netlists": number, "seconds": seconds, "ops": None}
+
+
+def shows(text: str, precision: str, arch: str) -> bool:
+    """Whether a netlist gives other bits than the plain definitions, or fails."""
+    from plain_definitions import difference
+
+    try:
+        return difference(text, precision, arch) != ""
+    except Exception:  # noqa: BLE001 - a kernel that fails shows its bug, too
+        return True
 
 
 def _reduced(netlist, fails):
@@ -95,7 +105,10 @@ def main() -> int:
         "--seconds", type=float, default=300.0, help="processor time for each, to find it (default 300)"
     )
     parser.add_argument("--hunt", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--shows", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.shows:
+        return int(shows(Path(args.shows[0]).read_text(), *args.shows[1:]))
     if args.hunt:
         print(json.dumps(hunt(args.seconds, args.seed)))
         return 0
@@ -126,10 +139,36 @@ def _in_copy(folder: Path, args: argparse.Namespace) -> dict:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"netlists": 0, "seconds": args.seconds, "ops": None, "error": "no end"}
+    if done.returncode < 0 and done.stdout:
+        return _of_crash(json.loads(done.stdout.splitlines()[-1]), folder, path)
     if done.returncode:
         said = done.stderr.strip()[-200:] or f"ended with {done.returncode}"
         return {"netlists": 0, "seconds": 0.0, "ops": None, "error": said}
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def _of_crash(row: dict, folder: Path, path: str) -> dict:
+    """A mutant that ends the process has shown itself; each trial of the reduction is a process then."""
+    start = time.monotonic()
+    words = [sys.executable, __file__, "--shows", "{}", row["precision"], row["arch"]]
+    check = shlex.join(["env", f"PYTHONPATH={path}", "PYTHONSAFEPATH=1", *words]).replace("'{}'", "{}")
+    command = [
+        sys.executable,
+        "-m",
+        "buda_emu",
+        "reduce",
+        str(folder / TRIED),
+        "--check",
+        check,
+        "--json",
+        "small.json",
+    ]
+    subprocess.run(
+        [*command, "--arch", row["arch"], "--trials", "200", "-q"], cwd=folder, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    left = json.loads((folder / "small.json").read_text())["sizes"]["ops"]["after"]
+    return {**row, "left": left, "reduce": time.monotonic() - start}
 
 
 def _said(row: dict) -> str:

@@ -1,5 +1,6 @@
 """Bugs in kernels are found by generated netlists, and reduced to a few ops (tools/planted_bugs.py)."""
 
+import os
 import subprocess
 import sys
 
@@ -20,13 +21,28 @@ def test_what_is_planted_is_of_kernels_that_netlists_run():
         assert not mutant.at_import
 
 
-def test_kernels_without_a_bug_show_none():
+def test_kernels_without_a_bug_show_none(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     found = planted_bugs.hunt(2, 0)
     assert found["netlists"] >= 1
     assert found["ops"] is None
 
 
-def test_what_shows_a_bug_is_reduced(monkeypatch):
+def test_a_bug_that_ends_the_process_is_found_and_reduced(tmp_path):
+    text = (ROOT / "netlists/softmax.yaml").read_text()
+    (tmp_path / planted_bugs.TRIED).write_text(text)
+    (tmp_path / "plain_definitions.py").write_text(
+        "import os, signal\n\ndef difference(text, precision, arch):\n"
+        "    if 'type: exp' in text and (precision, arch) == ('format', 'wormhole_b0'):\n"
+        "        os.kill(os.getpid(), signal.SIGSEGV)\n    return ''\n"
+    )
+    row = {"netlists": 1, "seconds": 0.0, "ops": 4, "arch": "wormhole_b0", "precision": "format"}
+    path = os.pathsep.join(map(str, (tmp_path, ROOT, ROOT / "tools")))
+    assert planted_bugs._of_crash(row, tmp_path, path)["left"] == 1
+
+
+def test_what_shows_a_bug_is_reduced(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     seen = []
 
     def difference(text, precision, arch):
