@@ -121,7 +121,7 @@ CHANGES = {
         for name, value in {
             "precision": "format", "expected": "format", "compare": "strict", "seed": 1, "arch": "wormhole_b0",
             "programs": ("p",), "parameters": (("$x", "1"),), "per_op": True, "detail": True, "perf": True,
-            "threshold": 0.5, "allow_pickle": True,
+            "threshold": 0.5, "allow_pickle": True, "coverage": True,
         }.items()
     },
 }  # fmt: skip
