@@ -3,19 +3,14 @@
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape
+from buda_emu.image.model_io import made_up as values
 
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
     """One for each input, in order: normal numbers for floats, indices that their tables have, else zeros and ones."""
     rng = np.random.default_rng(seed)
-    return tuple(_one(graph, graph[name], rng) for name in graph.inputs)
-
-
-def _one(graph: Graph, node: Node, rng: np.random.Generator) -> Array:
-    kind = np.dtype(node.dtype)
-    if kind.kind == "f":
-        return rng.standard_normal(host_shape(node)).astype(kind)
-    return rng.integers(0, below(graph, node), host_shape(node)).astype(kind)
+    nodes = [graph[name] for name in graph.inputs]
+    return tuple(values(rng, host_shape(node), node.dtype, below(graph, node)) for node in nodes)
 
 
 def below(graph: Graph, node: Node) -> int:

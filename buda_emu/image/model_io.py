@@ -94,11 +94,8 @@ class ModelInput:
         return np.concatenate([self.to_queue(item) for item in given])
 
     def made_up(self, stream: "np.random.Generator") -> "Array":
-        """An input of the model: normal numbers for floats, else integers that it takes."""
-        kind = np.dtype(self.dtype)
-        if kind.kind == "f":
-            return stream.standard_normal(self.shape).astype(kind)
-        return stream.integers(0, self.below, self.shape).astype(kind)
+        """An input of the model: see `made_up`."""
+        return made_up(stream, self.shape, self.dtype, self.below)
 
     def to_queue(self, array: Any) -> "Array":
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
@@ -175,6 +172,13 @@ class ModelOutput:
         t, rows, columns = self.view
         held[:, :t, :rows, :columns] = array.reshape(-1, *self.view)
         return self._sliced(held, extent)
+
+
+def made_up(stream: "np.random.Generator", shape: tuple[int, ...], dtype: str, below: int) -> "Array":
+    """Normal numbers for floats, else integers from 0 up to `below`."""
+    kind = np.dtype(dtype)
+    found = stream.standard_normal(shape) if kind.kind == "f" else stream.integers(0, below, shape)
+    return found.astype(kind)
 
 
 def _plain(item: Any) -> Any:

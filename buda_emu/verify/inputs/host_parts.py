@@ -12,7 +12,7 @@ import numpy as np
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.image.device_image import DeviceImage
 from buda_emu.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
-from buda_emu.image.model_io import ModelIo
+from buda_emu.image.model_io import ModelIo, made_up
 from buda_emu.image.rules import ImageError
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
@@ -81,7 +81,7 @@ class HostParts:
     def made_up(self, seed: int) -> dict[str, Array]:
         """The same made up: normal numbers for floats, else integers that the model takes."""
         given = self.plan.given
-        return {item.value: _made_up(item.label, item.shape, item.dtype, item.below, seed) for item in given}
+        return {item.value: made_up(generator(seed, item.label), item.shape, item.dtype, item.below) for item in given}
 
     def read(self, path: Path, most: int) -> dict[str, Array]:
         """The same from one .npz file, which unpacks to at most so many bytes. Raises HostError."""
@@ -103,7 +103,7 @@ class HostParts:
 
         def device(step: DeviceStep, _: Mapping[str, Array]) -> dict[str, Array]:
             outputs = [item for item in self._model.outputs if item.label in step.outputs]
-            return {item.label: _made_up(item.label, item.shape, item.dtype, 2, seed) for item in outputs}
+            return {item.label: made_up(generator(seed, item.label), item.shape, item.dtype, 2) for item in outputs}
 
         def compute(step: HostStep, operands: Sequence[Array]) -> Sequence[Array]:
             results: Sequence[Array] = [np.zeros(item.shape, item.dtype) for item in step.results]
@@ -151,13 +151,6 @@ class HostParts:
 
         outputs = follow(self.plan, {**self._constants, **values}, device, compute)
         return HostRun(outputs, entries, tuple(pushed), seconds)
-
-
-def _made_up(label: str, shape: Sequence[int], dtype: str, below: int, seed: int) -> Array:
-    """Normal numbers for floats, else integers from 0 up to `below`."""
-    stream, kind = generator(seed, label), np.dtype(dtype)
-    array = stream.standard_normal(shape) if kind.kind == "f" else stream.integers(0, below, shape)
-    return array.astype(kind)
 
 
 def _array(image: DeviceImage, file: str) -> Array:
