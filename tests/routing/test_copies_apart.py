@@ -10,7 +10,7 @@ import yaml
 from buda_emu.routing.checking import check_text
 from buda_emu.spec.cluster import Cluster, cluster_of
 from routing.random_chips import Link, cluster, copied
-from routing.test_chips import beyond_all_l1, errors_of, hold, links_of
+from routing.test_chips import agree, errors_of, hold, links_of
 from routing.texts import ONE, Size, netlist, op, queue
 from vendor_router import needs_vendor_router, refusal
 
@@ -129,13 +129,4 @@ def test_pieces_and_padding_for_more_cores_than_there_are() -> None:
 @pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 600))])
 def test_random_copies(seed: int, tmp_path: Path) -> None:
     """Over any links, from any chip to any other one."""
-    text, description = copied(seed)
-    known = cluster_of(yaml.safe_load(description), "cluster.yaml")
-    said = refusal(text, WORMHOLE, tmp_path, cluster=description)
-    errors = errors_of(text, known)
-    assert not [one for one in check_text(text, arch=WORMHOLE, cluster=known).diagnostics if one.rule == "V359"]
-    if not said and errors == ["V355"] and beyond_all_l1(text, known):
-        return
-    assert bool(said) == bool(errors), said or errors
-    if not said:
-        hold(text, known, tmp_path)
+    agree(*copied(seed), tmp_path)
