@@ -117,7 +117,7 @@ class WiresOfOne:
         name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
         return path(edge, self.ops[name], self.queues.get(other) or self.ops[other], self.chip)
 
-    def _gains(self, _edges: Ints, change: float) -> bool:
+    def _gains(self, edges: Ints, change: float) -> bool:  # noqa: ARG002
         """Whether to keep a move after which these edges take another time, and all transfers `change` more."""
         return change < -LEAST
 
@@ -188,9 +188,9 @@ class TimedWires(WiresOfOne):
         assert self.timed is not None
         return self.timed(durations).makespan + SHARE * transfers
 
-    def _gains(self, _edges: Ints, change: float) -> bool:
+    def _gains(self, edges: Ints, change: float) -> bool:
         durations = self.durations.copy()
-        for number in map(int, _edges):
+        for number in map(int, edges):
             edge, tasks = self.edges[number], self.tasks[number]
             if edge.operand >= 0 and edge.memory == "none":
                 a, b = self.ops[edge.source].grid_loc, self.ops[edge.target].grid_loc
