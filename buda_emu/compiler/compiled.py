@@ -15,7 +15,7 @@ from buda_emu.checker.render import render
 from buda_emu.checker.text import plural
 from buda_emu.compiler.comparison import compare
 from buda_emu.compiler.emit.netlist import netlist_text
-from buda_emu.compiler.emit.programs import LOOP, program_name
+from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
 from buda_emu.compiler.layer_numerics import by_layer
@@ -30,6 +30,7 @@ from buda_emu.image.host_plan import HostPlan
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.image.pack import Contents, Form, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import Netlist
 from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.spec.precision import Precision

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cached_property
 
 from buda_emu.compiler.emit.netlist import netlist_of
-from buda_emu.compiler.emit.programs import LOOP, program_name
+from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.graph.graph import FORWARD, Array
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.image.model_io import ModelIo, ModelOutput
 from buda_emu.image.sets import joined, stream
-from buda_emu.netlist.microbatch import of_microbatch
+from buda_emu.netlist.microbatch import LOOP, of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener

@@ -8,6 +8,10 @@ SIZE = "$c_microbatch_size"
 """The variable by which front ends move pointers, and which says how many inputs a round has (FRONTEND 5)."""
 
 
+LOOP = "$p_loop_count"
+"""The parameter that says how many rounds a program has (FRONTEND 5, NETLIST 3.7)."""
+
+
 def of_microbatch(netlist: Netlist, count: int) -> Netlist:
     """The netlist with `count` inputs in each round instead of what its programs declare as `$c_microbatch_size`: the
     same ops on the same cores, so each input has the same results; queues that hold whole rounds shrink or grow. For

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.microbatch import SIZE as _SIZE
 from buda_emu.netlist.model import (
     Allocate,
@@ -20,7 +21,6 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 
-LOOP = "$p_loop_count"
 ZERO = "$p_zero_grad"
 _INDEX: Final = "$v_cache_write_index"
 

@@ -7,12 +7,13 @@ import numpy as np
 
 from buda_emu.checker.text import plural
 from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
-from buda_emu.compiler.emit.programs import CACHE, LOOP, program_name
+from buda_emu.compiler.emit.programs import CACHE, program_name
 from buda_emu.compiler.generate.caches import Part
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelIo
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.spec.precision import Precision
 
 

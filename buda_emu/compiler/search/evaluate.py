@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from buda_emu.compiler.emit.netlist import netlist_of
-from buda_emu.compiler.emit.programs import LOOP, ONE_ROUND
+from buda_emu.compiler.emit.programs import ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.model import model_netlist
 

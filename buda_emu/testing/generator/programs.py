@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import (
     Allocate,
     Deallocate,
@@ -77,8 +78,8 @@ def _instructions(sheet: Sheet, rounds: Rounds, graphs: list[OpenGraph]) -> Iter
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
     executes = [_execute(sheet, graph, pointers) for graph in graphs]
     if rounds.parameter:
-        yield Param(names=("$p_loop_count",))
-    count = "$p_loop_count" if rounds.parameter else str(rounds.inner)
+        yield Param(names=(LOOP,))
+    count = LOOP if rounds.parameter else str(rounds.inner)
     computed = [("$rounds", "0")] if rounds.looped and not rounds.parameter and draw.chance(40) else []
     kind = draw.pick(("var", "var", "staticvar"))
     variables = [(name, "0") for pair in pointers for name in pair] + computed

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
@@ -33,15 +34,12 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
-_ROUNDS = "$p_loop_count"
-
-
 def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
     """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
     hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
     inputs hold different numbers of sets."""
     model, programs = image.model, tuple(image.netlist.programs.values())
-    if model is None or image.plan is not None or len(programs) != 1 or _ROUNDS not in parameter_names(programs):
+    if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
         return image
     from buda_emu.image.sets import sets_in
     from buda_emu.verify.inputs.numpy_files import npy_header, npz_headers
@@ -54,7 +52,7 @@ def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) 
             for name in image.names_of(item.queue):
                 if (path := inputs / f"{name}.npy").is_file():
                     shapes[item.label] = npy_header(path).shape
-    sets, rounds = sets_in(model, shapes), parameters.get(_ROUNDS, "1")
+    sets, rounds = sets_in(model, shapes), parameters.get(LOOP, "1")
     whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
     return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
 
