@@ -90,8 +90,6 @@ class Cluster:
     packed, by number; they go from worker to worker. Raises HostError as `connected` does."""
 
     def __init__(self, job: Job, address: str, timeout: float | None, values: Mapping[int, bytes]) -> None:
-        from buda_emu.workers.dask_plugin import Children
-
         self._timeout = timeout
         self._values = values
         self._scattered: dict[int, Any] = {}
@@ -102,6 +100,9 @@ class Cluster:
         contents = {path: Path(path).read_bytes() for path in job.files}
         self._stack = ExitStack()
         self._client = self._stack.enter_context(connected(address))
+
+        from buda_emu.workers.dask_plugin import Children  # is there: connected() says when distributed is not
+
         self._client.register_plugin(Children(self._mark, packed(job), contents), name=self._mark)
 
     def close(self) -> None:

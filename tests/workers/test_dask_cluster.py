@@ -315,12 +315,16 @@ def test_addresses_that_are_none(address, words):
     assert text.endswith("addresses are like tcp://host:8786")
 
 
-def test_without_dask_its_extra_is_named(monkeypatch):
+@pytest.fixture
+def without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "buda_emu.workers.dask_plugin", raising=False)
+
+
+def test_without_dask_its_extra_is_named(without_dask):
     assert refused("tcp://127.0.0.1:1") == "--dask needs the package distributed: pip install 'buda-emu[dask]'"
 
 
-def test_the_command_says_it_too(folder, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "distributed", None)
+def test_the_command_says_it_too(folder, without_dask, capsys):
     assert main(["test", "nets/lossy.yaml", "--dask", "tcp://127.0.0.1:1"]) == 2
     assert capsys.readouterr().err.startswith("buda-emu: --dask needs the package distributed")
