@@ -58,6 +58,21 @@ def test_images_and_bags():
     agrees(Several(), IMAGE, WORDS)
 
 
+@pytest.mark.parametrize("counts", [(20, 100), (100, 20), (20, 200, 100)])
+def test_a_table_that_is_read_by_several_numbers_of_rows(counts):
+    """The vendor's router cuts its queue as the first reader takes it."""
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(20, 7)
+
+        def forward(self, words):
+            return [self.table(words[:, :count]) for count in counts]
+
+    agrees(Several(), torch.randint(0, 20, (1, 200)))
+
+
 def test_distances_pairs_and_one_hot():
     norms = [0.0, 1.0, 2.0, 3.0, float("inf")]
     bilinear = torch.nn.Bilinear(7, 7, 6).eval()
@@ -105,6 +120,36 @@ def test_indices_that_are_computed():
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
     with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce\)"):
         be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
+
+
+def test_several_values_are_scattered_and_the_last_for_a_place_counts():
+    """As on torch's CPU."""
+
+    def run(x, index):
+        values, places = torch.topk(x, 2, dim=1)
+        best = torch.full_like(x, float("-inf")).scatter(1, places, values)
+        rows = x.scatter(0, index % 2, x * 3)  # more than one for most places
+        return torch.sigmoid(best), rows, x.scatter(-1, index[:, :3], x), x.scatter_add(1, index, x)
+
+    agrees(run, torch.randn(5, 7), torch.randint(0, 7, (5, 7)))
+
+
+def test_one_value_is_written_wherever_a_mask_is_set():
+    def run(x):
+        whole, rows, inner = x.clone(), x.clone(), x.clone()
+        whole[x > 0.5] = -1.0
+        rows[x[:, 0, 0] > 0] = x[1] * 2  # the same for all rows
+        inner[:, x[0, :, 0] > 0] = 3.0
+        return whole, rows, inner, x.index_put((x > 0,), torch.ones(1), accumulate=True)
+
+    def several(x):
+        x = x.clone()
+        x[x > 0] = torch.arange(7.0)
+        return x
+
+    agrees(run, X)
+    with pytest.raises(be.UnsupportedError, match="a mask as index, with values that differ from place to place"):
+        be.compile(Small(several), (X[0, 0, :7],))
 
 
 def test_routing_to_experts():

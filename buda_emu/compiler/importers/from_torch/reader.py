@@ -174,7 +174,8 @@ class Reader:
         if any(item is _POISONED for item in flat):
             is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
             if is_operator and aten_op(_operator(word)) is None:
-                self._refuse(word, node)
+                advice = _ADVICE.get(_operator(word))
+                self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
