@@ -152,6 +152,39 @@ def test_one_value_is_written_wherever_a_mask_is_set():
         be.compile(Small(several), (X[0, 0, :7],))
 
 
+def test_images_are_sampled_at_computed_places():
+    def run(x, grid, wide, places):
+        several = [
+            F.grid_sample(x, grid * 1.2, mode=mode, padding_mode=padding, align_corners=align)
+            for mode, padding, align in (("bilinear", "zeros", False), ("bilinear", "border", True),
+                                         ("nearest", "zeros", True), ("nearest", "border", False))
+        ]  # fmt: skip
+        return [*several, F.grid_sample(wide, places, align_corners=False)]
+
+    grid, places = torch.rand(2, 4, 5, 2) * 2 - 1, torch.rand(1, 2, 3, 2, 3) * 2 - 1
+    agrees(run, IMAGE, grid, torch.randn(1, 2, 3, 4, 5), places)
+    with pytest.raises(be.UnsupportedError, match=r"grid_sampler_2d\.default \(bicubic\): 1 time"):
+        be.compile(Small(lambda x, g: F.grid_sample(x, g, mode="bicubic", align_corners=True)), (IMAGE, grid))
+
+
+def test_values_are_put_where_a_mask_is_set_one_after_the_other():
+    """As the images of a model that sees take the places of their tokens."""
+
+    def run(words, table, seen, more):
+        x = table[words]  # [3, 5, 6]
+        mask = (words == 7).unsqueeze(-1)
+        return x.masked_scatter(mask.expand_as(x), seen), x.masked_scatter(mask, seen), x.masked_scatter(x > 0, more)
+
+    words = WORDS.clone()
+    words[0, 1:3], words[2, 4] = 7, 7
+    agrees(run, words, torch.randn(20, 6), torch.randn(7, 6), torch.randn(90))
+
+
+def test_random_numbers_are_refused():
+    with pytest.raises(be.UnsupportedError, match=r"rand\.default \(random numbers: give them as an input\): 1 time"):
+        be.compile(Small(lambda x: x + torch.rand(7)), (PAIR,))
+
+
 def test_routing_to_experts():
     """The product of each group of rows with a matrix of its own, the groups counted as routers do."""
 

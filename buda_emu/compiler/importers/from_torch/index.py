@@ -164,6 +164,29 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
     return view(b, b.add(own, put, dtype=x.dtype), x.shape)
 
 
+@aten("masked_scatter")
+def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
+    """`where` the mask is set the next value: `matmul` with rows of zeros and a one by how many were set before; of a
+    mask that is expanded whole rows"""
+    small = b.graph.nodes[mask.inputs[0]] if mask.op == "expand" else mask
+    small = view(b, small, (*(1,) * (len(x.shape) - len(small.shape)), *small.shape))
+    if mask.shape != x.shape:
+        small = mask = expand(b, mask, x.shape)
+    kept = len(x.shape)
+    while kept and small.shape[kept - 1] == 1:
+        kept -= 1  # dimensions behind are set together
+    width, ahead = prod(x.shape[kept:]), x.shape[:kept]
+    if small.shape[:kept] != ahead:
+        small = expand(b, small, (*ahead, *(1,) * (len(x.shape) - kept)))
+    rows, count = prod(source.shape) // width, prod(ahead)
+    if rows * width != prod(source.shape):
+        raise NotSupportedError("rows of values of which the last is not whole")
+    flat = b.retyped(view(b, small, (count,)), "float32")
+    before = b.subtract(b.cumsum(flat, dim=0), 1.0)
+    picked = b.matmul(b.one_hot(b.relu(before), depth=rows), view(b, source, (rows, width)))
+    return b.where(mask, view(b, picked, x.shape), x, dtype=x.dtype)
+
+
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
     """x with the same values wherever a mask, the only index, is set."""
     mask, *more = [item for item in indices if item is not None]
