@@ -213,9 +213,13 @@ class _Epoch:
         chip = part.target.chip
         busiest = max(item.cost.cycles for item in report.timing.ops)
         alone = part.waits_for_one
-        wires = (WiresOfOne.of if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
-        if isinstance(wires, WiresOfOne) and self.budget.timed:
-            wires = TimedWires.of_epoch(report, wires)
+        wires: Wires | WiresOfOne
+        if not alone:
+            wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+        elif self.budget.timed:
+            wires = TimedWires(before.netlist, report, chip)
+        else:
+            wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):
