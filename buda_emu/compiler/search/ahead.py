@@ -6,10 +6,10 @@ workers.
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -30,9 +30,9 @@ class Start:
     budget: str
     entries: int
 
-    def placement(self, line: CandidateTable, spots: Any) -> Placement:
+    def placement(self, line: CandidateTable, spots: Any, only: OneEpoch | None = None) -> Placement:
         """Of such spots. Raises MemoryFullError."""
-        return placed(line.tiles, line.target, spots, self.aim, self.entries)
+        return placed(line.tiles, line.target, spots, self.aim, self.entries, only)
 
     @cached_property
     def _placements(self) -> dict[int, Placement]:
@@ -103,9 +103,7 @@ def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[str]]], 
         line, start, names = item
         aim = replace(start.aim, work=Work())
 
-        def make(spots: Any) -> Placement:
-            return start.placement(line, spots)
-
+        make = partial(start.placement, line)
         found = of_epoch(line, start.spots, make, BUDGETS[start.budget], aim, start.first(line), names)
         return found, aim.work.modelled
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.connected import connected, ways
@@ -19,7 +19,7 @@ from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
-Make = Callable[[Mapping[str, PlacementDecision]], Placement]
+Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Known = Mapping[int, tuple[list[PlacementDecision], int]]
 """Of epochs: what has been found for them ahead, and the ops that were modelled for it (`ahead.py`)."""
 
@@ -50,7 +50,7 @@ def improved(
 ) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
     are changed alike. `known`: what was found ahead for these spots, as it would be found here."""
-    placement = make(spots)
+    placement = make(spots, None)
     better: dict[int, list[PlacementDecision]] = {}
     found: Spots = {}
     for epoch, (first, names) in enumerate(epochs_alike(line, spots, placement)):
@@ -90,7 +90,7 @@ def of_epoch(
 ) -> list[PlacementDecision]:
     """What becomes of the ops of one epoch."""
     epoch = spots[names[0]].epoch
-    found = _Epoch(line, make, aim.chips, epoch, budget, aim.work).improved(spots, placement)
+    found = _Epoch(line, make, aim.chips, OneEpoch(placement, epoch), budget, aim.work).improved(spots)
     return [found[name] for name in names]
 
 
@@ -112,12 +112,18 @@ class _Epoch:
     line: CandidateTable
     make: Make
     chips: int
-    epoch: int
+    only: OneEpoch
     budget: Budget
     work: Work
 
-    def improved(self, spots: Spots, placement: Placement) -> Spots:
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+        return self.only.epoch
+
+    def improved(self, spots: Spots) -> Spots:
         """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
+        placement = self.only.base
         mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
@@ -144,7 +150,7 @@ class _Epoch:
                 break
             if placement.microbatch == 1:
                 packed = widened(line, packed)
-            part = epoch_of(self.make({**spots, **packed}), self.epoch)
+            part = epoch_of(self.make({**spots, **packed}, self.only), self.epoch)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
@@ -169,12 +175,12 @@ class _Epoch:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
         first = min(self.line.index[name] for name in best)
         before = best
-        for way in ways(self.make({**spots, **best}), best):
+        for way in ways(self.make({**spots, **best}, self.only), best):
             own, mine = line, before
             for _ in range(CONNECTED):
                 if self.work.spent():
                     return best
-                limited = connected(own, self.make({**spots, **mine}), mine, way)
+                limited = connected(own, self.make({**spots, **mine}, self.only), mine, way)
                 if limited is None:
                     break
                 own, why = limited
@@ -188,7 +194,7 @@ class _Epoch:
 
     def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
         """Other spots of its ops, if the model says that these are quicker than the best ones."""
-        part = epoch_of(self.make({**spots, **mine}), self.epoch)
+        part = epoch_of(self.make({**spots, **mine}, self.only), self.epoch)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 

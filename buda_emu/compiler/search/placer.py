@@ -9,7 +9,7 @@ from math import prod
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
 from buda_emu.compiler.place.core_grid import CoreGrid
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.stacked import stacked
@@ -217,7 +217,7 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     for line in forms.likely(aim):
         for start, known in _starts(line, aim, shares, entries):
             if not tried or not aim.work.spent():
-                tried.append(_improved(line, target, start, known))
+                tried.append(_improved(line, start, known))
     kept = min(tried, key=_cycles)
     best = _over_links(sorted([*tried, _Found.of(aim, judged(first))], key=_cycles))
     return replace(best, line=kept.line)
@@ -245,8 +245,8 @@ def _trained(
     than `first`."""
     tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
 
-    def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(lines[number].tiles, target, spots, aim, entries)
+    def make(number: int, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None) -> Placement:
+        return placed(lines[number].tiles, target, spots, aim, entries, only)
 
     def packed(number: int, full: float, step: float) -> None:
         if tried and aim.work.spent():
@@ -288,13 +288,13 @@ def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) 
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if aim.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((_tried(line, target, aim, FULL, entries) for line in lines), key=_cycles))
+            return _over_links(sorted((_tried(line, aim, FULL, entries) for line in lines), key=_cycles))
     lines.sort(key=lambda item: cuts(item, aim, FULL)[1])
     for most in (0, *PIPES):
         own = lines[0].narrowed(most) if most else lines[0]
         with suppress(_LinksFullError):
             first = _over_links([_Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
-            return first if aim.effort == "low" else _over_links([_tried(own, target, aim, FULL, entries)])
+            return first if aim.effort == "low" else _over_links([_tried(own, aim, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
@@ -310,11 +310,11 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     if searched is None:
         return best
     if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
-        best = min(best, _one_by_one(searched, target, aim, entries), key=_cycles)
+        best = min(best, _one_by_one(searched, aim, entries), key=_cycles)
         rows = _with_rows(searched, target)
-        best = best if rows is None else min(best, _one_by_one(rows, target, aim, entries), key=_cycles)
+        best = best if rows is None else min(best, _one_by_one(rows, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
-        found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
+        found = _quicker(best, _in_slices(searched, target, count), FULL, entries)
         if found is best:
             break
         best = found
@@ -324,12 +324,12 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
         with closing(_starts(line, aim, SHARES, entries)) as starts:
             for start, known in starts:
                 with suppress(UnsupportedError):
-                    best = min(best, _improved(line, target, start, known), key=_cycles)
+                    best = min(best, _improved(line, start, known), key=_cycles)
                 if _is_enough(best):
                     break
     if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
         last = Start(dict(best.spots), aim, "high", entries)
-        best = min(best, _improved(best.line, target, last), key=_cycles)
+        best = min(best, _improved(best.line, last), key=_cycles)
     return best
 
 
@@ -354,9 +354,9 @@ def _starts(
             yield made[number], known
 
 
-def _one_by_one(line: CandidateTable, target: Target, aim: Objective, entries: int) -> _Found:
+def _one_by_one(line: CandidateTable, aim: Objective, entries: int) -> _Found:
     """With epochs for a single input, by the longest way through their ops."""
-    return _improved(line, target, Start(spots_of_one(line, FULL), aim, "default", entries))
+    return _improved(line, Start(spots_of_one(line, FULL), aim, "default", entries))
 
 
 def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
@@ -369,12 +369,12 @@ def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
         return None
 
 
-def _quicker(best: _Found, line: CandidateTable | None, full: float, target: Target, entries: int) -> _Found:
+def _quicker(best: _Found, line: CandidateTable | None, full: float, entries: int) -> _Found:
     """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
     if line is None:
         return best
     try:
-        return min(best, _tried(line, target, best.aim, full, entries), key=_cycles)
+        return min(best, _tried(line, best.aim, full, entries), key=_cycles)
     except UnsupportedError:
         return best
 
@@ -389,17 +389,14 @@ def _in_slices(line: CandidateTable, target: Target, count: int) -> CandidateTab
         return None
 
 
-def _tried(line: CandidateTable, target: Target, aim: Objective, full: float, entries: int) -> _Found:
+def _tried(line: CandidateTable, aim: Objective, full: float, entries: int) -> _Found:
     """A form of a graph, where rectangles are expected to cover such a share of a chip."""
-    return _improved(line, target, Start(searched_spots(line, aim, full), aim, "default", entries))
+    return _improved(line, Start(searched_spots(line, aim, full), aim, "default", entries))
 
 
-def _improved(line: CandidateTable, target: Target, start: Start, known: Known | None = None) -> _Found:
+def _improved(line: CandidateTable, start: Start, known: Known | None = None) -> _Found:
     aim = start.aim
-
-    def make(found: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(line.tiles, target, found, aim, start.entries)
-
+    make = partial(start.placement, line)
     if known is None:
         (known,) = ahead(line, [start], aim)
     found = improved(line, start.spots, make, BUDGETS[start.budget], aim, known)
