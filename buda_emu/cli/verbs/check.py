@@ -12,7 +12,6 @@ from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import told
-from buda_emu.cli.fixing import fix_files
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
@@ -38,10 +37,12 @@ def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
     if args.unsafe_fixes and not (args.fix or args.diff):
         raise HostError("check: --unsafe-fixes goes with --fix or --diff")
-    if args.diff:
-        return fix_files(args, write=False)
-    if args.fix:
-        fix_files(args, write=True)
+    if args.fix or args.diff:
+        from buda_emu.cli.fixing import fix_files
+
+        code = fix_files(args, write=not args.diff)
+        if args.diff:
+            return code
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = judged(args, None)
     if baseline is None:
