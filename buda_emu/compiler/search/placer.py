@@ -1,5 +1,6 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -341,7 +342,7 @@ def _starts(
     line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int
 ) -> Generator[tuple[Start, Known], None, None]:
     """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
-    made: list[Start] = []
+    made: deque[Start] = deque()
 
     def starts() -> Iterator[Start]:
         for full in shares:
@@ -349,8 +350,8 @@ def _starts(
             yield made[-1]
 
     with closing(ahead(line, starts(), aim)) as found:
-        for number, known in enumerate(found):
-            yield made[number], known
+        for known in found:
+            yield made.popleft(), known  # which holds its placement: not longer than it is improved
 
 
 def _one_by_one(line: CandidateTable, aim: Objective, entries: int) -> _Found:
