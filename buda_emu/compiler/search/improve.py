@@ -1,10 +1,11 @@
 """Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.connected import connected, ways
@@ -45,32 +46,54 @@ WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
 
-def improved(
-    line: CandidateTable, spots: Spots, make: Make, budget: Budget, aim: Objective, known: Known | None = None
-) -> Spots:
+@dataclass(slots=True)
+class Start:
+    """Where epochs are improved from: the spots of the ops of a form of a graph, by the budget of that name."""
+
+    spots: Spots
+    aim: Objective
+    budget: str
+    entries: int
+    _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
+
+    def make(
+        self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
+    ) -> Placement:
+        """Of such spots. Raises MemoryFullError."""
+        return placed(line.tiles, line.target, spots, self.aim, self.entries, only)
+
+    def placement(self, line: CandidateTable) -> Placement:
+        """Of its own spots, made once in each process. Raises MemoryFullError."""
+        if self._first is None:
+            self._first = self.make(line, self.spots)
+        return self._first
+
+
+def improved(line: CandidateTable, start: Start, known: Known) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
-    are changed alike. `known`: what was found ahead for these spots, as it would be found here."""
-    placement = make(spots, None)
+    are changed alike. `known`: what was found ahead for this start, as it would be found here."""
+    work, spots = start.aim.work, start.spots
     better: dict[int, list[PlacementDecision]] = {}
     found: Spots = {}
-    for epoch, (first, names) in enumerate(epochs_alike(line, spots, placement)):
+    for epoch, (first, names) in enumerate(epochs_alike(line, start)):
         if first == epoch:
-            aim.work.at(epoch, placement.epochs)
-            if aim.work.spent():
+            work.at(epoch, start.placement(line).epochs)
+            if work.spent():
                 better[epoch] = [spots[name] for name in names]
-            elif known is not None and epoch in known and aim.work.has_room(known[epoch][1]):
+            elif epoch in known and work.has_room(known[epoch][1]):
                 better[epoch], done = known[epoch]
-                aim.work.modelled += done
+                work.modelled += done
             else:
-                better[epoch] = of_epoch(line, spots, make, budget, aim, placement, names)
+                better[epoch] = of_epoch(line, start, work, names)
         for name, spot in zip(names, better[first], strict=True):
             own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
             found[name] = replace(spot, epoch=epoch, choice=own)
     return found
 
 
-def epochs_alike(line: CandidateTable, spots: Spots, placement: Placement) -> list[tuple[int, list[str]]]:
-    """Of each epoch the first that is like it, and its own ops."""
+def epochs_alike(line: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
+    """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
+    placement, spots = start.placement(line), start.spots
     firsts: dict[object, int] = {}
     found: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
@@ -79,18 +102,11 @@ def epochs_alike(line: CandidateTable, spots: Spots, placement: Placement) -> li
     return found
 
 
-def of_epoch(
-    line: CandidateTable,
-    spots: Spots,
-    make: Make,
-    budget: Budget,
-    aim: Objective,
-    placement: Placement,
-    names: list[str],
-) -> list[PlacementDecision]:
-    """What becomes of the ops of one epoch."""
-    epoch = spots[names[0]].epoch
-    found = _Epoch(line, make, aim.chips, OneEpoch(placement, epoch), budget, aim.work).improved(spots)
+def of_epoch(line: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
+    """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
+    only = OneEpoch(start.placement(line), start.spots[names[0]].epoch)
+    one = _Epoch(line, partial(start.make, line), start.aim.chips, only, BUDGETS[start.budget], work)
+    found = one.improved(start.spots)
     return [found[name] for name in names]
 
 

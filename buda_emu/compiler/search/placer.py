@@ -9,18 +9,18 @@ from math import prod
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
 from buda_emu.compiler.place.core_grid import CoreGrid
-from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
+from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
-from buda_emu.compiler.search.ahead import Start, ahead
+from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
-from buda_emu.compiler.search.improve import BUDGETS, Known, improved
+from buda_emu.compiler.search.improve import Known, Start, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.search.report import limits
@@ -118,7 +118,7 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entrie
         for number, forms in likely(graphs, target, aim)
     ]
     number, best = min(found, key=lambda item: _cycles(item[1]))
-    refined = _refined(best, target, entries)
+    refined = _refined(best, entries)
     try:
         return number, _over_links([refined])
     except _LinksFullError:
@@ -211,7 +211,7 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
         return _over_links([_Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
+        return _Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
     tried: list[_Found] = []
     for line in forms.likely(aim):
@@ -238,15 +238,13 @@ def _over_links(found: Sequence[_Found]) -> _Found:
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(
-    lines: Sequence[CandidateTable], target: Target, aim: Objective, entries: int, first: Evaluated
-) -> Evaluated:
+def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Evaluated) -> Evaluated:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
     tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
 
-    def make(number: int, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None) -> Placement:
-        return placed(lines[number].tiles, target, spots, aim, entries, only)
+    def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
+        return placed(lines[number].tiles, lines[number].target, spots, aim, entries)
 
     def packed(number: int, full: float, step: float) -> None:
         if tried and aim.work.spent():
@@ -269,8 +267,9 @@ def _trained(
     number, *_ = key = quickest()
     best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
     for effort in ("training", "high") if aim.effort == "high" else ("training",):
-        (known,) = ahead(lines[number], [Start(spots, aim, effort, entries)], aim)
-        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim, known)
+        start = Start(spots, aim, effort, entries)
+        (known,) = ahead(lines[number], [start], aim)
+        spots = improved(lines[number], start, known)
         best = min(_told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 
@@ -303,7 +302,7 @@ def _first(graphs: Sequence[TileGraph], number: int) -> int:
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def _refined(best: _Found, target: Target, entries: int) -> _Found:
+def _refined(best: _Found, entries: int) -> _Found:
     """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
     t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there."""
     aim, searched = best.aim, best.line
@@ -311,10 +310,10 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
         return best
     if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
         best = min(best, _one_by_one(searched, aim, entries), key=_cycles)
-        rows = _with_rows(searched, target)
+        rows = _with_rows(searched)
         best = best if rows is None else min(best, _one_by_one(rows, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
-        found = _quicker(best, _in_slices(searched, target, count), FULL, entries)
+        found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
             break
         best = found
@@ -359,12 +358,12 @@ def _one_by_one(line: CandidateTable, aim: Objective, entries: int) -> _Found:
     return _improved(line, Start(spots_of_one(line, FULL), aim, "default", entries))
 
 
-def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
+def _with_rows(line: CandidateTable) -> CandidateTable | None:
     """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
     None where there are none."""
     cut = stacked(line.tiles, ROWS)
     try:
-        return None if cut is line.tiles else CandidateTable.of(cut, target, line)
+        return None if cut is line.tiles else CandidateTable.of(cut, line.target, line)
     except UnsupportedError:
         return None
 
@@ -379,12 +378,12 @@ def _quicker(best: _Found, line: CandidateTable | None, full: float, entries: in
         return best
 
 
-def _in_slices(line: CandidateTable, target: Target, count: int) -> CandidateTable | None:
+def _in_slices(line: CandidateTable, count: int) -> CandidateTable | None:
     """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
     where nothing can be cut."""
-    cut = streamed(line.tiles, target, count)
+    cut = streamed(line.tiles, line.target, count)
     try:
-        return None if cut is line.tiles else CandidateTable.of(cut, target)
+        return None if cut is line.tiles else CandidateTable.of(cut, line.target)
     except UnsupportedError:
         return None
 
@@ -395,12 +394,10 @@ def _tried(line: CandidateTable, aim: Objective, full: float, entries: int) -> _
 
 
 def _improved(line: CandidateTable, start: Start, known: Known | None = None) -> _Found:
-    aim = start.aim
-    make = partial(start.placement, line)
     if known is None:
-        (known,) = ahead(line, [start], aim)
-    found = improved(line, start.spots, make, BUDGETS[start.budget], aim, known)
-    return _Found.of(aim, _told(aim, make(found)), line, found)
+        (known,) = ahead(line, [start], start.aim)
+    found = improved(line, start, known)
+    return _Found.of(start.aim, _told(start.aim, start.make(line, found)), line, found)
 
 
 def _told(aim: Objective, placement: Placement) -> Evaluated:
