@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from buda_emu.cli.arguments import natural
+from buda_emu.cli.arguments.shared import natural
 from buda_emu.cli.config import WITHOUT_SETTINGS
 from buda_emu.cli.main import VERBS, build_parser, main
 from buda_emu.cli.trust import NEVER

@@ -237,6 +237,7 @@ def test_ctrl_c_at_random_moments_leads_to_the_prompt(terminal, seed):
 def test_without_prompt_toolkit_lines_are_read_as_they_come(monkeypatch, capsys):
     from buda_emu.cli import command_lines
 
+    monkeypatch.delitem(sys.modules, "buda_emu.cli.prompt", raising=False)
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     given = iter(["next\n", "", ""])
     monkeypatch.setattr(

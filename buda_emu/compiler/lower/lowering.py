@@ -95,12 +95,12 @@ class Lowering:
         return name
 
     def constant(
-        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST
+        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST, copy: int = 0
     ) -> str:
-        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one."""
+        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one, of each `copy`."""
         given: Any = values
         values = self._within(given, suffix, most) if isinstance(given, Referenced) else self._held(given, suffix, most)
-        key = (kind, ArrayKey(values))
+        key = (kind, copy, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
             self.out.constants[name] = Constant(name, values, kind)

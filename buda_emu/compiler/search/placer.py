@@ -15,12 +15,12 @@ from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
-from buda_emu.compiler.search.ahead import Start, ahead
+from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
-from buda_emu.compiler.search.improve import BUDGETS, Known, improved
+from buda_emu.compiler.search.improve import Known, Start, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.search.report import limits
@@ -118,7 +118,7 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entrie
         for number, forms in likely(graphs, target, aim)
     ]
     number, best = min(found, key=lambda item: _cycles(item[1]))
-    refined = _refined(best, target, entries)
+    refined = _refined(best, entries)
     try:
         return number, _over_links([refined])
     except _LinksFullError:
@@ -211,13 +211,13 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
         return _over_links([_Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
+        return _Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
     tried: list[_Found] = []
     for line in forms.likely(aim):
         for start, known in _starts(line, aim, shares, entries):
             if not tried or not aim.work.spent():
-                tried.append(_improved(line, target, start, known))
+                tried.append(_improved(line, start, known))
     kept = min(tried, key=_cycles)
     best = _over_links(sorted([*tried, _Found.of(aim, judged(first))], key=_cycles))
     return replace(best, line=kept.line)
@@ -238,15 +238,13 @@ def _over_links(found: Sequence[_Found]) -> _Found:
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(
-    lines: Sequence[CandidateTable], target: Target, aim: Objective, entries: int, first: Evaluated
-) -> Evaluated:
+def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Evaluated) -> Evaluated:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
     tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(lines[number].tiles, target, spots, aim, entries)
+        return placed(lines[number].tiles, lines[number].target, spots, aim, entries)
 
     def packed(number: int, full: float, step: float) -> None:
         if tried and aim.work.spent():
@@ -269,8 +267,9 @@ def _trained(
     number, *_ = key = quickest()
     best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
     for effort in ("training", "high") if aim.effort == "high" else ("training",):
-        (known,) = ahead(lines[number], [Start(spots, aim, effort, entries)], aim)
-        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim, known)
+        start = Start(spots, aim, effort, entries)
+        (known,) = ahead(lines[number], [start], aim)
+        spots = improved(lines[number], start, known)
         best = min(_told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 
@@ -288,13 +287,13 @@ def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) 
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if aim.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((_tried(line, target, aim, FULL, entries) for line in lines), key=_cycles))
+            return _over_links(sorted((_tried(line, aim, FULL, entries) for line in lines), key=_cycles))
     lines.sort(key=lambda item: cuts(item, aim, FULL)[1])
     for most in (0, *PIPES):
         own = lines[0].narrowed(most) if most else lines[0]
         with suppress(_LinksFullError):
             first = _over_links([_Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
-            return first if aim.effort == "low" else _over_links([_tried(own, target, aim, FULL, entries)])
+            return first if aim.effort == "low" else _over_links([_tried(own, aim, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
@@ -303,18 +302,18 @@ def _first(graphs: Sequence[TileGraph], number: int) -> int:
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def _refined(best: _Found, target: Target, entries: int) -> _Found:
+def _refined(best: _Found, entries: int) -> _Found:
     """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
     t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there."""
     aim, searched = best.aim, best.line
     if searched is None:
         return best
     if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
-        best = min(best, _one_by_one(searched, target, aim, entries), key=_cycles)
-        rows = _with_rows(searched, target)
-        best = best if rows is None else min(best, _one_by_one(rows, target, aim, entries), key=_cycles)
+        best = min(best, _one_by_one(searched, aim, entries), key=_cycles)
+        rows = _with_rows(searched)
+        best = best if rows is None else min(best, _one_by_one(rows, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
-        found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
+        found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
             break
         best = found
@@ -324,12 +323,12 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
         with closing(_starts(line, aim, SHARES, entries)) as starts:
             for start, known in starts:
                 with suppress(UnsupportedError):
-                    best = min(best, _improved(line, target, start, known), key=_cycles)
+                    best = min(best, _improved(line, start, known), key=_cycles)
                 if _is_enough(best):
                     break
     if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
         last = Start(dict(best.spots), aim, "high", entries)
-        best = min(best, _improved(best.line, target, last), key=_cycles)
+        best = min(best, _improved(best.line, last), key=_cycles)
     return best
 
 
@@ -354,56 +353,51 @@ def _starts(
             yield made[number], known
 
 
-def _one_by_one(line: CandidateTable, target: Target, aim: Objective, entries: int) -> _Found:
+def _one_by_one(line: CandidateTable, aim: Objective, entries: int) -> _Found:
     """With epochs for a single input, by the longest way through their ops."""
-    return _improved(line, target, Start(spots_of_one(line, FULL), aim, "default", entries))
+    return _improved(line, Start(spots_of_one(line, FULL), aim, "default", entries))
 
 
-def _with_rows(line: CandidateTable, target: Target) -> CandidateTable | None:
+def _with_rows(line: CandidateTable) -> CandidateTable | None:
     """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
     None where there are none."""
     cut = stacked(line.tiles, ROWS)
     try:
-        return None if cut is line.tiles else CandidateTable.of(cut, target, line)
+        return None if cut is line.tiles else CandidateTable.of(cut, line.target, line)
     except UnsupportedError:
         return None
 
 
-def _quicker(best: _Found, line: CandidateTable | None, full: float, target: Target, entries: int) -> _Found:
+def _quicker(best: _Found, line: CandidateTable | None, full: float, entries: int) -> _Found:
     """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
     if line is None:
         return best
     try:
-        return min(best, _tried(line, target, best.aim, full, entries), key=_cycles)
+        return min(best, _tried(line, best.aim, full, entries), key=_cycles)
     except UnsupportedError:
         return best
 
 
-def _in_slices(line: CandidateTable, target: Target, count: int) -> CandidateTable | None:
+def _in_slices(line: CandidateTable, count: int) -> CandidateTable | None:
     """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
     where nothing can be cut."""
-    cut = streamed(line.tiles, target, count)
+    cut = streamed(line.tiles, line.target, count)
     try:
-        return None if cut is line.tiles else CandidateTable.of(cut, target)
+        return None if cut is line.tiles else CandidateTable.of(cut, line.target)
     except UnsupportedError:
         return None
 
 
-def _tried(line: CandidateTable, target: Target, aim: Objective, full: float, entries: int) -> _Found:
+def _tried(line: CandidateTable, aim: Objective, full: float, entries: int) -> _Found:
     """A form of a graph, where rectangles are expected to cover such a share of a chip."""
-    return _improved(line, target, Start(searched_spots(line, aim, full), aim, "default", entries))
+    return _improved(line, Start(searched_spots(line, aim, full), aim, "default", entries))
 
 
-def _improved(line: CandidateTable, target: Target, start: Start, known: Known | None = None) -> _Found:
-    aim = start.aim
-
-    def make(found: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(line.tiles, target, found, aim, start.entries)
-
+def _improved(line: CandidateTable, start: Start, known: Known | None = None) -> _Found:
     if known is None:
-        (known,) = ahead(line, [start], aim)
-    found = improved(line, start.spots, make, BUDGETS[start.budget], aim, known)
-    return _Found.of(aim, _told(aim, make(found)), line, found)
+        (known,) = ahead(line, [start], start.aim)
+    found = improved(line, start, known)
+    return _Found.of(start.aim, _told(start.aim, start.make(line, found)), line, found)
 
 
 def _told(aim: Objective, placement: Placement) -> Evaluated:

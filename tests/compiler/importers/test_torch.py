@@ -235,6 +235,24 @@ def test_what_torch_cannot_trace_is_refused_with_the_line_of_the_model_and_what_
         be.compile(Deciding(), (torch.ones(2, 3),))
 
 
+def test_a_module_that_asks_its_layers_for_the_type_they_have_is_traced():
+    class Router(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.wide = torch.nn.Linear(5, 4), torch.nn.Linear(5, 4)
+
+        def forward(self, x):
+            self.layer = self.layer.to(x.dtype).cpu()
+            return self.layer(x) + self.wide.float()(x)
+
+    x, module = torch.randn(3, 5), Router().eval()
+    before = torch.nn.Module._apply
+    with torch.no_grad():
+        np.testing.assert_allclose(be.compile(module, (x,))(x)[0], module(x).numpy(), rtol=1e-3, atol=1e-4)
+    assert torch.nn.Module._apply is before
+    assert module.double().layer.weight.dtype == torch.float64
+
+
 @pytest.mark.parametrize(("size", "picks"), [(12, 1), (48, 2)])
 def test_taps_of_an_image_that_was_scaled_up_are_picked_by_themselves_where_they_are_too_many(size, picks):
     torch.manual_seed(0)
