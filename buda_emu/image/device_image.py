@@ -15,7 +15,7 @@ from buda_emu.image.archive import Archive, open_archive
 from buda_emu.image.checking.checks import CONFIG, mismatches, queues_by_name
 from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.fields import mapped, read_value, text
-from buda_emu.image.host_plan import FOLDER
+from buda_emu.image.host.plan import FOLDER
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, read_metadata
 from buda_emu.image.mismatch import DEVICE, Mismatch
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # checking an image needs no numpy
 
     from buda_emu.image import tensors as image_tensors
     from buda_emu.image import transforms as host_transforms
-    from buda_emu.image.host_plan import HostPlan
+    from buda_emu.image.host.plan import HostPlan
     from buda_emu.image.model_io import ModelIo
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.spec.precision import Precision
