@@ -32,7 +32,8 @@ class OpenText:
     @cached_property
     def tree(self) -> Tree:
         """As far as it can be read."""
-        return self._reader.read(self.text)
+        with no_collections():
+            return self._reader.read(self.text)
 
     @cached_property
     def names(self) -> Names:

@@ -127,13 +127,14 @@ class Memory:
         found: Placement,
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]] | None = None,
+        channels: Mapping[str, list[int]] | None = None,
     ) -> None:
         """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
-        moves for one input in each phase; `due`: when, where epochs take a single input. Raises MemoryFullError when
-        memory is full."""
+        moves for one input in each phase; `due`: when, where epochs take a single input. Queues that have `channels`
+        keep them; what they move when nothing is due is not looked at. Raises MemoryFullError when memory is full."""
         queues = [found.queues[name] for name in moved]
         chosen = (
-            self._in_time(queues, moved, due)
+            self._in_time(queues, moved, due, channels or {})
             if due
             else {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
         )
@@ -194,8 +195,10 @@ class Memory:
         queues: Sequence[Queue],
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]],
+        known: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """The channel of each buffer of each queue, as `channels_in_time` says for the first phase that moves it."""
+        """The channel of each buffer of each queue, where it is not `known`, as `channels_in_time` says for the first
+        phase that moves it."""
         channels = self._target.arch.dram_channels
         rate = speeds(self._target.chip).dram / channels
         shared: dict[tuple[int, Phase], list[Shared]] = {}
@@ -209,21 +212,24 @@ class Memory:
                 groups.setdefault((first, queue.chip), []).append(queue)
         for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
             own = groups[phase, chip]
+            given = [queue for queue in own if queue.name not in known]
             items = [
                 Moved(due[queue.name][phase], moved[queue.name][phase] / rate / prod(queue.blocks.grid),
-                      prod(queue.blocks.grid)) for queue in own
+                      prod(queue.blocks.grid)) for queue in given
             ]  # fmt: skip
             used = shared.setdefault((chip, phase), [Shared()] * channels)
-            for queue, wished in zip(own, channels_in_time(tuple(items), tuple(used)), strict=True):
+            wished = iter(channels_in_time(tuple(items), tuple(used)) if given else ())
+            for queue in own:
                 size = buffer_bytes(self._target, queue)
-                chosen[queue.name] = [
-                    self._reserved(queue, size, queues, [float(n != one) for n in range(channels)]) for one in wished
+                chosen[queue.name] = known.get(queue.name) or [
+                    self._reserved(queue, size, queues, [float(n != one) for n in range(channels)])
+                    for one in next(wished)
                 ]
-                for other, size in moved[queue.name].items():
+                for other, when in due[queue.name].items():
                     row = shared.setdefault((chip, other), [Shared()] * channels)
                     for number in chosen[queue.name]:
-                        cycles = size / rate / len(chosen[queue.name])
-                        row[number] = row[number].also(due[queue.name][other], cycles)
+                        cycles = moved[queue.name][other] / rate / len(chosen[queue.name])
+                        row[number] = row[number].also(when, cycles)
         return chosen
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.connected import connected, ways
@@ -20,7 +20,7 @@ from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
-Make = Callable[[Mapping[str, PlacementDecision]], Placement]
+Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Known = Mapping[int, tuple[list[PlacementDecision], int]]
 """Of epochs: what has been found for them ahead, and the ops that were modelled for it (`ahead.py`)."""
 
@@ -56,9 +56,11 @@ class Start:
     entries: int
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
-    def make(self, line: CandidateTable, spots: Mapping[str, PlacementDecision]) -> Placement:
+    def make(
+        self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
+    ) -> Placement:
         """Of such spots. Raises MemoryFullError."""
-        return placed(line.tiles, line.target, spots, self.aim, self.entries)
+        return placed(line.tiles, line.target, spots, self.aim, self.entries, only)
 
     def placement(self, line: CandidateTable) -> Placement:
         """Of its own spots, made once in each process. Raises MemoryFullError."""
@@ -102,10 +104,9 @@ def epochs_alike(line: CandidateTable, start: Start) -> list[tuple[int, list[str
 
 def of_epoch(line: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
     """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
-    epoch = start.spots[names[0]].epoch
-    make = partial(start.make, line)
-    one = _Epoch(line, make, start.aim.chips, epoch, BUDGETS[start.budget], work)
-    found = one.improved(start.spots, start.placement(line))
+    only = OneEpoch(start.placement(line), start.spots[names[0]].epoch)
+    one = _Epoch(line, partial(start.make, line), start.aim.chips, only, BUDGETS[start.budget], work)
+    found = one.improved(start.spots)
     return [found[name] for name in names]
 
 
@@ -127,12 +128,18 @@ class _Epoch:
     line: CandidateTable
     make: Make
     chips: int
-    epoch: int
+    only: OneEpoch
     budget: Budget
     work: Work
 
-    def improved(self, spots: Spots, placement: Placement) -> Spots:
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+        return self.only.epoch
+
+    def improved(self, spots: Spots) -> Spots:
         """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
+        placement = self.only.base
         mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
@@ -159,7 +166,7 @@ class _Epoch:
                 break
             if placement.microbatch == 1:
                 packed = widened(line, packed)
-            part = epoch_of(self.make({**spots, **packed}), self.epoch)
+            part = epoch_of(self.make({**spots, **packed}, self.only), self.epoch)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
@@ -184,12 +191,12 @@ class _Epoch:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
         first = min(self.line.index[name] for name in best)
         before = best
-        for way in ways(self.make({**spots, **best}), best):
+        for way in ways(self.make({**spots, **best}, self.only), best):
             own, mine = line, before
             for _ in range(CONNECTED):
                 if self.work.spent():
                     return best
-                limited = connected(own, self.make({**spots, **mine}), mine, way)
+                limited = connected(own, self.make({**spots, **mine}, self.only), mine, way)
                 if limited is None:
                     break
                 own, why = limited
@@ -203,7 +210,7 @@ class _Epoch:
 
     def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
         """Other spots of its ops, if the model says that these are quicker than the best ones."""
-        part = epoch_of(self.make({**spots, **mine}), self.epoch)
+        part = epoch_of(self.make({**spots, **mine}, self.only), self.epoch)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
