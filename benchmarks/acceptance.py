@@ -3,6 +3,7 @@
     python benchmarks/acceptance.py                          # all models, one setting for each
     python benchmarks/acceptance.py --rounds 10 --rows rows.jsonl   # every setting; goes on where it was stopped
     python benchmarks/acceptance.py --only gpt train. --archs grayskull
+    python benchmarks/acceptance.py --sample 100 --seed 7    # any models, settings and architectures
 
 Models are those of `small_models.py`, `packaged_models.py` and `transformers_models.py` (of installed packages),
 `small_onnx.py`, trainings and generations. Each is compiled for each architecture with an effort, formats, objective
@@ -14,6 +15,7 @@ onnxruntime. One line for each that is not right, with what is said against it; 
 
 import argparse
 import json
+import random
 import sys
 import tempfile
 import time
@@ -32,6 +34,7 @@ import buda_emu as be
 import packaged_models
 import small_models
 import small_onnx
+import transformers_models
 from buda_emu.compiler.comparison import difference
 from conditions import conditions
 
@@ -55,10 +58,23 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"chips": 2},
     {"chips": 2, "objective": "latency"},
     {"chips": 3, "effort": "low", "df": "Bfp8_b"},
+    {"mixed": [{"match": "*[13579]", "df": "Bfp8_b", "fidelity": "LoFi"}, {"match": "*2*", "fidelity": "HiFi4"}]},
+    {"df": "Float16", "effort": "high", "mixed": [{"match": "*[02468]", "df": "Bfp8"}]},
+    {"chips": 4, "effort": "high"},
 )
 TRAINED = (
     "odd_convolutions", "wide_mlp", "masked_attention", "word_classifier", "gated_recurrent", "mixer",
     "linear_attention", "squeeze_and_excite", "splits_and_joins", "encoder_layers",
+)  # fmt: skip
+QUANTISED = ("odd_convolutions", "grouped_convolutions", "wide_mlp", "sound", "encoder_layers", "mixer", "small_unet")
+PACKAGED_TRAINED = (
+    "transformers.bert", "transformers.gpt2", "transformers.llama", "transformers.vit", "transformers.t5",
+    "transformers.resnet", "transformers.convnext", "transformers.wav2vec2", "timm.mobilenetv2", "timm.resnet10t",
+    "timm.mixer", "timm.convnext_small", "torchvision.shufflenet", "torchvision.squeezenet",
+)  # fmt: skip
+PACKAGED_QUANTISED = (
+    "transformers.bert", "transformers.vit", "transformers.mobilenet_v1", "transformers.convnext", "timm.resnet10t",
+    "timm.mobilenetv2", "timm.mixer", "torchvision.squeezenet", "torchvision.shufflenet",
 )  # fmt: skip
 OPTIMIZERS = ("sgd", "adam", "adamw")
 
@@ -120,6 +136,14 @@ def onnx_graph(build: Callable[[], small_onnx.Source], **words: Any) -> Built:
     return compiled, lambda: least(want, compiled(*inputs))
 
 
+def quantised(build: Callable[[], small_models.Source], **words: Any) -> Built:
+    """A torch module as an ONNX graph in QDQ form, held against onnxruntime."""
+    model, inputs = small_onnx.quantised(*build())
+    compiled = be.compile(model, inputs, **words)
+    want = small_onnx.outputs_of_onnxruntime(model, inputs)
+    return compiled, lambda: least(want, compiled(*inputs))
+
+
 def training(build: Callable[[], small_models.Source], number: int, **words: Any) -> Built:
     """A step of a training: its loss and gradients."""
     module, inputs = build()
@@ -148,6 +172,15 @@ def decoder(width: int, heads: int, layers: int, **words: Any) -> Built:
     model = sharpened(GPT(150, width, heads, layers, 64))
     compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
     prompt = torch.randint(0, 150, (5,)).tolist()
+    return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
+
+
+def packaged_decoder(name: str, **words: Any) -> Built:
+    """The same of a decoder of transformers, whose keys and values lie in its own class of caches."""
+    torch.manual_seed(sum(map(ord, name)))
+    model = sharpened(transformers_models.Windows(*transformers_models.TRANSFORMERS[name][:3]))
+    compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
+    prompt = torch.randint(3, 200, (5,)).tolist()
     return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
 
 
@@ -190,8 +223,18 @@ def cases(*, packaged: bool = True) -> dict[str, Callable[..., Built]]:
     if packaged:
         found |= {name: partial(inference, build) for name, build in packaged_models.models().items()}
     found |= {f"onnx.{name}": partial(onnx_graph, build) for name, build in small_onnx.MODELS.items()}
-    for number, name in enumerate(TRAINED):
-        found[f"train.{name}"] = partial(training, small_models.MODELS[name], number)
+    sources = {name: small_models.MODELS[name] for name in TRAINED}
+    found |= {f"int8.{name}": partial(quantised, small_models.MODELS[name]) for name in QUANTISED}
+    if packaged:
+        strangers = packaged_models.models()
+        sources |= {name: strangers[name] for name in PACKAGED_TRAINED if name in strangers}
+        found |= {
+            f"int8.{name}": partial(quantised, strangers[name]) for name in PACKAGED_QUANTISED if name in strangers
+        }
+        if any(name.startswith("transformers.") for name in strangers):
+            found |= {f"generate.{name}": partial(packaged_decoder, name) for name in transformers_models.GENERATING}
+    for number, (name, build) in enumerate(sources.items()):
+        found[f"train.{name}"] = partial(training, build, number)
     for width, heads, layers in ((48, 3, 1), (64, 2, 2), (96, 6, 3)):
         found[f"generate.gpt{width}"] = partial(decoder, width, heads, layers)
         found[f"generate.t5_{width}"] = partial(encoder_and_decoder, width, heads, layers)
@@ -271,7 +314,14 @@ def shown(rows: Sequence[Row]) -> int:
 
 
 def planned(args: argparse.Namespace) -> Iterator[Row]:
-    """What is to be judged: models in turn, each with another setting, round by round."""
+    """What is to be judged: models in turn, each with another setting, round by round; or a sample."""
+    if args.sample:
+        drawn = random.Random(args.seed)
+        names = [name for name in cases() if not args.only or any(word in name for word in args.only)]
+        for _ in range(args.sample):
+            name, arch, number = drawn.choice(names), drawn.choice(args.archs), drawn.randrange(len(SETTINGS))
+            yield Row(name, arch, settings(name, arch, number))
+        return
     for turn in args.settings or range(args.rounds):
         for number, name in enumerate(cases()):
             if args.only and not any(word in name for word in args.only):
@@ -290,6 +340,8 @@ def main() -> int:
     parser.add_argument(
         "--settings", nargs="+", type=int, metavar="N", help="these for every model instead; 0 is the default"
     )
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="so many of all combinations, at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keeps a line of JSON for each; goes on behind them")
     parser.add_argument("--again", action="store_true", help="repeat what was not right")
     args = parser.parse_args()

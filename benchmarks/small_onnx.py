@@ -3,10 +3,13 @@
 `MODELS` names functions that give a model and its inputs.
 """
 
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -21,6 +24,41 @@ def outputs(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """What the onnx package's evaluator says."""
     names = [item.name for item in model.graph.input]
     return list(ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True))))
+
+
+def outputs_of_onnxruntime(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
+    """What onnxruntime says, node by node: its fused ones round elsewhere."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [item.name for item in model.graph.input]
+    return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+
+def quantised(module: Any, inputs: Sequence[Any]) -> Source:
+    """A torch module in QDQ form as onnxruntime's tools write it: 8 bits, symmetric, calibrated on its inputs."""
+    import torch
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+    class Inputs(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = [{f"x{number}": item.numpy() for number, item in enumerate(inputs)}]
+
+        def get_next(self) -> Any:
+            return self.left.pop() if self.left else None
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain, done = Path(folder) / "plain.onnx", Path(folder) / "quantised.onnx"
+        names = [f"x{number}" for number in range(len(inputs))]
+        torch.onnx.export(module, tuple(inputs), plain, input_names=names, dynamo=False, opset_version=17)
+        options = {"ActivationSymmetric": True, "WeightSymmetric": True}
+        quantize_static(
+            plain, done, Inputs(), per_channel=True, extra_options=options,
+            activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
+        )  # fmt: skip
+        return onnx.load(done), tuple(item.numpy() for item in inputs)
 
 
 Parts = tuple[dict[str, Array], list[Any], dict[str, Array], list[str]]

@@ -256,6 +256,11 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
 }  # fmt: skip
 """By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""
 
+GENERATING = (
+    "gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "phi", "gpt_neox", "falcon", "olmo2", "stablelm", "opt",
+)  # fmt: skip
+"""Those that are compiled with caches, too."""
+
 
 class Called(nn.Module):
     """A model of transformers with its inputs by name, and its first output."""
@@ -269,6 +274,53 @@ class Called(nn.Module):
         cached = {"use_cache": False} if hasattr(self.inner.config, "use_cache") else {}
         found = self.inner(**words, **cached, return_dict=True)
         return next(getattr(found, name) for name in OUTPUTS if hasattr(found, name))
+
+
+class Windows(nn.Module):
+    """A decoder that takes a window of tokens behind what its caches hold, as `be.Program` wants it: (tokens [1, n],
+    positions [1, n], caches [1, heads, length, size]) to (scores [1, n, tokens], keys and values of the window)."""
+
+    LENGTH = 64
+
+    def __init__(self, word: str, cls: str, words: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.package = importlib.import_module("transformers")
+        config = getattr(self.package, f"{word}Config")(**words)
+        config._attn_implementation = "eager"
+        self.inner = getattr(self.package, cls)(config)
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.empty, self.layers = torch.zeros(1, heads, self.LENGTH, size), config.num_hidden_layers
+
+    def forward(self, tokens: Tensor, positions: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        n = tokens.shape[1]
+        cache = self.package.DynamicCache()
+        for layer in range(self.layers):
+            cache.update(past[2 * layer], past[2 * layer + 1], layer)
+        earlier = torch.where(torch.arange(self.LENGTH) < positions[:, :1], 0.0, -1e9).expand(n, self.LENGTH)
+        mask = torch.cat([earlier, torch.full((n, n), -1e9).triu(1)], 1)[None, None]
+        found = self.inner(
+            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=cache, use_cache=True
+        )
+        own = (item[:, :, -n:] for layer in cache.layers for item in (layer.keys, layer.values))
+        return (found.logits, *own)
+
+    def window(self, n: int = 32) -> tuple[Tensor, ...]:
+        """Example inputs of a window of n tokens, caches empty."""
+        return torch.zeros(1, n, dtype=torch.int64), torch.arange(n)[None], *[self.empty] * (2 * self.layers)
+
+    def keeps(self) -> dict[int, str]:
+        """Which output goes to which cache."""
+        return {1 + number: f"past_{number}" for number in range(2 * self.layers)}
+
+    @torch.no_grad()
+    def greedy(self, prompt: list[int], count: int) -> list[int]:
+        """What the package's model alone generates."""
+        tokens = list(prompt)
+        for _ in range(count):
+            scores = self.inner(input_ids=torch.tensor([tokens]), use_cache=False).logits
+            tokens.append(int(scores[0, -1].argmax()))
+        return tokens[len(prompt) :]
 
 
 def built(word: str, cls: str, words: Mapping[str, Any], given: str) -> Source:

@@ -73,7 +73,7 @@ class Engine(Steps):
         ProgramError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins anew")
-        self._goal, self._breaking = goal, breaking
+        self._set_goal(goal, breaking)
         if breaking and not self._seeking and self.pending():  # somebody wanted in before
             self.interrupted.wanted = True
         self.history.goes_on()

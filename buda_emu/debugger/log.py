@@ -28,7 +28,7 @@ class Chunk:
     @property
     def weight(self) -> int:
         """What it costs to remember, in slots."""
-        return 8 + sum(map(len, self.reads.values())) + sum(map(len, self.writes.values()))
+        return 8 + self.count * (len(self.reads) + len(self.writes))
 
     def begin(self) -> Position:
         """Of its first input."""

@@ -26,6 +26,7 @@ Hit = tuple[Position, tuple[int, ...], str]
 """Where breakpoints stop, which, and what happened."""
 MOST_HELD: Final = 64 << 20
 """Bytes of op results of the running input that are held; others are computed again when they are asked for."""
+_NEVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Steps(Stepper):
         self._running = 0  # number of the program
         self._goal: Goal | None = None
         self._breaking = False
+        self._watched_from = 0
         self._last_hit: Hit | None = None
         self._seeking = False
         self._skips = False
@@ -116,17 +118,17 @@ class Steps(Stepper):
         self.program, self.index, self.instruction_now, self.variables = program, index, instruction, variables
         if self.history.due():
             self.history.take(Position(self.count), self._running, running=True)
-        if not self._passes():
+        if self.count >= self._watched_from or self.interrupted.wanted:
             self._event("instruction", Position(self.count))
 
-    def _passes(self) -> bool:
-        """Is there nothing to be done between two steps of this instruction? That has to be quick."""
-        goal = self._goal
-        if self.interrupted.wanted or self.changes or goal is None or (self._breaking and self.breaks is not None):
-            return False
-        if goal.kind == "position":
-            return goal.target is not None and self.count < goal.target.instruction
-        return goal.kind == "continue"
+    def _set_goal(self, goal: Goal, breaking: bool) -> None:
+        """Where the run is to stop from now on: asked at steps of no instruction before `_watched_from`."""
+        self._goal, self._breaking = goal, breaking
+        free = not self.changes and not (breaking and self.breaks is not None)
+        if free and goal.kind == "continue":
+            self._watched_from = _NEVER
+        else:
+            self._watched_from = goal.target.instruction if free and goal.target is not None else 0
 
     @property
     def standing(self) -> Standing:
@@ -149,14 +151,15 @@ class Steps(Stepper):
         anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(Chunk(self.count, self.done, inputs, self.graphs, reads, writes, anew))
         self.op_now, self.put = None, None
-        self.values, self._held_bytes = {}, 0
+        if self.values:
+            self.values, self._held_bytes = {}, 0
 
     def inputs_done(self, inputs: int) -> None:
         """See `Stepper`."""
         self.log.stored()
         self.done += inputs
         self.op_now, self.put = None, None
-        if not self._passes():
+        if self.count >= self._watched_from or self.interrupted.wanted:
             self._event("stored", Position(self.count, self.done - 1, STORED))
             self._choose()
 
@@ -216,7 +219,7 @@ class Steps(Stepper):
 
     def _choose(self) -> None:
         """How closely the next inputs of the epoch are watched."""
-        if self._passes():
+        if self.count < self._watched_from and not self.interrupted.wanted:
             self.ops, self.most_inputs = False, None
             return
         graph = self.graphs[0]

@@ -61,7 +61,7 @@ class Builder:
             made_size(op, declared.shape(*[node.shape for node in nodes], **attrs), sum(map(_size, nodes)))
             with np.errstate(all="ignore"):
                 value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
-            return self.constant(value.astype(np.float32) if value.dtype.kind == "f" else value, dtype=dtype)
+            return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
         return self._add(op, nodes, attrs, shape, dtype)
 
@@ -76,9 +76,11 @@ class Builder:
         return node
 
     def retyped(self, node: Node, dtype: str) -> Node:
-        """The same value under another element type."""
+        """The same value under another element type; a constant's array has it where it is one of whole numbers, for
+        what reads the array and not the node's type."""
         if node.op == "constant":
-            return self.constant(node.value, dtype=dtype)
+            whole = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"
+            return self.constant(node.value.astype(dtype) if whole else node.value, dtype=dtype)
         return self._add("identity", [node], {}, node.shape, dtype)
 
     def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:

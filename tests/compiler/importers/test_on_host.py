@@ -13,7 +13,7 @@ import pytest
 import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.compiler.generate.programs import CompiledPrograms
-from buda_emu.image.host_plan import Given, HostPlan, HostStep, Result
+from buda_emu.image.host.plan import Given, HostPlan, HostStep, Result
 from buda_emu.verify.inputs.host_parts import HostParts
 
 onnx = pytest.importorskip("onnx")

@@ -5,6 +5,7 @@ strictness, this package's version and sources, Python's version. Changed inputs
 out of date. What cannot be read, or does not hold what it should, is as if it were not there; a run never fails for it.
 """
 
+import hashlib
 import os
 import pickle
 import sys
@@ -13,7 +14,7 @@ from typing import Final
 
 from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
 from buda_emu.netlist import nodes
-from buda_emu.netlist.pickled import Result, pickled, unpickled
+from buda_emu.netlist.kept.pickled import Result, pickled, unpickled
 from buda_emu.version import __version__
 
 MOST_BYTES: Final = 64 << 20  # of all files; those that were not used for longest go first
@@ -58,8 +59,6 @@ def _directory() -> str:
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
-    import hashlib
-
     about = repr((__version__, sources("netlist", "spec"), sys.version, path, arch, strict))
     digest = hashlib.sha256(about.encode("utf-8", "surrogateescape"))
     digest.update(data)

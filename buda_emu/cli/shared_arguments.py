@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from buda_emu.workers.job import Workers
 
+FORMATS: Final = ("text", "json", "github", "sarif")
+"""How findings and results are printed."""
 _PRECISION_HELP: Final = (
     "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
     "arithmetic (`buda-emu ops --precision device` says how sure its bits are)"
