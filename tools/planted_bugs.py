@@ -14,8 +14,8 @@ more than three ops.
 
 The definitions run in a process without the mutant because some functions have one implementation only, which kernel
 and definition share. What a kernel has in compiled form by LLVM code of its own is searched uncompiled: the mutated
-lines are the Python form. Drawn from files whose kernels netlists run: not from those of other documents, of timelines,
-or that make kernels; nor what `tools/mutants.tsv` explains to change nothing.
+lines are the Python form. Drawn from files whose kernels netlists run: not from those of other documents, of timelines
+and links, or that make kernels; nor what `tools/mutants.tsv` explains to change nothing.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from mutation.forked import environment_of
 from mutation.judging import explained
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
 
-OTHERS = ("darwinn", "timeline", "intrinsics")
+OTHERS = ("darwinn", "timeline", "intrinsics", "noc.py")
 PRECISIONS = ("device", "format")
 TRIED = "tried.yaml"
 MOST_SECONDS = 60  # of processor time for one netlist: a kernel without an end has shown its bug
