@@ -61,7 +61,7 @@ class Builder:
             made_size(op, declared.shape(*[node.shape for node in nodes], **attrs), sum(map(_size, nodes)))
             with np.errstate(all="ignore"):
                 value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
-            return self.constant(value.astype(np.float32) if value.dtype.kind == "f" else value, dtype=dtype)
+            return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
         return self._add(op, nodes, attrs, shape, dtype)
 
