@@ -19,7 +19,7 @@ from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, known
 from buda_emu.compiler.steps import compile_from, compile_until
 from buda_emu.compiler.support import HEADERS, rows
-from buda_emu.debugger.interrupts import ctrl_c
+from buda_emu.debugger.machine.interrupts import ctrl_c
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.host.plan import DeviceStep
 from buda_emu.report.terminal.text import table
