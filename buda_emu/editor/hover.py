@@ -137,9 +137,7 @@ def about_word(word: str, section: str) -> list[str]:
         said.append(f"`{OPCODES[word].doc}`")
     if section in ("graphs", "fused_ops"):
         if word in OP_TYPES:
-            least, most = OP_TYPES[word].inputs
-            inputs = f"{least}" if least == most else f"{least} to {most}"
-            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; {inputs} inputs")
+            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
         if word in ATTRIBUTES and not said:
             legal = ATTRIBUTES[word].types
             where = "all op types" if legal is None else ", ".join(legal)
