@@ -134,7 +134,7 @@ def _drawn(module: nn.Module) -> nn.Module:
     """With random values for what begins as nothing, as biases and layer scales do: it would hide faults."""
     with torch.no_grad():
         for parameter in module.parameters():
-            if parameter.abs().max() < 1e-3:
+            if parameter.numel() and parameter.abs().max() < 1e-3:
                 parameter.normal_(std=0.1)
     return module
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "netlist": set(),
     "program": set(),
     "pytest_plugin.py": {"pytest"},
-    "cli": set(),
+    "cli": {"numpy"},  # work of verbs that write arrays
     "documents": set(),
     "formats": {"numpy"},
     "jit": {"numpy"},
@@ -65,6 +65,7 @@ OWN = {
             *(PACKAGE / "kernels" / "intrinsics").glob("*.py"),
         )
     },
+    "cli/prompt.py": {"prompt_toolkit"},  # imported where somebody sits before the debugger
     "report/terminal/drawn_table.py": {"rich"},  # imported with the first table that is printed
     "testing/strategies.py": {"hypothesis"},  # imported where a property test asks for netlists
     "workers/dask_plugin.py": {"distributed"},  # runs on Dask workers only
@@ -74,6 +75,8 @@ OWN = {
         for path in (PACKAGE / "compiler" / "importers" / f"from_{package}").glob("*.py")
     },
 }
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+MOST_IN_FUNCTIONS = 227
 
 
 def test_import_contracts(root, child_environment):
@@ -92,6 +95,18 @@ def test_third_party_imports_stay_in_their_rooms():
             if name not in sys.stdlib_module_names | {"buda_emu"} | ALLOWED[room] | OWN.get(file, set()):
                 wrong.append(f"{file} imports {name}")
     assert wrong == []
+
+
+def test_imports_in_functions_become_no_more():
+    """Each is a reason that a reader has to find: what is optional, or costs more than a start should."""
+    count = sum(1 for path in PACKAGE.rglob("*.py") for _ in imports_in_functions(path))
+    assert count <= MOST_IN_FUNCTIONS, "import at the top, or by the verb's work (docs/contributing.md)"
+
+
+def imports_in_functions(path):
+    """Lines of imports that run when a function does."""
+    tops = (node for node in ast.parse(path.read_text()).body if isinstance(node, (*FUNCTIONS, ast.ClassDef)))
+    return {node.lineno for top in tops for node in ast.walk(top) if isinstance(node, (ast.Import, ast.ImportFrom))}
 
 
 def top_level_imports(path):

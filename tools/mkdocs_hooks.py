@@ -1,4 +1,4 @@
-"""The docs as a site (mkdocs.yml): the README is its first page, and its table of pages the navigation."""
+"""The docs as a site (mkdocs.yml): the README is its first page, and its tables of pages the navigation."""
 
 import sys
 from pathlib import Path
@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def on_config(config: Any) -> Any:
-    """The navigation, in the order of the README."""
-    rows = readme.pages((ROOT / "README.md").read_text(encoding="utf-8"))
-    config["nav"] = ["index.md", *(page for row in rows for page in row)]
+    """The navigation, in the order of the README and under its headings."""
+    groups = readme.pages((ROOT / "README.md").read_text(encoding="utf-8"))
+    config["nav"] = ["index.md", *({group: pages} for group, pages in groups.items())]
     return config
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _ELSEWHERE = ("http://", "https://", "mailto:")
 _MARK = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
-_ROW = re.compile(r"^\| (\[docs/.*?) \| ", re.MULTILINE)
+_ROW = re.compile(r"^### (?P<group>.+)|^\| (?P<pages>\[docs/.*?) \| ", re.MULTILINE)
 
 
 def for_index(text: str, repository: str = "") -> str:
@@ -50,7 +50,13 @@ def without_marks(text: str) -> str:
     return _MARK.sub("", text)
 
 
-def pages(text: str) -> list[list[str]]:
-    """The pages of docs/ in the order of the README's table, a list for each of its rows."""
-    rows = (re.findall(r"\]\(docs/([\w-]+\.md)\)", row) for row in _ROW.findall(text))
-    return [row for row in rows if row]
+def pages(text: str) -> dict[str, list[str]]:
+    """The pages of docs/ by the headings of the README's tables, in their order."""
+    found: dict[str, list[str]] = {}
+    group = ""
+    for row in _ROW.finditer(text):
+        if row["group"]:
+            group = row["group"]
+        else:
+            found.setdefault(group, []).extend(re.findall(r"\]\(docs/([\w-]+\.md)\)", row["pages"]))
+    return found

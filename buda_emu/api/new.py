@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.checker.render import render
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.sizes import align_up
@@ -122,8 +123,6 @@ class _Writer:
         kind, _, size = word.partition(":")
         known = OP_TYPES.get(kind)
         if known is None:
-            from buda_emu.checker.suggest import near
-
             raise HostError(f"new: there is no op type {kind} {near(kind, OP_TYPES)}".rstrip())
         product = kind == "matmul"
         if not product and not (known.has("tile by tile") and known.has("keeps shape") and known.inputs[0] < 3):

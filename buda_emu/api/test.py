@@ -24,6 +24,7 @@ from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.result import CaseResult, TestRun
 from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect
+from buda_emu.verify.runs.run_all import run_all
 from buda_emu.verify.runs.run_case import run_case
 from buda_emu.version import __version__
 from buda_emu.workers.job import Workers
@@ -151,8 +152,6 @@ def test(
             results.append(run_case(case))
             progress(results[-1])
     else:
-        from buda_emu.verify.runs.run_all import run_all
-
         results = run_all(cases, on, timeout=timeout, on_result=lambda _, result: progress(result))
     asked = {"paths": [case.name for case in cases], **settings.as_json(), "parameters": dict(settings.parameters)}
     asked["reference"] = None if reference is None else fspath(reference)

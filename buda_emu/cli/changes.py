@@ -1,8 +1,10 @@
 """What verbs change in the user's own files: shown as a difference, or written in their place."""
 
 import os
+from difflib import unified_diff
 from typing import Final
 
+from buda_emu.files import write_file
 from buda_emu.records import dataclass
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -25,8 +27,6 @@ class Changed:
 
 def difference(change: Changed) -> str:
     """In the form of `diff -u`; "" for none."""
-    from difflib import unified_diff
-
     shown = "<stdin>" if change.name == "-" else change.name
     lines = unified_diff(change.before.splitlines(), change.after.splitlines(), shown, shown, lineterm="")
     return "\n".join(lines)
@@ -34,8 +34,6 @@ def difference(change: Changed) -> str:
 
 def replace_file(change: Changed) -> None:
     """Write the new text in the file's place, with the byte order mark if it had one. Raises OSError."""
-    from buda_emu.files import write_file
-
     data = change.after.encode("utf-8")
     data = _BOM + data if change.data.startswith(_BOM) else data
     write_file(os.fspath(change.name), lambda stream: stream.write(data))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.output import bar_text, say
+from buda_emu.report.terminal import testing
+from buda_emu.report.terminal.testing import MARKS
 from buda_emu.screen import Style, current, shown
 
 if TYPE_CHECKING:
@@ -45,8 +47,6 @@ class Console:
 
     def end(self, run: "TestRun", known: "frozenset[str]") -> None:
         """Everything that did not pass but what is `known` from a baseline, the summary, the last line."""
-        from buda_emu.report.terminal import testing
-
         self._clear()
         if self._column:
             say()
@@ -79,8 +79,6 @@ class Console:
         return True
 
     def _tables(self, case: "CaseResult") -> None:
-        from buda_emu.report.terminal import testing
-
         if self._args.quiet:
             return
         for text in case.warnings:
@@ -100,8 +98,6 @@ class Console:
             say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
 
     def _character(self, result: "CaseResult") -> None:
-        from buda_emu.report.terminal.testing import MARKS
-
         done = sum(self._counts.values())
         say(MARKS[result.status], end="")
         self._column += 1

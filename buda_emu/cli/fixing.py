@@ -10,6 +10,9 @@ from buda_emu.cli.findings import told
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import NETLIST, files_below, kind_of
 from buda_emu.errors import Exit, HostError
+from buda_emu.netlist.fixes import fixed
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
@@ -44,10 +47,6 @@ def fix_files(args: argparse.Namespace, *, write: bool) -> int:
 
 def _fixed(name: str, args: argparse.Namespace) -> tuple[Changed, int] | None:
     """A file with its fixes and how many findings they removed; None where it is no text, which the check says."""
-    from buda_emu.netlist.fixes import fixed
-    from buda_emu.netlist.load import check_text
-    from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
-
     try:
         data = read_bytes(name)
         text = decode(data)

@@ -5,22 +5,23 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
 
 from buda_emu.cli import findings
-from buda_emu.cli.arguments import add_color, add_config, add_verbose
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
-from buda_emu.cli.parser import ExampleParser, add_verb
+from buda_emu.cli.parser import ExampleParser, Verb, add_verb
+from buda_emu.cli.shared_arguments import add_color, add_config, add_verbose
 from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
 
-# One line for each verb, by folder of `cli.verbs`. A module, imported when its verb is used, has EXAMPLE, add_arguments
-# and main.
+# One line for each verb, by the folder of the module that has EXAMPLE and add_arguments. What a verb does is `main` of
+# the module of its name in `cli.verbs`, imported when the verb is called; verbs in `about` have all three in one file.
 _FOLDERS: Mapping[str, Mapping[str, str]] = {
-    "buda_emu.cli.verbs": {
+    "buda_emu.cli.arguments": {
         "run": "Run the programs of a netlist or device image and print what its queues hold.",
         "check": "Check documents of any kind against their rules and print every finding with its place.",
         "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
@@ -41,7 +42,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
         "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
     },
-    "buda_emu.cli.verbs.editing": {
+    "buda_emu.cli.arguments.editing": {
         "new": "Write a first netlist from a few words: a shape and op types.",
         "fmt": "Format netlists: one layout, comments and values as they are.",
         "diff": "Say what differs between two netlists or images: ops, placement, formats, programs, cycles.",
@@ -82,7 +83,9 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             if not alone:
                 verbs.add_parser(name, help=line)
             continue
-        own = add_verb(verbs, _FOLDER_OF[name], name, line)
+        module = import_module(f"{_FOLDER_OF[name]}.{name}")
+        work = module.__name__.replace(".arguments.", ".verbs.")
+        own = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments), work)
         for parser_of_arguments in own.leaves():
             general = parser_of_arguments.add_argument_group("of every verb")
             add_color(general)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from buda_emu.screen import screen_of
 
@@ -84,18 +84,28 @@ class ExampleParser(argparse.ArgumentParser):
         return found
 
 
-def add_verb(verbs: Any, folder: str, name: str, line: str) -> ExampleParser:
-    """The parser of a verb. Its module has EXAMPLE and add_arguments, and main, unless it is a folder of verbs."""
-    module = import_module(f"{folder}.{name}")
-    own: ExampleParser = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
-    module.add_arguments(own)
-    if hasattr(module, "main"):
-        own.set_defaults(verb=module.main)
+class Verb(NamedTuple):
+    """What is said of a verb, an example, and what declares its arguments."""
+
+    line: str
+    example: str
+    add_arguments: "Callable[[ExampleParser], None]"
+
+
+def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
+    """The parser of a verb; `main` of the module `work` is what it does, imported when it is called."""
+    own: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
+    verb.add_arguments(own)
+
+    def do(args: argparse.Namespace) -> int:
+        return import_module(work).main(args)
+
+    own.set_defaults(verb=do)
     return own
 
 
-def add_verbs(parser: argparse.ArgumentParser, folder: str, lines: Mapping[str, str]) -> None:
-    """Verbs below a verb, by name with what each is for."""
-    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
-    for name, line in lines.items():
-        add_verb(verbs, folder, name, line)
+def add_verbs(parser: argparse.ArgumentParser, folder: str, verbs: Mapping[str, Verb]) -> None:
+    """Verbs below a verb, whose work is in the modules of their names in `folder`."""
+    below = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+    for name, verb in verbs.items():
+        add_verb(below, name, verb, f"{folder}.{name}")

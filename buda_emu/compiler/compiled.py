@@ -26,12 +26,13 @@ from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
 from buda_emu.errors import HostError, InternalError
 from buda_emu.files import write_file
-from buda_emu.image.host_plan import HostPlan
+from buda_emu.image.host.plan import HostPlan
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.image.pack import Contents, Form, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import Netlist
+from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.spec.precision import Precision
 from buda_emu.tensor.referenced import Referenced
@@ -88,8 +89,6 @@ class CompiledModel:
         return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
 
     def _repr_html_(self) -> str:
-        from buda_emu.report.pictures.grid_svg import grid_svg  # what only a notebook shows
-
         return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
 
     # ----------------------------------------------------------------------------------------------- the netlist

@@ -10,11 +10,11 @@ from buda_emu.debugger.expressions.functions import OF_POINTERS
 from buda_emu.debugger.expressions.message import Pieces, told
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
 from buda_emu.debugger.figures import summary
-from buda_emu.debugger.goal import Moment
+from buda_emu.debugger.machine.goal import Moment
+from buda_emu.debugger.machine.steps import Steps
+from buda_emu.debugger.machine.stop import StoppedShortError
 from buda_emu.debugger.names import Names, line_of
 from buda_emu.debugger.scope import MomentScope
-from buda_emu.debugger.steps import Steps
-from buda_emu.debugger.stop import StoppedShortError
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass

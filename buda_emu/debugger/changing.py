@@ -8,8 +8,8 @@ import numpy as np
 from buda_emu.debugger.expressions.parse import tensor
 from buda_emu.debugger.filled import filled
 from buda_emu.debugger.lookup import Lookup
-from buda_emu.debugger.position import STORED
-from buda_emu.debugger.steps import Change, Steps
+from buda_emu.debugger.machine.position import STORED
+from buda_emu.debugger.machine.steps import Change, Steps
 from buda_emu.debugger.tensors import Found, newest
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op

@@ -8,10 +8,10 @@ from buda_emu.checker.text import plural
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.breakpoints import pointers_of
 from buda_emu.debugger.figures import extremes, summary
-from buda_emu.debugger.position import STORED
+from buda_emu.debugger.machine.position import STORED
+from buda_emu.debugger.machine.steps import Steps
 from buda_emu.debugger.provenance import chain_lines, why
 from buda_emu.debugger.session import Session
-from buda_emu.debugger.steps import Steps
 from buda_emu.debugger.tensors import Found, held, of_queue
 from buda_emu.device.channel import Ram
 from buda_emu.device.host_memory import size_text

@@ -30,6 +30,8 @@ from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.spec.varinst import OPCODES
+from buda_emu.timing.op.cost import op_cycles as cycles
+from buda_emu.timing.op.from_netlist import calls_of
 
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -110,9 +112,6 @@ def about_op(netlist: Netlist, op: Op) -> str:
 
 def op_cycles(netlist: Netlist, op: Op) -> float:
     """Cycles that one core of an op takes for one input; 0 where the model has none."""
-    from buda_emu.timing.op.cost import op_cycles as cycles  # asked for by who looks at an op
-    from buda_emu.timing.op.from_netlist import calls_of
-
     try:
         return sum(cycles(call) for call in calls_of(netlist, op))
     except (BudaError, LookupError, ValueError):
@@ -138,9 +137,7 @@ def about_word(word: str, section: str) -> list[str]:
         said.append(f"`{OPCODES[word].doc}`")
     if section in ("graphs", "fused_ops"):
         if word in OP_TYPES:
-            least, most = OP_TYPES[word].inputs
-            inputs = f"{least}" if least == most else f"{least} to {most}"
-            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; {inputs} inputs")
+            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
         if word in ATTRIBUTES and not said:
             legal = ATTRIBUTES[word].types
             where = "all op types" if legal is None else ", ".join(legal)

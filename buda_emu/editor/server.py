@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlparse
 
@@ -20,7 +21,12 @@ from buda_emu.editor.place import place_at
 from buda_emu.editor.text import OpenText
 from buda_emu.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
+from buda_emu.netlist.fixes import fixed
+from buda_emu.netlist.formatter.format import formatted
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
+from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.spec.varinst import OPCODES
 from buda_emu.version import __version__
 
@@ -188,8 +194,6 @@ def _looking(server: NetlistServer) -> None:
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
         """The grid of the last version that loaded, of the epoch whose op is defined on `line` or last before it; for
         each op the line that defines it, and which ops are `shown`."""
-        from buda_emu.report.pictures.grid_svg import grid_svg
-
         text = server.text(params.uri)
         netlist = text.netlist
         if netlist is None:
@@ -289,9 +293,6 @@ def _writing(server: NetlistServer) -> None:
         if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
             item.fix is not None and item.fix.safe for item in wanted
         ):
-            from buda_emu.netlist.fixes import fixed
-            from buda_emu.netlist.load import check_text
-
             after = fixed(text.text, lambda new: check_text(new, text.path).diagnostics).text
             edit = _whole(uri, text.text, after)
             found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
@@ -301,9 +302,6 @@ def _writing(server: NetlistServer) -> None:
     async def formatting(  # pyright: ignore[reportUnusedFunction]
         params: lsp.DocumentFormattingParams,
     ) -> list[lsp.TextEdit] | None:
-        from buda_emu.netlist.formatter.format import formatted
-        from buda_emu.netlist.yaml_reader import UnreadableError
-
         uri = params.text_document.uri
         text = server.text(uri).text
         try:
@@ -342,8 +340,6 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
 
 def _whole(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
     """The edits of the lines that differ."""
-    from difflib import SequenceMatcher
-
     old, new = before.splitlines(True), after.splitlines(True)
     match = SequenceMatcher(None, old, new, autojunk=False)
     edits = [

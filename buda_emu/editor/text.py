@@ -7,6 +7,7 @@ from buda_emu.editor.names import Names
 from buda_emu.editor.tree import Tree, TreeReader
 from buda_emu.garbage import no_collections
 from buda_emu.netlist.build import judge_tree
+from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import check_text, has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.template import template_findings
@@ -31,7 +32,8 @@ class OpenText:
     @cached_property
     def tree(self) -> Tree:
         """As far as it can be read."""
-        return self._reader.read(self.text)
+        with no_collections():
+            return self._reader.read(self.text)
 
     @cached_property
     def names(self) -> Names:
@@ -50,8 +52,6 @@ class OpenText:
         with no_collections():
             netlist, found = judge_tree(self.tree.root, self.path, None, False, self._reader.kept)
         if has_ignores(self.text):
-            from buda_emu.netlist.ignores import without_ignored
-
             found = without_ignored(found, self.lines, self.path)
         return netlist, sorted(dict.fromkeys(found), key=lambda item: (item.line, item.column, item.rule))
 

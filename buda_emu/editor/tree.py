@@ -14,9 +14,14 @@ from buda_emu.netlist.reader.context import Kept
 from buda_emu.netlist.yaml_reader import UnreadableError, read_any, read_tree, split_lines
 from buda_emu.records import dataclass
 
-_JOINED: Final = re.compile(
-    r"[|>][+-]?[0-9]?[+-]?[ \t]*(?:#.*)?$|(?:^|[\s\[{,:-])[&*!%][A-Za-z0-9_]|^---|^\.\.\.|\t", re.MULTILINE
-)
+JOINED: Final = tuple(  # each begins with few characters, which are found quickly in a long text
+    re.compile(form, re.MULTILINE)
+    for form in (
+        r"[|>][+-]?[0-9]?[+-]?[ ]*(?:#.*)?$", r"[&*!%](?<![^\s\[{,:-].)[A-Za-z0-9_]", r"---(?<=^---)",
+        r"\.\.\.(?<=^\.\.\.)", r"\t",
+    )
+)  # fmt: skip
+"""What joins pieces, or may: where one of these is, a text is read as one."""
 _HEAD: Final = re.compile(r"([^\s#{}\[\],&*!|>'\"%@`-][^\s#{}\[\],]*?|\$[^\s#]*):[ ]*(?:#.*)?$")
 _BLANK: Final = re.compile(r"[ ]*(?:#.*)?$")
 
@@ -39,7 +44,7 @@ class TreeReader:
 
     def read(self, text: str) -> Tree:
         """The tree of a text; equal to what `read_tree` gives for one that is whole."""
-        if _JOINED.search(text):
+        if any(form.search(text) for form in JOINED):
             return _at_once(text)
         lines = split_lines(text)
         if "\n".join(lines) != text.replace("\r\n", "\n"):

@@ -18,6 +18,7 @@ from buda_emu.runtime.graph.plan import Plan
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
+from buda_emu.tensix.words import core_of
 
 Fill = Callable[[Emulator, int], object]
 """Pushes a machine's inputs; those that are made up from a seed."""
@@ -52,7 +53,6 @@ class Machines:
         """Of the precision."""
         if self.precision != "device":
             return Floats()
-        from buda_emu.tensix.words import core_of
 
         return OnDevice(core_of(self.netlist.arch_name))
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 from buda_emu.injection.fault import Fault
 from buda_emu.records import dataclass
+from buda_emu.version import RESULT_VERSION
 
 Outcome = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -247,8 +248,6 @@ class Campaign:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, with `schema_version`."""
-        from buda_emu.version import RESULT_VERSION
-
         return {
             "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch,
             "precision": self.precision, "seed": self.seed, "settings": dict(self.settings),

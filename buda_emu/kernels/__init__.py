@@ -2,8 +2,8 @@
 
 `tiles` moves, rounds and reduces whole tiles and computes them element by element; `products` are matrix products;
 `functions` are exp, gelu and their kin, with a C library's of its own (`libm`); `tensix` is the chip's own arithmetic,
-whose definition is the room `buda_emu.tensix`; `timeline` and `darwinn` serve the rooms of these names. `intrinsics` is
-the LLVM code that they call; what compiles them is the room `buda_emu.jit`.
+whose definition is the room `buda_emu.tensix`; `timeline` and `darwinn` serve the rooms of these names, `noc` that of
+`timing`. `intrinsics` is the LLVM code that they call; what compiles them is the room `buda_emu.jit`.
 """
 
 from buda_emu.jit.sources import register_intrinsics

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut, cut
-from buda_emu.machines.link import HANDSHAKE_SECONDS, Link, LinkLostError, Message, Security, accept, listener
+from buda_emu.machines.link import (
+    HANDSHAKE_SECONDS,
+    Link,
+    LinkLostError,
+    Message,
+    Security,
+    accept,
+    dask_contexts,
+    listener,
+)
 from buda_emu.machines.part import START_SECONDS, About
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
@@ -92,8 +101,6 @@ class Machines:
             host = own_address(workers.dask)
             encrypted = workers.dask.startswith("tls")
             if encrypted:
-                from buda_emu.machines.link import dask_contexts
-
                 security = Security(security.secret, **dask_contexts("client"))
         listening = self._stack.enter_context(listener(host))
         about = About(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
 LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
+_OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
@@ -84,7 +85,7 @@ def decode(data: bytes) -> str:
 
 def split_lines(text: str) -> list[str]:
     """The lines of a text as YAML counts them."""
-    return re.split(LINE_BREAK, text)
+    return re.split(LINE_BREAK, text) if _OTHER_BREAK.search(text) else text.split("\n")
 
 
 def read_tree(text: str) -> Mapping:

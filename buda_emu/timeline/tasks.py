@@ -122,17 +122,26 @@ class Tasks:
         self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
     ) -> int:
         """Put waits, or signals, of many tasks into their lists; how many there are."""
-        for number, own in items:
-            wrong = (own < 0) | (own >= MOST)
-            if not 0 <= number < len(self.objects) or wrong.any():
-                raise self._impossible(number, int(own[wrong.argmax()]), "")
-        amounts = np.array([own for _, own in items], np.int64).reshape(len(items), count).T
-        there = amounts > 0
+        amounts = np.empty((count, len(items)), np.int64)
+        for column, (number, own) in enumerate(items):
+            amounts[:, column] = own
+            if not 0 <= number < len(self.objects):
+                raise self._impossible(number, int(own[0]) if count else 0, "")
+        if amounts.size and (amounts.min() < 0 or amounts.max() >= MOST):
+            row, column = divmod(int(((amounts < 0) | (amounts >= MOST)).argmax()), len(items))
+            raise self._impossible(items[column][0], int(amounts[row, column]), "")
         numbers = np.array([number for number, _ in items], np.int64)
-        _extend(first, first[-1] + np.cumsum(there.sum(1)))
-        _extend(objects, np.broadcast_to(numbers, amounts.shape)[there])
-        _extend(tokens, amounts[there])
-        return int(there.sum())
+        there = amounts > 0
+        held = int(np.count_nonzero(there))
+        if held == amounts.size:
+            _extend(first, np.arange(1, count + 1) * len(items) + first[-1])
+            _extend(objects, np.tile(numbers, count))
+            _extend(tokens, amounts)
+        else:
+            _extend(first, first[-1] + np.cumsum(there.sum(1)))
+            _extend(objects, np.broadcast_to(numbers, amounts.shape)[there])
+            _extend(tokens, amounts[there])
+        return held
 
     def _untake(self, number: int, first: int) -> int:
         """Make the waits of an object since `first` take nothing; how much they took."""

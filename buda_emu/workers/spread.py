@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from buda_emu.errors import InternalError
 from buda_emu.workers.job import Job, Lost, Shared, Work, Workers, resolved
+from buda_emu.workers.pool import Pool
 from buda_emu.workers.wire import packed
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ class Crew:
 
                 self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
             else:
-                from buda_emu.workers.pool import Pool
-
                 self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
         return self._hands.answers(items)
 

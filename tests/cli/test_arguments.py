@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from buda_emu.cli import arguments
+from buda_emu.cli import shared_arguments as shared
 from buda_emu.cli.main import VERBS, build_parser
 from buda_emu.spec.archs import ARCHS
 
@@ -85,13 +85,13 @@ def _own(verb):
 @pytest.mark.parametrize(
     ("kind", "text", "complaint"),
     [
-        (arguments.parameter, "n", "is not NAME=VALUE"),
-        (arguments.parameter, "=4", "is not NAME=VALUE"),
-        (arguments.natural, "-1", "is not an integer of 0 or more"),
-        (arguments.positive, "0", "must be at least 1"),
-        (arguments.seconds, "nan", "is not a number of seconds above 0"),
-        (arguments.seconds, "0", "is not a number of seconds above 0"),
-        (arguments.memory_size, "much", "much"),
+        (shared.parameter, "n", "is not NAME=VALUE"),
+        (shared.parameter, "=4", "is not NAME=VALUE"),
+        (shared.natural, "-1", "is not an integer of 0 or more"),
+        (shared.positive, "0", "must be at least 1"),
+        (shared.seconds, "nan", "is not a number of seconds above 0"),
+        (shared.seconds, "0", "is not a number of seconds above 0"),
+        (shared.memory_size, "much", "much"),
     ],
 )
 def test_what_is_no_value_is_refused(kind, text, complaint):
@@ -113,7 +113,7 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
         walk(verb, build_parser(verb).below[verb])
     assert found.keys() == {"run", "test", "numerics", "faults", "debug", "compile", "vpux run"}
     for action in found.values():
-        assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
+        assert (action.type, action.metavar) == (shared.memory_size, "SIZE")
         assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]
     assert found["vpux run"].default == 768 << 20
 
@@ -123,4 +123,4 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 )
 def test_what_is_no_size(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a size"):
-        arguments.memory_size(text)
+        shared.memory_size(text)

@@ -38,7 +38,7 @@ def run(monkeypatch, capsys):
             if maxfail == 0:
                 break
 
-    monkeypatch.setattr("buda_emu.verify.runs.run_all.run_all", run_all)
+    monkeypatch.setattr("buda_emu.cli.verbs.test.run_all", run_all)
 
     def command(*words):
         ran.clear()

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import random
 import select
 import signal
 import subprocess
@@ -215,9 +216,28 @@ def test_ctrl_c_at_any_moment_leads_to_the_prompt(terminal):
     assert terminal.process.wait(30) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("seed", range(50))
+def test_ctrl_c_at_random_moments_leads_to_the_prompt(terminal, seed):
+    """Once or twice, forward and backward."""
+    stream = random.Random(seed)
+    commands = ("continue", "next 1000000", "step 40", "back", "back epoch 3", "reverse-continue", "info queues", "run")
+    for number in range(7000, 7012):
+        terminal.send(f"{stream.choice(commands)}\r")
+        for _ in range(stream.choice([1, 1, 1, 2])):
+            time.sleep(10 ** stream.uniform(-4, -0.6))
+            terminal.send("\x03")
+        terminal.send(f"print {number} + 1000\r")
+        assert "Traceback" not in terminal.until(f"{number + 1000}")
+    terminal.send("quit\r")
+    assert terminal.process.wait(30) == 0
+
+
 def test_without_prompt_toolkit_lines_are_read_as_they_come(monkeypatch, capsys):
     from buda_emu.cli import command_lines
 
+    monkeypatch.delitem(sys.modules, "buda_emu.cli.prompt", raising=False)
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     given = iter(["next\n", "", ""])
     monkeypatch.setattr(

@@ -227,7 +227,7 @@ def test_slice(tmp_path, capsys):
 
 
 def test_help_begins_with_an_example(capsys):
-    from buda_emu.cli.verbs.gemini import VERBS
+    from buda_emu.cli.arguments.gemini import VERBS
 
     for verb in VERBS:
         with pytest.raises(SystemExit) as done:

@@ -55,7 +55,7 @@ def here(monkeypatch):
             if maxfail == 0:
                 break
 
-    monkeypatch.setattr("buda_emu.verify.runs.run_all.run_all", run_all)
+    monkeypatch.setattr("buda_emu.cli.verbs.test.run_all", run_all)
 
 
 @pytest.fixture

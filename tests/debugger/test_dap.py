@@ -154,6 +154,18 @@ def test_variables_queues_memory_and_expressions(client):
     assert client.ask("loadedSources")["sources"] == [client.frames()[0]["source"]]
 
 
+def test_an_editor_shows_failures_once(client):
+    """What was typed where it was typed; else as a message of its own."""
+    client.launch(TRAINING, stopOnEntry=True)
+    for command, arguments, shown in (
+        ("evaluate", {"expression": "absmx(x)"}, False),
+        ("setVariable", {"variablesReference": 99, "name": "x", "value": "1"}, False),
+        ("setFunctionBreakpoints", {}, True),
+    ):
+        found = client.answer(client.begin(command, **arguments))
+        assert (found["success"], found["body"]["error"]["showUser"]) == (False, shown)
+
+
 def test_every_capability_is_answered(client):
     """A flag and the request, or the argument of one, that it stands for."""
     told = client.ask("initialize", adapterID="buda")
@@ -382,7 +394,8 @@ def test_cancelled_requests(client):
         b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(b), b) for b in (json.dumps(m).encode() for m in messages))
     )
     assert client.answer(second + 1)["success"]
-    assert client.answer(second)["message"] == "cancelled"
+    cancelled = client.answer(second)
+    assert (cancelled["message"], "body" in cancelled) == ("cancelled", False)  # an editor shows no such error
     assert client.answer(first)["success"]
     client.ask("cancel", requestId=999)  # of one that is over: nothing to do
     assert client.ask("threads")["threads"]

@@ -39,7 +39,9 @@ def test_on_the_site_files_beside_the_docs_are_words():
 
 
 def test_the_navigation_has_every_page():
-    pages = [page for row in readme.pages(TEXT) for page in row]
+    groups = readme.pages(TEXT)
+    pages = [page for group in groups.values() for page in group]
+    assert groups["Begin"][0] == "getting-started.md"
     assert len(pages) == len(set(pages))
     assert set(pages) == {page.name for page in (ROOT / "docs").glob("*.md")}
     assert {"getting-started.md", "contributing.md", "ci.md"} <= set(pages)

@@ -88,6 +88,7 @@ def test_hover_of_queue_op_field_and_finding():
         assert "matmul" in dots
         assert "cycles for one input, modelled" in dots
         assert "output mblocks" in await said("buf_size_mb") or "output buffer in mblocks" in await said("buf_size_mb")
+        assert (await said("type: matmul", 7)).endswith("; inputs: 2+")
         assert "modulo wrap" in await said("incwrap", 2)
         assert await said("# Multi-head", 3) == ""
 

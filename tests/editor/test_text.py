@@ -1,11 +1,12 @@
 """A text that is being typed is judged as `check` judges it, however it came about."""
 
 import random
+import time
 
 import pytest
 
 from buda_emu.editor.text import OpenText
-from buda_emu.editor.tree import TreeReader
+from buda_emu.editor.tree import JOINED, TreeReader
 from buda_emu.netlist.load import check_text
 from shared_files import ROOT
 
@@ -50,3 +51,31 @@ def _typed(text, chosen):
             return "".join([*lines[:number], lines[number], *lines[number:]])
         case _:
             return text.replace(": 2,", ": 3,", 1)
+
+
+@pytest.mark.parametrize(
+    "joined",
+    ["a: &x 1", "*x : 1", "a: |", "a: >-2  # said", "a: [!t 1]", "---", "...", "a:\t1", "{%x: 1}"],
+)
+def test_what_joins_pieces_is_read_at_once(joined):
+    assert any(form.search(f"first: 1\n{joined}\nlast: 2") for form in JOINED)
+
+
+@pytest.mark.parametrize("apart", ["a: x&y", "a: 2*3 * 4", "a: b|c", "a: |b", "a: 1---2", "a: ....", "a!b: 50%"])
+def test_what_does_not_join_them_is_not(apart):
+    assert not any(form.search(f"first: 1\n{apart}\nlast: 2") for form in JOINED)
+
+
+def test_another_version_of_a_long_text_is_read_quickly():
+    whole = (ROOT / "netlists/attention.yaml").read_text()
+    blocks, reader = [part for part in whole.split("\n\n") if part.startswith("  ")], TreeReader()
+    long = "all:\n" + "\n".join(block.replace("x", f"x{number}") for number in range(60) for block in blocks)
+
+    def took(read):
+        start = time.process_time()
+        read()
+        return time.process_time() - start
+
+    first = min(took(lambda: TreeReader().read(long)) for _ in range(2))
+    reader.read(long)
+    assert min(took(lambda: reader.read(f"{long}#")) for _ in range(6)) < first / 8

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from buda_emu.api.backend.config import BackendConfig
+from buda_emu.api.backend.devices import parameters
 from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendStatusCode, BackendType, DeviceMode
 from buda_emu.api.backend.machine import Machine
 from buda_emu.api.backend.processes import family
@@ -14,7 +15,9 @@ from buda_emu.api.backend.results import BackendCompileResult
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.tensors.descriptors import DramIODesc, describe_queue
 from buda_emu.api.backend.warn import say
+from buda_emu.checker.render import render
 from buda_emu.errors import BudaError, HostError, NetlistError
+from buda_emu.netlist.load import check
 
 if TYPE_CHECKING:
     from buda_emu.api.backend.processes.server import Server
@@ -123,8 +126,6 @@ def release_backend_ptr(api: BackendApi) -> None:
 
 def clear_backend_param_cache() -> None:
     """Forget parameters of devices that were read."""
-    from buda_emu.api.backend.devices import parameters
-
     parameters.of_arch.cache_clear()
 
 
@@ -138,9 +139,6 @@ def get_golden_config() -> BackendConfig:
 def _load(path: str, config: BackendConfig) -> "Netlist":
     """The netlist for the architecture that `ARCH_NAME` or the configuration names, where it lists several
     (NETLIST 1.2). Raises RuntimeError."""
-    from buda_emu.checker.render import render
-    from buda_emu.netlist.load import check
-
     wanted = os.environ.get("ARCH_NAME", "").lower()
     if not wanted and config.device != BackendDevice.Invalid:
         wanted = config.device.to_string()

@@ -5,6 +5,7 @@ from typing import Any
 
 from buda_emu.api.backend.enums import format_word
 from buda_emu.api.backend.processes.family import newest_machine
+from buda_emu.netlist.sizes import align_up
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.spec.formats import FORMATS, tile_bytes
 
@@ -35,8 +36,6 @@ def get_io_size_in_bytes(
 
 def get_next_aligned_address(address: int) -> int:
     """The first aligned address that is not below."""
-    from buda_emu.netlist.sizes import align_up
-
     return align_up(int(address), _alignment())
 
 

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from buda_emu.checker.render import as_github, as_json, as_sarif, render_one, summary
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
-from buda_emu.cli.findings import add_choice, told
-from buda_emu.cli.fixing import fix_files
+from buda_emu.cli.findings import told
 from buda_emu.cli.output import complain, say
-from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
+from buda_emu.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
 from buda_emu.version import __version__
@@ -22,8 +21,6 @@ from buda_emu.version import __version__
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
     from buda_emu.report.baselines.verdict import Comparison
-
-EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
 
 class Judged(NamedTuple):
@@ -36,56 +33,16 @@ class Judged(NamedTuple):
 Results = Mapping[str, Judged]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_options(parser, None)
-    add_baseline(parser)
-
-
-def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
-    """What a check of one kind of document, or of all, can be asked for."""
-    what = "netlists, device images (.tti), ...: told apart by what they hold" if only is None else f"{only.words}s"
-    stdin = "; -: a netlist from standard input" if only is None else ""
-    parser.add_argument(
-        "file", nargs="+", metavar="FILE",
-        help=f"{what}; a folder: what it has of these, and the folders below it{stdin}",
-    )  # fmt: skip
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
-    form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
-    add_choice(parser)
-    others = {kind.words: kind.archs for kind in KINDS if kind.archs and kind.archs != NETLIST.archs}
-    if only is None:
-        add_arch(parser, others=others)
-    if only is None or only.archs:
-        parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
-    if only is None or only.name == "schedule":
-        add_frontend(parser, required=False)
-    if only is None or only.name == "package":
-        parser.add_argument(
-            "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
-        )
-    if only is None:
-        fixes = parser.add_argument_group("netlists: what a finding says exactly, done in the file")
-        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
-        fixes.add_argument(
-            "--unsafe-fixes", action="store_true", help="with --fix or --diff: the others, too; look at what they did"
-        )
-        fixes.add_argument(
-            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
-        )
-        add_cluster(parser, "; with --strict")
-        add_no_cache(parser)
-
-
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
     if args.unsafe_fixes and not (args.fix or args.diff):
         raise HostError("check: --unsafe-fixes goes with --fix or --diff")
-    if args.diff:
-        return fix_files(args, write=False)
-    if args.fix:
-        fix_files(args, write=True)
+    if args.fix or args.diff:
+        from buda_emu.cli.fixing import fix_files
+
+        code = fix_files(args, write=not args.diff)
+        if args.diff:
+            return code
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     results = judged(args, None)
     if baseline is None:
@@ -138,8 +95,6 @@ def _found(results: Results) -> "list[Diagnostic]":
 
 
 def _text(results: Results, _asked: Mapping[str, Any]) -> str:
-    from buda_emu.checker.render import render_one, summary
-
     found, screen = _found(results), current()
     lines: list[str] = []
     for name, (_, result) in results.items():
@@ -160,8 +115,6 @@ def _fixable(found: "list[Diagnostic]") -> str:
 
 
 def _json(results: Results, asked: Mapping[str, Any]) -> str:
-    from buda_emu.checker.render import as_json
-
     files = [
         {"path": name, "kind": kind.name, "accepted": result.ok}
         | ({"verdict": result.verdict} if result.verdict else {})
@@ -171,14 +124,10 @@ def _json(results: Results, asked: Mapping[str, Any]) -> str:
 
 
 def _github(results: Results, _asked: Mapping[str, Any]) -> str:
-    from buda_emu.checker.render import as_github
-
     return as_github(_found(results))
 
 
 def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
-    from buda_emu.checker.render import as_sarif
-
     found = _found(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}
     return json.dumps(as_sarif(found, rules, __version__), indent=1)

@@ -1,113 +1,34 @@
 """`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
 
 import argparse
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_board, add_memory_limit, add_workers, workers_of
+from buda_emu.cli.arguments.compile import EXAMPLE
 from buda_emu.cli.output import Progress, complain, say
+from buda_emu.cli.shared_arguments import workers_of
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.names import shown_name
+from buda_emu.compiler.ir.files import write_ir
+from buda_emu.compiler.ir.text import print_file
+from buda_emu.compiler.options import CompileOptions
+from buda_emu.compiler.parted import PartedModel, compile_in_parts
+from buda_emu.compiler.pipeline import NAMES, Observer, known
+from buda_emu.compiler.steps import compile_from, compile_until
+from buda_emu.compiler.support import HEADERS, rows
+from buda_emu.debugger.machine.interrupts import ctrl_c
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.image.host.plan import DeviceStep
 from buda_emu.report.terminal.text import table
-from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import BOARDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from buda_emu.compiler.compiled import CompiledModel
-    from buda_emu.compiler.options import CompileOptions
-    from buda_emu.compiler.parted import PartedModel
-    from buda_emu.compiler.pipeline import Observer
-
-EXAMPLE = "buda-emu compile model.onnx -o out/"
-PASSES_EXAMPLE = (
-    "buda-emu compile model.onnx --stop-after lower -o out/; edit out/model.lower.ir; "
-    "buda-emu compile --start-from out/model.lower.ir -o out/"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="model: .onnx, or .pt2 of torch.export.save")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
-    )
-    parser.add_argument(
-        "--parameters", type=Path, metavar="FILE",
-        help="of a .pt2 exported on torch's device meta: .safetensors, its .index.json, a folder of both, .pt or .bin",
-    )  # fmt: skip
-    add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
-    add_board(parser)
-    parser.add_argument(
-        "--df", default="Float16_b", metavar="FORMAT",
-        help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
-    )  # fmt: skip
-    parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
-    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
-    parser.add_argument(
-        "--effort", default="default", metavar="WORD", help="how long placing searches: low, default or high"
-    )
-    parser.add_argument(
-        "--objective", default="throughput", metavar="WORD",
-        help="what is searched for: throughput (default), latency or cores",
-    )  # fmt: skip
-    parser.add_argument(
-        "--chips", metavar="N",
-        help="cut or copy the model over so many chips, or over those of a cluster's file; default: all of the board, "
-        "without one 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--microbatch", type=int, metavar="N",
-        help="inputs that go through an epoch before the next begins; default: 64, of objective latency 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--mixed", type=Path, metavar="FILE",
-        help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
-    )  # fmt: skip
-    parser.add_argument(
-        "--size", action="append", default=[], type=_size, metavar="NAME=N",
-        help="a size that the model leaves open, its name (batch=8) or an input and the place of its dimension (x.0=8)",
-    )  # fmt: skip
-    host = parser.add_mutually_exclusive_group()
-    host.add_argument(
-        "--on-host", action="append", default=[], metavar="OP",
-        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes programs of one netlist. "
-        "Without it the host runs those of an ONNX model that cannot become ops of the device",
-    )  # fmt: skip
-    host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
-    parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
-    add_workers(parser)
-    add_memory_limit(parser)
-    _add_passes(parser)
-    parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
-    parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
-
-
-def _add_passes(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("passes", f"an example: {PASSES_EXAMPLE}")
-    group.add_argument(
-        "--print-after", "--dump-after", action="append", default=[], metavar="PASS",
-        help="print the model as it is after a pass; `all`: after each (docs/pipeline.md lists them)",
-    )  # fmt: skip
-    group.add_argument(
-        "--stop-after",
-        metavar="PASS",
-        help="do no more than that pass: with -o write model.PASS.ir and its arrays there, else print",
-    )
-    group.add_argument("--start-from", type=Path, metavar="FILE", help="go on from an .ir file instead of a model")
-    group.add_argument("--time-passes", action="store_true", help="print the processor time of each pass")
-    group.add_argument("--verify-each", action="store_true", help="hold the model against its rules after each pass")
 
 
 def main(args: argparse.Namespace) -> int:
     """Compile and say what came of it. Exit code 0; failures are raised."""
     if args.ops:
-        from buda_emu.compiler.support import HEADERS, rows
-
         say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
         return 0
     if args.list_boards:
@@ -119,8 +40,6 @@ def main(args: argparse.Namespace) -> int:
         raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
     if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
-    from buda_emu.debugger.interrupts import ctrl_c
-
     progress = Progress(args.quiet)
     observer = _observer(args, progress)
     progress.show(f"compiling {args.file or args.start_from}")
@@ -136,7 +55,6 @@ def main(args: argparse.Namespace) -> int:
         progress.clear()
         if args.time_passes:
             say(times(observer.seconds))
-    from buda_emu.compiler.compiled import CompiledModel
 
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
@@ -148,17 +66,15 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _interrupted(observer: "Observer") -> None:
+def _interrupted(observer: Observer) -> None:
     """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
     if observer.work is None or not observer.work.end():
         raise KeyboardInterrupt
 
 
-def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
+def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
     """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
     needed. Raises HostError for a name of no pass."""
-    from buda_emu.compiler.pipeline import NAMES, Observer, known
-
     printed = NAMES if "all" in args.print_after else [known(name, "--print-after") for name in args.print_after]
     if args.stop_after:
         known(args.stop_after, "--stop-after")
@@ -171,16 +87,7 @@ def _observer(args: argparse.Namespace, progress: Progress) -> "Observer":
     return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
 
 
-def _size(text: str) -> tuple[str, int]:
-    name, _, number = text.rpartition("=")
-    if not name or not number.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
-    return name, int(number)
-
-
-def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions":
-    from buda_emu.compiler.options import CompileOptions
-
+def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
     return CompileOptions(
         arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
         acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
@@ -190,17 +97,12 @@ def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions"
     )  # fmt: skip
 
 
-def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel | PartedModel":
+def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
     options = _options(args, observer)
     if args.on_host:
-        from buda_emu.compiler.parted import compile_in_parts
-
         return compile_in_parts(args.file, on_host=args.on_host, options=options)
     if args.start_from is not None:
-        from buda_emu.compiler.steps import compile_from
-
         return compile_from(args.start_from, options=options)
-    from buda_emu.compiler.compile import compile as compile_model
 
     try:
         return compile_model(args.file, parameters=args.parameters, options=options)
@@ -210,22 +112,16 @@ def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel 
         return _rest_on_host(args, options, error)
 
 
-def _rest_on_host(args: argparse.Namespace, options: "CompileOptions", refused: UnsupportedError) -> "PartedModel":
+def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
     """The parts of a model that was refused. Raises what it was refused with where the host is no help."""
-    from buda_emu.compiler.parted import compile_in_parts
-
     try:
         return compile_in_parts(args.file, options=options)
     except UnsupportedError:
         raise refused from None
 
 
-def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
+def _stopped(args: argparse.Namespace, observer: Observer) -> int:
     """The model as it is after a pass, into a folder or onto the terminal."""
-    from buda_emu.compiler.ir.files import write_ir
-    from buda_emu.compiler.ir.text import print_file
-    from buda_emu.compiler.steps import compile_until
-
     if args.on_host:
         raise HostError("compile: --stop-after does not go with --on-host: a part of a model is no model")
     found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
@@ -238,16 +134,14 @@ def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
     return 0
 
 
-def parted_lines(parted: "PartedModel") -> "Iterator[str]":
+def parted_lines(parted: PartedModel) -> Iterator[str]:
     """The netlist of all programs, and what runs one after the other."""
-    from buda_emu.image.host_plan import DeviceStep
-
     if parted.compiled is not None:
         yield summary(parted.compiled)
     yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
 
 
-def times(seconds: "Mapping[str, float]") -> str:
+def times(seconds: Mapping[str, float]) -> str:
     """A table of what passes took."""
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
@@ -256,8 +150,6 @@ def times(seconds: "Mapping[str, float]") -> str:
 
 def boards_table() -> str:
     """What each board is, and where its figures come from."""
-    from buda_emu.report.terminal.text import table
-
     headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
     rows = [
         (
@@ -275,7 +167,7 @@ def boards_table() -> str:
     return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])
 
 
-def summary(compiled: "CompiledModel") -> str:
+def summary(compiled: CompiledModel) -> str:
     """What was made, in a few lines."""
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())

@@ -1,76 +1,33 @@
 """`buda-emu debug`: stop a netlist's programs anywhere, look, change, go back."""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from buda_emu.cli.arguments import (
-    add_allow_pickle,
-    add_arch,
-    add_memory_limit,
-    add_no_cache,
-    add_param,
-    add_precision,
-    add_program,
-    add_seed,
-    add_threads,
-    memory_size,
-    natural,
-)
+from buda_emu.cli.command_lines import command_lines
 from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, speak_apart
+from buda_emu.debugger.answer import Answer, answer
+from buda_emu.debugger.console.console import Console
+from buda_emu.debugger.console.execute import execute
+from buda_emu.debugger.looking import stop_data
+from buda_emu.debugger.machine.history import DEFAULT_LIMIT
+from buda_emu.debugger.session import Session
+from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import BudaError, Exit, HostError
 from buda_emu.files import read_whole
+from buda_emu.image.opened import is_image, open_file
+from buda_emu.report.machine_readable.strict import strict
+from buda_emu.report.terminal.text import wrapped
+from buda_emu.screen import current
+from buda_emu.version import RESULT_VERSION
 
-if TYPE_CHECKING:
-    from buda_emu.debugger.answer import Answer
-    from buda_emu.debugger.console.console import Console
-    from buda_emu.debugger.session import Session
-
-EXAMPLE = "buda-emu debug netlists/attention.yaml -e 'break if nan(op:scores)' -e continue"
 _MOST_PORT = 65535
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="netlist, or device image (.tti)")
-    parser.add_argument("-x", "--script", type=Path, metavar="FILE", help="do the commands in FILE first, one a line")
-    parser.add_argument(
-        "-e", "--command", action="append", default=[], metavar="COMMAND", help="do this command first, repeatable"
-    )
-    parser.add_argument(
-        "--batch", action="store_true",
-        help="end after these commands; exit code 2 where one is refused, 4 where the program has failed, 130 after "
-        "Ctrl-C",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print each answer as JSON, one a line")
-    parser.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, on stdio")
-    parser.add_argument(
-        "--port", type=natural, metavar="N", help="with --dap: wait for editors on this port of 127.0.0.1 (0: any)"
-    )
-    parser.add_argument(
-        "--inputs", type=Path, metavar="DIR",
-        help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by its "
-        "inputs' own names; what is not there is made up",
-    )  # fmt: skip
-    add_program(parser)
-    add_param(parser)
-    add_arch(parser)
-    add_precision(parser, "format")
-    add_seed(parser)
-    add_threads(parser)
-    add_memory_limit(parser)
-    parser.add_argument(
-        "--history-limit", type=memory_size, metavar="SIZE",
-        help="most memory of checkpoints for going back, beside the first; default: 512M",
-    )  # fmt: skip
-    add_no_cache(parser)
-    add_allow_pickle(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print answers only, no greeting")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -87,10 +44,15 @@ def main(args: argparse.Namespace) -> int:
         return _commands(run, ctrl_c, commands, args)
 
 
-def _commands(run: "Session", ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
-    """Those of the command line, then, without --batch, what is typed."""
-    from buda_emu.debugger.console.console import Console
+def greeting(run: Session) -> str:
+    """What is debugged, and how to ask for help."""
+    net = run.netlist
+    programs = ", ".join(name for name, _ in run.programs)
+    return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
 
+
+def _commands(run: Session, ctrl_c: CtrlC, commands: list[str], args: argparse.Namespace) -> int:
+    """Those of the command line, then, without --batch, what is typed."""
     console = Console(run)
     run.breakpoints.on_log = lambda text: _log(console, text, args)
     interactive = not args.batch and sys.stdin.isatty() and not args.json
@@ -105,8 +67,6 @@ def _commands(run: "Session", ctrl_c: CtrlC, commands: list[str], args: argparse
         if code == Exit.INTERRUPTED:
             break
     if not args.batch:
-        from buda_emu.cli.command_lines import command_lines
-
         for line in command_lines(console, ctrl_c, interactive=interactive, quiet=args.json):
             _do(console, ctrl_c, line, args, echo=False)
             if console.quit:
@@ -140,13 +100,11 @@ def _script(path: Path | None) -> list[str]:
         raise HostError(f"debug: {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def opened(args: argparse.Namespace) -> "Session":
+def opened(args: argparse.Namespace) -> Session:
     """The session that the command line asks for."""
     progress = Progress(args.quiet or args.json)
     progress.show(f"loading {args.file}")
     try:
-        from buda_emu.image.opened import is_image, open_file
-
         if args.allow_pickle and not is_image(args.file):
             raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
         found = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
@@ -154,9 +112,6 @@ def opened(args: argparse.Namespace) -> "Session":
             progress.clear()
             tell_findings(found.netlist.diagnostics, args.file)
         progress.show("inputs")
-        from buda_emu.debugger.history import DEFAULT_LIMIT
-        from buda_emu.debugger.session import Session
-        from buda_emu.device.host_processors import usable_processors
 
         limit = DEFAULT_LIMIT if args.history_limit is None else args.history_limit
         return Session(
@@ -168,17 +123,8 @@ def opened(args: argparse.Namespace) -> "Session":
         progress.clear()
 
 
-def greeting(run: "Session") -> str:
-    """What is debugged, and how to ask for help."""
-    net = run.netlist
-    programs = ", ".join(name for name, _ in run.programs)
-    return f"{net.path} on {net.arch_name}, precision {run.precision}, programs {programs}; `help` lists the commands"
-
-
-def _do(console: "Console", ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
+def _do(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *, echo: bool) -> int:
     """One command, its answer printed; the exit code of what refused it, or of Ctrl-C."""
-    from buda_emu.debugger.console.execute import execute
-
     if echo and line.strip():
         say(f"(buda) {line}")
     found, error = None, None
@@ -194,8 +140,6 @@ def _do(console: "Console", ctrl_c: CtrlC, line: str, args: argparse.Namespace, 
     if args.json:
         _print_json(console, line, found, error)
     elif error is not None:
-        from buda_emu.screen import current
-
         say(current().paint(f"{error}", "red"))
     elif found is not None:
         for text in coloured(found):
@@ -207,12 +151,9 @@ def _do(console: "Console", ctrl_c: CtrlC, line: str, args: argparse.Namespace, 
     return error.exit_code if error is not None else 0
 
 
-def coloured(found: "Answer") -> Iterator[str]:
+def coloured(found: Answer) -> Iterator[str]:
     """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
     sentences go on on a further line."""
-    from buda_emu.report.terminal.text import wrapped
-    from buda_emu.screen import current
-
     screen = current()
     for whole in found.lines:
         line = wrapped(whole) if found.kind == "help" else whole
@@ -228,23 +169,15 @@ def coloured(found: "Answer") -> Iterator[str]:
             yield line
 
 
-def _log(console: "Console", text: str, args: argparse.Namespace) -> None:
+def _log(console: Console, text: str, args: argparse.Namespace) -> None:
     """What a log point tells, while the run goes on."""
-    from buda_emu.debugger.answer import answer
-
     if args.json:
         _print_json(console, "", answer("log", [text]), None)
     else:
         say(text)
 
 
-def _print_json(console: "Console", line: str, found: "Answer | None", error: BudaError | None) -> None:
-    import json
-
-    from buda_emu.debugger.looking import stop_data
-    from buda_emu.report.machine_readable.strict import strict
-    from buda_emu.version import RESULT_VERSION
-
+def _print_json(console: Console, line: str, found: Answer | None, error: BudaError | None) -> None:
     content: dict[str, Any] = {
         "schema_version": RESULT_VERSION, "command": line,
         "kind": found.kind if found is not None else "error",

@@ -6,92 +6,26 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from buda_emu.cli.arguments import (
-    add_arch,
-    add_memory_limit,
-    add_param,
-    add_program,
-    add_seed,
-    add_workers,
-    natural,
-    positive,
-    seconds,
-)
+import numpy as np
+
+from buda_emu.api.faults import Budget, Maker, Settings, Subject, faults, read_sites
 from buda_emu.cli.output import Progress, say, write_json, write_text
 from buda_emu.errors import Exit, HostError
+from buda_emu.files import write_file
+from buda_emu.image.opened import netlist_of
+from buda_emu.injection.result import Campaign, Effect
+from buda_emu.netlist.model import Netlist
+from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 
-if TYPE_CHECKING:
-    from buda_emu.api.faults import Settings, Subject
-    from buda_emu.injection.result import Campaign, Effect
-    from buda_emu.netlist.model import Netlist
-
-EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
-Log = Callable[["Sequence[Effect]"], None]
+Log = Callable[[Sequence[Effect]], None]
 LOG: Final = "faults.jsonl"
 """In the folder of a campaign: its settings, then a line for each fault as it is done."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
-    parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
-    parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
-    parser.add_argument(
-        "--width", type=_width, metavar="W", help="stop when the interval of the failing share is no wider than W"
-    )
-    parser.add_argument(
-        "--kind", default="flip", metavar="KIND,...",
-        help="flip, burst, stuck, core, packet, entry, pointer, format, clock, link (default flip)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--place", default="", metavar="PLACE,...",
-        help="where bits flip: dram, l1, operand, in precision device dst, sfpu and packer, too (default: all)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stratify", default="", metavar="BY", help="as many faults of each: kind, place, op, tensor or bit"
-    )
-    parser.add_argument("--protect", default="", metavar="P,...", help="try protection: parity, ecc, range")
-    parser.add_argument("--bits", type=positive, default=1, metavar="N", help="neighbouring bits of a flip (default 1)")
-    parser.add_argument("--scatter", action="store_true", help="the --bits of a flip lie anywhere in the datum")
-    parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
-    parser.add_argument(
-        "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
-    )
-    parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
-    parser.add_argument(
-        "--late", type=float, default=1.1, metavar="X",
-        help="kinds clock and link: late is beyond X times the time of the clean run (default 1.1)",
-    )  # fmt: skip
-    parser.add_argument("--sites", type=Path, metavar="FILE", help="inject these faults: JSON lines, or a faults.json")
-    parser.add_argument("--write-sites", type=Path, metavar="FILE", help="write the faults as --sites reads them")
-    parser.add_argument(
-        "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
-    )
-    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
-    add_program(parser, "run")
-    add_param(parser)
-    add_arch(parser)
-    add_seed(parser)
-    add_memory_limit(parser)
-    add_workers(parser)
-    parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR",
-        help="write report.html, faults.csv, faults.json; an interrupted campaign there goes on",
-    )  # fmt: skip
-    parser.add_argument("--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
-
-
 def main(args: argparse.Namespace) -> int:
     """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
-    from buda_emu.api.faults import Budget, Settings, Subject, faults, read_sites
-    from buda_emu.image.opened import netlist_of
-    from buda_emu.report.terminal.faults import campaign_lines
-
     settings = Settings(
         args.seed, _words(args.kind), _words(args.place), args.bits, args.pcc, args.only, args.top_1, args.late,
         args.stratify, _words(args.protect), () if args.sites is None else read_sites(args.sites), args.scatter,
@@ -124,26 +58,13 @@ def main(args: argparse.Namespace) -> int:
     return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
 
 
-def _width(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.02")
-    return value
-
-
 def _words(text: str) -> tuple[Any, ...]:
     """Of a list; `faults` refuses the unknown ones."""
     return tuple(filter(None, text.split(",")))
 
 
-def _replay(subject: "Subject", settings: "Settings", args: argparse.Namespace) -> int:
+def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> int:
     """One fault in words, and how to make it in the debugger."""
-    from buda_emu.api.faults import Maker
-    from buda_emu.report.terminal.faults import effect_lines
-
     bench = Maker(subject, settings)()
     for line in effect_lines(bench.effect(args.replay)):
         say(line)
@@ -156,8 +77,6 @@ def _replay(subject: "Subject", settings: "Settings", args: argparse.Namespace) 
     if args.output is None:
         say("  in the debugger: give -o DIR, which gets the value that the fault makes")
         return Exit.OK
-    from buda_emu.files import write_file
-
     file = folder / f"fault-{args.replay}.npy"
     folder.mkdir(parents=True, exist_ok=True)
     write_file(file, lambda stream: _save(stream, steps.values))
@@ -171,18 +90,12 @@ def _replay(subject: "Subject", settings: "Settings", args: argparse.Namespace) 
 
 
 def _save(stream: Any, values: Any) -> None:
-    import numpy as np
-
     np.save(stream, values)
 
 
-def _log(
-    args: argparse.Namespace, settings: dict[str, Any]
-) -> "tuple[list[Effect], Callable[[Sequence[Effect]], None]]":
+def _log(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[Effect], Callable[[Sequence[Effect]], None]]:
     """The effects that a folder has of this campaign, and what writes further ones. Raises HostError where the folder
     has another campaign."""
-    from buda_emu.injection.result import Effect
-
     head = {
         "file": args.file, "arch": args.arch, "precision": args.precision, "programs": args.program,
         "parameters": dict(args.param), "inputs": args.inputs, **settings,
@@ -200,7 +113,7 @@ def _log(
                 known.append(Effect.from_json(content))
     write_text(path, "".join(f"{json.dumps(item)}\n" for item in (head, *(effect.as_json() for effect in known))))
 
-    def log(effects: "Sequence[Effect]") -> None:
+    def log(effects: Sequence[Effect]) -> None:
         with path.open("a", encoding="utf-8") as stream:
             stream.writelines(f"{json.dumps(effect.as_json())}\n" for effect in effects)
 
@@ -214,7 +127,7 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _write(folder: Path, found: "Campaign", netlist: "Netlist") -> None:
+def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:
     from buda_emu.report.pages.faults import faults_page
 
     write_json(folder / "faults.json", found.as_json())

@@ -3,32 +3,18 @@
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from buda_emu.checker.diagnostic import SEVERITIES
 from buda_emu.checker.render import counts
 from buda_emu.checker.result import Options
 from buda_emu.checker.text import plural, shown
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.config import refuses
 from buda_emu.cli.findings import chosen
 from buda_emu.cli.output import say, say_json, write_picture
 from buda_emu.documents.kinds import NETLIST, files_below, kind_named, kind_of
 from buda_emu.errors import DocumentError, Exit, HostError
 from buda_emu.netlist.known import holds_sections
-
-EXAMPLE = "buda-emu info model.tti schedule.json.gz"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
-    add_json(parser)
-    parser.add_argument(
-        "--timeline", type=Path, metavar="FILE",
-        help="write when everything happens in the one document given: a page (.html), or a trace for ui.perfetto.dev",
-    )  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

@@ -5,33 +5,15 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.timing.op.cost import op_cost
+from buda_emu.timing.op.cost import Model, op_cost
 from buda_emu.timing.op.table import REQUIRED, read_row
-
-if TYPE_CHECKING:
-    from buda_emu.timing.op.cost import Model
-
-EXAMPLE = "buda-emu opcycles sweep.csv -o predicted.csv"
 
 ADDED = ("predicted_cycles", "provenance")
 """The columns that the verb adds."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="TABLE", help="CSV with a header: op_type, mblock_m, ... (docs/timing.md)")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
-    parser.add_argument(
-        "--model",
-        choices=("fitted", "vendor"),
-        default="fitted",
-        help="fitted: to measurements on silicon (default); vendor: the published linear formulas",
-    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,7 +50,7 @@ def _read(name: str) -> tuple[list[str], list[list[str]]]:
     return header, rows[1:]
 
 
-def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: "Model") -> Iterator[list[str]]:
+def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue

@@ -2,45 +2,17 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
+from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import load
+from buda_emu.verify.inputs.numpy_files import map_npy, npz_of
 from buda_emu.version import __version__
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
-    parser.add_argument(
-        "--tensors",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="constants and parameters: DIR/<queue>.npy, or .npz files with arrays named by queue, "
-        "[entries, t, rows, cols]",
-    )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where to write, *.tti")
-    parser.add_argument(
-        "--tilized", action="store_true", help="tensors as the device's tiles, rounded to the formats of their queues"
-    )
-    parser.add_argument("--zip", action="store_true", help="a zip instead of a tar")
-    parser.add_argument(
-        "--pybuda-version",
-        metavar="V",
-        help="the version of PyBUDA that is to read the image: it refuses any other; default: buda-emu and its version",
-    )
-    parser.add_argument("--name", metavar="NAME", help="of the image; default: that of the output file")
-    add_arch(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -48,7 +20,6 @@ def main(args: argparse.Namespace) -> int:
     if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)
-    from buda_emu.image.pack import Contents, write_image  # numpy: only for a netlist that is sound
 
     contents = Contents(
         netlist=netlist,
@@ -66,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
+def _tensors(directory: Path) -> dict[str, NDArray[Any]]:
     """Arrays by queue. Raises HostError for a file that is none, or a queue that is given twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
@@ -82,10 +53,8 @@ def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
     return found
 
 
-def _arrays(path: Path) -> "dict[str, NDArray[Any]]":
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
-    from buda_emu.verify.inputs.numpy_files import map_npy, npz_of
-
     if path.suffix == ".npz":
         return npz_of(str(path), path.read_bytes())
     return {path.name.removesuffix(".npy"): map_npy(path)}

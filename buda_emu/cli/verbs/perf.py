@@ -5,125 +5,29 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import (
-    Taker,
-    add_arch,
-    add_baseline,
-    add_board,
-    add_param,
-    add_program,
-    add_workers,
-    positive,
-)
+from buda_emu.api.perf import Perf, parse_grid, parse_rows, perf
+from buda_emu.api.sweep import parse_axes, sweep
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import read_whole
-from buda_emu.report.terminal.perf_tables import SORTS, Selection
+from buda_emu.report.baselines.file import Baseline
+from buda_emu.report.baselines.items import perf_items
+from buda_emu.report.baselines.verdict import Comparison, Measure
+from buda_emu.report.machine_readable.perf_json import read_perf_json
+from buda_emu.report.machine_readable.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
+from buda_emu.report.perf_against import against, against_lines
+from buda_emu.report.pictures.epoch_picture import run_picture
+from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
+from buda_emu.report.terminal.perf import check_lines, expectation_lines, perf_lines
+from buda_emu.report.terminal.perf_tables import Selection
 from buda_emu.version import RESULT_VERSION
-
-if TYPE_CHECKING:
-    from buda_emu.api.perf import Perf
-    from buda_emu.report.baselines.file import Baseline
-    from buda_emu.report.baselines.verdict import Comparison
-
-EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
-    what = parser.add_argument_group("what is modelled")
-    add_program(what, "model")
-    add_param(what)
-    add_arch(what)
-    add_board(what)
-    what.add_argument(
-        "--model", choices=("fitted", "vendor"), default="fitted",
-        help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
-    )  # fmt: skip
-    what.add_argument(
-        "--what-if", default="", metavar="NAME=VALUE,...",
-        help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
-        "epoch_setup (cycles)",
-    )  # fmt: skip
-    what.add_argument("--grid", metavar="RxC", help="a chip with so many rows and columns of cores")
-    what.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
-    _add_comparison(parser.add_argument_group("before and after"))
-    _add_sweep(parser.add_argument_group("many at once"))
-    _add_files(parser.add_argument_group("files"))
-    _add_shown(parser.add_argument_group("what is printed (files have everything)"))
-
-
-def _add_comparison(group: Taker) -> None:
-    group.add_argument(
-        "--against", type=Path, metavar="OLD",
-        help="compare with a netlist, modelled as it stands on the same chip, or with the JSON of an earlier run",
-    )  # fmt: skip
-    group.add_argument(
-        "--fail-above", type=float, metavar="PCT",
-        help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
-        "--baseline: an epoch is worse when it does (default 0)",
-    )  # fmt: skip
-    add_baseline(group)
-    group.add_argument(
-        "--update-expectations",
-        action="store_true",
-        help="print the performance-check section with the modelled figures; no file is changed",
-    )
-
-
-def _add_sweep(group: Taker) -> None:
-    group.add_argument(
-        "--sweep", action="append", default=[], metavar="NAME=a,b,c",
-        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
-        "repeatable, all combinations",
-    )  # fmt: skip
-    add_workers(group)
-    group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
-
-
-def _add_files(group: Taker) -> None:
-    group.add_argument(
-        "--csv", type=Path, metavar="FILE",
-        help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
-    )  # fmt: skip
-    group.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
-    group.add_argument(
-        "--trace", type=Path, metavar="FILE",
-        help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with the same lanes (.html)",
-    )  # fmt: skip
-    group.add_argument(
-        "--report", type=Path, metavar="DIR",
-        help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
-        "op_perf_table.json there",
-    )  # fmt: skip
-
-
-def _add_shown(group: Taker) -> None:
-    group.add_argument(
-        "--top", type=positive, metavar="N", help="of each epoch the N ops that cost most, or the first by --sort"
-    )
-    group.add_argument(
-        "--sort", choices=tuple(SORTS), help="order of ops, figures from the greatest on; default: the netlist's order"
-    )
-    group.add_argument(
-        "--op", action="append", default=[], metavar="NAME", help="this op only, or those like '*norm*'; repeatable"
-    )
-    group.add_argument(
-        "--epoch", action="append", default=[], metavar="NAME",
-        help="the epoch of this graph only, by its name, its number, or a pattern; repeatable",
-    )  # fmt: skip
-    group.add_argument("-q", "--quiet", action="store_true", help="only performance-check")
 
 
 def main(args: argparse.Namespace) -> int:
     """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
-    from buda_emu.report.terminal.perf import check_lines, perf_lines
-
     if args.baseline is not None and (args.sweep or args.against is not None):
         raise HostError("--baseline: neither with --sweep nor with --against")
     if args.sweep:
@@ -145,14 +49,10 @@ def main(args: argparse.Namespace) -> int:
     for line in check_lines(results):
         say(line)
     if args.update_expectations:
-        from buda_emu.report.terminal.perf import expectation_lines
-
         for line in expectation_lines(found.netlist.sections, results):
             say(line)
     held = None
     if baseline is not None:
-        from buda_emu.report.baselines.items import perf_items
-
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
     if held is not None:
@@ -160,19 +60,16 @@ def main(args: argparse.Namespace) -> int:
     return Exit.OK if found.passed else Exit.DIFFERS
 
 
-def _baseline(args: argparse.Namespace) -> "Baseline | None":
+def _baseline(args: argparse.Namespace) -> Baseline | None:
     if args.baseline is None and not args.update_baseline:
         return None
-    from buda_emu.report.baselines.verdict import Measure
 
     names = ("program", "param", "arch", "board", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
 
-def _perf(args: argparse.Namespace, file: str, parameters: "list[tuple[str, str]]") -> "Perf":
-    from buda_emu.api.perf import parse_grid, parse_rows, perf
-
+def _perf(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
     progress = Progress(args.quiet)
     found = perf(
         file, programs=args.program, parameters=dict(parameters), arch=args.arch, board=args.board,
@@ -194,11 +91,8 @@ def _what_if(text: str) -> dict[str, float]:
     return found
 
 
-def _against(args: argparse.Namespace, found: "Perf") -> int:
+def _against(args: argparse.Namespace, found: Perf) -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
-    from buda_emu.report.machine_readable.perf_json import read_perf_json
-    from buda_emu.report.perf_against import against, against_lines
-
     text = read_whole(args.against)
     if text.lstrip()[:1] == b"{":
         before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
@@ -219,9 +113,6 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
 
 def _sweep(args: argparse.Namespace) -> int:
     """Every point of a sweep. Exit code 1 when none could be modelled."""
-    from buda_emu.api.sweep import parse_axes, sweep
-    from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
-
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
@@ -241,10 +132,8 @@ def _sweep(args: argparse.Namespace) -> int:
     return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
 
 
-def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -> None:
+def _write(args: argparse.Namespace, found: Perf, held: Comparison | None) -> None:
     if args.csv is not None:
-        from buda_emu.report.machine_readable.perf_vendor import perf_info_all_epochs_csv
-
         write_text(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
         write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
@@ -252,13 +141,10 @@ def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -
         _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
-        from buda_emu.report.pictures.epoch_picture import run_picture
-
         write_picture(args.trace, run_picture(found.run))
 
 
-def _write_report(directory: Path, found: "Perf", command: str) -> None:
-    from buda_emu.report.machine_readable.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
+def _write_report(directory: Path, found: Perf, command: str) -> None:
     from buda_emu.report.pages.perf import perf_page
 
     directory.mkdir(parents=True, exist_ok=True)

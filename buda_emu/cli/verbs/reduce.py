@@ -3,46 +3,13 @@
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from buda_emu.api.reduce import reduce
-from buda_emu.cli.arguments import add_arch, positive, seconds
 from buda_emu.cli.output import Progress, say, write_json, write_text
 from buda_emu.errors import Exit
 from buda_emu.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
-
-if TYPE_CHECKING:
-    from buda_emu.testing.reduce.search import Reduction, Step
-
-EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
-    parser.add_argument(
-        "--check", "--check-command", dest="command", required=True, metavar="COMMAND",
-        help="shell command that fails on the netlist; {} stands for the file's name, which else follows the command",
-    )  # fmt: skip
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE",
-        help="where the smallest netlist goes, each time one is found (default: FILE with .reduced before .yaml)",
-    )  # fmt: skip
-    add_arch(parser)
-    parser.add_argument(
-        "--any-failure",
-        action="store_true",
-        help="a smaller netlist may fail in another way than FILE; by default with the same exit code or signal",
-    )
-    parser.add_argument(
-        "--timeout", "--time-limit", type=seconds, default=60.0, metavar="SECONDS",
-        help="no end within this time is a failure, too (default 60)",
-    )  # fmt: skip
-    parser.add_argument("-n", type=positive, dest="workers", metavar="N", help="commands at once; default: processors")
-    parser.add_argument("--trials", type=positive, metavar="N", help="run the command N times at most")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+from buda_emu.testing.reduce.search import Reduction, Step
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     written = ""
 
-    def on(step: "Step") -> None:
+    def on(step: Step) -> None:
         nonlocal written
         if step.steps and step.text != written:
             write_text(output, step.text)
@@ -80,7 +47,7 @@ def _size(text: str) -> str:
     return f"{text.count(chr(10))} lines"
 
 
-def _tell(found: "Reduction", output: Path, took: float) -> None:
+def _tell(found: Reduction, output: Path, took: float) -> None:
     rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in found.sizes()]
     say(table(("", "before", "after"), rows, right=(1, 2)))
     say()

@@ -1,11 +1,8 @@
 """`buda-emu route`: the streams that a netlist takes on each core, as the vendor's router allocates them."""
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import one_line
-from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
@@ -13,32 +10,17 @@ from buda_emu.garbage import no_collections
 from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.rules import BOOK
 from buda_emu.report.terminal.text import table
+from buda_emu.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.routing.streams.document import as_yaml
+from buda_emu.spec.cluster import read_cluster
 
-if TYPE_CHECKING:
-    from buda_emu.routing.epochs import RoutedEpoch
-
-EXAMPLE = "buda-emu route netlists/softmax.yaml -o streams"
 _BEFORE = ("N", "X")
 """Stages of rules that the device's compiler holds, or that end programs, before there are pipes."""
 HEADERS = ("epoch", "graphs", "cores", "streams", "extra streams", "L1 bytes", "routed")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"
-    )
-    add_arch(parser)
-    add_cluster(parser)
-
-
 def main(args: argparse.Namespace) -> int:
     """Route every epoch. Exit code 0, or 2 where one is refused, or the netlist before; failures are raised."""
-    from buda_emu.routing.epochs import route_netlist
-    from buda_emu.spec.cluster import read_cluster
-
     cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
@@ -60,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
     return Exit.REFUSED if refusals or before else Exit.OK
 
 
-def _row(epoch: "RoutedEpoch") -> tuple[str, ...]:
+def _row(epoch: RoutedEpoch) -> tuple[str, ...]:
     """Extra streams and L1 are those of the core that needs most."""
     cores = epoch.routed.cores
     extra = max((core.extra_streams for core in cores), default=0)

@@ -4,48 +4,32 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from buda_emu.checker.render import as_github, as_sarif
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import (
-    add_allow_pickle,
-    add_arch,
-    add_baseline,
-    add_memory_limit,
-    add_no_cache,
-    add_param,
-    add_precision,
-    add_program,
-    add_seed,
-    add_workers,
-    natural,
-    positive,
-    seconds,
-    shard,
-)
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.console import Console
-from buda_emu.cli.coverage import add_coverage, settle_coverage
+from buda_emu.cli.coverage import settle_coverage
 from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
+from buda_emu.documents.kinds import rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import read_whole
+from buda_emu.report.baselines.items import test_items
+from buda_emu.report.baselines.verdict import Comparison
+from buda_emu.report.machine_readable.annotations import RULES, annotations
 from buda_emu.report.sides import sides
-from buda_emu.verify.result import TestRun
+from buda_emu.verify.result import CaseResult, TestRun
 from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect, part, selection
+from buda_emu.verify.runs.last_time import failed_last_time, longest_first, remember
+from buda_emu.verify.runs.run_all import run_all
+from buda_emu.verify.runs.verdicts import Verdicts
 from buda_emu.version import __version__
 from buda_emu.workers.job import Workers
 
-if TYPE_CHECKING:
-    from buda_emu.report.baselines.verdict import Comparison
-    from buda_emu.verify.result import CaseResult
-
-EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
-DEFAULT_TIMEOUT = 600.0
-DEFAULT_THRESHOLD = 0.99
-FORMATS = ("text", "json", "github", "sarif")
 # What the exit code is when no output was wrong, worst first.
 _EXIT_CODES = {
     "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
@@ -54,92 +38,10 @@ _EXIT_CODES = {
 _HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument(
-        "path",
-        nargs="+",
-        metavar="PATH",
-        help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
-    )
-    which = parser.add_argument_group("which netlists")
-    which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
-    which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
-    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
-    which.add_argument(
-        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
-    )
-    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
-    what = parser.add_argument_group("what is compared with what")
-    add_precision(what, "device", "of the observed run, default device; ")
-    what.add_argument(
-        "--expected",
-        choices=("ideal", "format"),
-        default="ideal",
-        help="precision of the run that the observed one is held against (default ideal)",
-    )
-    what.add_argument(
-        "--reference",
-        type=Path,
-        metavar="DIR",
-        help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
-        "what is not there is made up, and expected from the run in --expected",
-    )
-    what.add_argument(
-        "--compare",
-        choices=("vendor", "strict"),
-        default="vendor",
-        help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
-    )
-    what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
-    add_seed(what)
-    add_arch(what)
-    add_program(what)
-    add_param(what)
-    how = parser.add_argument_group("how")
-    add_workers(how, None, "one for each processor")
-    how.add_argument(
-        "--timeout",
-        type=seconds,
-        default=DEFAULT_TIMEOUT,
-        metavar="S",
-        help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
-    )
-    add_memory_limit(how)
-    add_no_cache(how)
-    add_allow_pickle(how)
-    shown = parser.add_argument_group("what is shown and written")
-    shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
-    shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
-    shown.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        metavar="PCC",
-        help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
-    )
-    shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
-    add_baseline(shown)
-    add_coverage(shown)
-    shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
-    shown.add_argument(
-        "--format", choices=FORMATS, default="text",
-        help="what goes to standard output: text for people; or results for programs, and the text to standard error",
-    )  # fmt: skip
-    shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
-    shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    shown.add_argument(
-        "-v", "--verbose", action="store_true",
-        help="a line for each netlist, tables for passing ones; name the settings in use",
-    )  # fmt: skip
-    shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")
-
-
 def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
     if args.format != "text":
         speak_apart()
-    from buda_emu.verify.runs.last_time import failed_last_time, remember
 
     names = collect(args.path)
     if args.k:
@@ -168,8 +70,6 @@ def main(args: argparse.Namespace) -> int:
     remember(here, results)
     held = None
     if baseline is not None:
-        from buda_emu.report.baselines.items import test_items
-
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
@@ -189,7 +89,7 @@ def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: st
     return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
 
 
-def exit_code(results: "list[CaseResult]") -> int:
+def exit_code(results: list[CaseResult]) -> int:
     """1 on any mismatch, else the worst of what else went wrong, else 0."""
     statuses = {case.status for case in results}
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
@@ -225,23 +125,18 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
     return (args.memory_limit or default_memory_limit()) // workers
 
 
-def _run(
-    args: argparse.Namespace, cases: list[Case], workers: int, console: Console
-) -> "tuple[list[CaseResult], bool]":
+def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Console) -> tuple[list[CaseResult], bool]:
     """The results in order, and whether Ctrl-C cut them short."""
-    from buda_emu.verify.runs.last_time import longest_first
-    from buda_emu.verify.runs.verdicts import Verdicts
-
     done: dict[int, CaseResult] = {}
     verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
     order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
     left = args.maxfail
 
-    def on_known(number: int, result: "CaseResult") -> None:
+    def on_known(number: int, result: CaseResult) -> None:
         done[number] = result
         console.result(number, result)
 
-    def on_result(place: int, result: "CaseResult") -> None:
+    def on_result(place: int, result: CaseResult) -> None:
         if verdicts is not None:
             verdicts.keep(order[place], result)
         on_known(order[place], result)
@@ -259,8 +154,6 @@ def _run(
         order = [number for number in order if number not in done]
         todo = [cases[number] for number in order]
         if todo:
-            from buda_emu.verify.runs.run_all import run_all
-
             on = Workers(workers, args.dask)
             run_all(todo, on, timeout=args.timeout, on_result=on_result, maxfail=left)
     except KeyboardInterrupt:
@@ -268,7 +161,7 @@ def _run(
     return [done[number] for number in sorted(done)], interrupted
 
 
-def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> TestRun:
+def _test_run(args: argparse.Namespace, results: list[CaseResult], seconds: float) -> TestRun:
     return TestRun(tuple(results), __version__, seconds, _settings(args))
 
 
@@ -284,7 +177,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(args: argparse.Namespace, run: TestRun, held: "Comparison | None") -> None:
+def _write(args: argparse.Namespace, run: TestRun, held: Comparison | None) -> None:
     if args.json is not None:
         from buda_emu.report.machine_readable.json_form import as_json
 
@@ -307,10 +200,6 @@ def _print(form: str, run: TestRun) -> None:
 
         write_json("-", as_json(run))
         return
-    from buda_emu.checker.render import as_github, as_sarif
-    from buda_emu.documents.kinds import rule_kind
-    from buda_emu.report.machine_readable.annotations import RULES, annotations
-
     found = annotations(run)
     if form == "github":
         write_text("-", f"{as_github(found)}\n" if found else "")
@@ -320,7 +209,7 @@ def _print(form: str, run: TestRun) -> None:
     write_text("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
 
 
-def _complain_of_parameters(args: argparse.Namespace, results: "list[CaseResult]") -> None:
+def _complain_of_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:
     """A parameter that no netlist takes is most likely misspelt."""
     for name, _ in args.param:
         ran = [case for case in results if case.programs]

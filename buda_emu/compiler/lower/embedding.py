@@ -1,6 +1,8 @@
 """Embeddings: rows of a table by indices that the host pushes (OPS 6.9)."""
 
+from itertools import count as numbers
 from math import prod
+from typing import Any
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.lower.inputs import index_queue
@@ -22,10 +24,22 @@ def embedding(low: Lowering, node: Node) -> Value:
     indices = index_queue(low, node.inputs[1])
     rows = padded(count)
     name = low.op(
-        "embedding", [Use(low.constant(held, "table", "table")), Use(indices)], (1, rows // TILE, width // TILE),
-        num_indices=rows,
+        "embedding", [Use(_table(low, held, rows)), Use(indices)], (1, rows // TILE, width // TILE), num_indices=rows,
     )  # fmt: skip
     layout = standard((count, table.shape[1]))
     found = reshaped(layout, node.shape)
     assert found is not None
     return Value(name, found, (), None, True, True)  # the host pads the indices with ones, which read zeros
+
+
+def _table(low: Lowering, held: Any, rows: int) -> str:
+    """The queue of a table for an embedding of that many rows. net2pipe cuts the queue as the first of its readers in
+    an epoch, by name, takes it: none may read more at a time (V081)."""
+    for copy in numbers():
+        name = low.constant(held, "table", "table", copy=copy)
+        readers = {op.name: op for op in low.out.ops.values() if op.type == "embedding" and op.uses[0].source == name}
+        taken = {reader: op.attrs["num_indices"] for reader, op in readers.items() if op.program == low.program}
+        taken[low.name()] = rows
+        if taken[min(taken)] == max(taken.values()):
+            return name
+    raise AssertionError

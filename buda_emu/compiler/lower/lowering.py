@@ -95,12 +95,12 @@ class Lowering:
         return name
 
     def constant(
-        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST
+        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST, copy: int = 0
     ) -> str:
-        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one."""
+        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one, of each `copy`."""
         given: Any = values
         values = self._within(given, suffix, most) if isinstance(given, Referenced) else self._held(given, suffix, most)
-        key = (kind, ArrayKey(values))
+        key = (kind, copy, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
             self.out.constants[name] = Constant(name, values, kind)
@@ -109,7 +109,7 @@ class Lowering:
 
     def _held(self, values: NDArray[Any], suffix: str, most: float) -> NDArray[Any]:
         """In memory, without elements beyond `most`."""
-        values = np.ascontiguousarray(values)
+        values = np.array(values, order="C")  # memory of its own: the model may change its parameters later
         if values.dtype.kind != "f":
             return values
         if not -most <= values.min() <= values.max() <= most:  # or not a number

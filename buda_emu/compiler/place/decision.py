@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
 from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.place.queues import add_queues
+from buda_emu.compiler.place.queues import add_queues, add_queues_of
 from buda_emu.compiler.place.regrid import encoded
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Objective, Target
@@ -31,14 +32,35 @@ class PlacementDecision:
         return (columns, rows) if self.turned else (rows, columns)
 
 
+class OneEpoch(NamedTuple):
+    """Another placement of the same graph, and the only epoch in which its ops stand or are divided otherwise."""
+
+    base: Placement
+    epoch: int
+
+
 def placed(
-    tiles: TileGraph, target: Target, spots: Mapping[str, PlacementDecision], aim: Objective, rounds: int = 2
+    tiles: TileGraph,
+    target: Target,
+    spots: Mapping[str, PlacementDecision],
+    aim: Objective,
+    rounds: int = 2,
+    only: OneEpoch | None = None,
 ) -> Placement:
-    """The placement with its queues, in rounds and copies as the aim has them. Raises MemoryFullError."""
+    """The placement with its queues, in rounds and copies as the aim has them. With `only`, of a placement that takes a
+    single input at a time, those of one epoch: they lie in the channels that the whole placement gives them, at
+    addresses that mean nothing. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies, step=aim.step)
+    only = only if found.waits_for_one else None
     for op in tiles.ops.values():
         spot, held = spots[op.name], spots[op.name].choice.held
+        if only is not None and spot.epoch != only.epoch:
+            found.ops[op.name] = only.base.ops[op.name]
+            made.ops[op.name] = own = only.base.tiles.ops[op.name]
+            kept = only.base.tiles.constants
+            made.constants |= {use.source: kept[use.source] for use in own.uses if own is not op and use.source in kept}
+            continue
         own = encoded(made, op, spot.choice.blocks)
         if own is not op:
             held = held - pickers(op) | pickers(own)
@@ -56,8 +78,14 @@ def placed(
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}
     found.epochs = max((spot.epoch for spot in spots.values()), default=-1) + 1
-    make_routable(found)
-    add_queues(found, rounds)
+    if only is None:
+        make_routable(found)
+        add_queues(found, rounds)
+    else:
+        detours = only.base.detours.items()
+        found.detours = {edge: way for edge, way in detours if found.ops[edge[0]].epoch != only.epoch}
+        make_routable(found, only.epoch)
+        add_queues_of(found, rounds, only.epoch, only.base.queues)
     return found
 
 
@@ -72,4 +100,4 @@ def with_columns(op: TileOp, columns: int) -> TileOp:
     return replace(op, uses=uses)
 
 
-__all__: Sequence[str] = ["PlacementDecision", "placed", "with_columns"]
+__all__: Sequence[str] = ["OneEpoch", "PlacementDecision", "placed", "with_columns"]

@@ -46,10 +46,10 @@ class _Op:
     last_by: float = float("inf")
 
 
-def _forwards(found: Placement) -> dict[str, _Op]:
+def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
     """When each op is done, in cycles from the beginning of its epoch."""
     ops: dict[str, _Op] = {}
-    for name, placed in found.ops.items():
+    for name, placed in wanted.items():
         op, blocks, target = placed.op, placed.blocks, found.target.of(placed.op.precision)
         held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
         moved = transfer_cycles(target, found.tiles, op, blocks, held)
@@ -64,11 +64,13 @@ def _forwards(found: Placement) -> dict[str, _Op]:
     return ops
 
 
-def _backwards(found: Placement, ops: Mapping[str, _Op], ends: Mapping[int, float]) -> None:
+def _backwards(
+    found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
+) -> None:  # fmt: skip
     """By when each op has to begin, where its epoch is to end when it does."""
-    done_by = {name: ends[placed.epoch] for name, placed in found.ops.items()}
+    done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
     first_by = dict(done_by)
-    for name, placed in reversed(found.ops.items()):
+    for name, placed in reversed([*wanted.items()]):
         own = ops[name]
         own.last_by = done_by[name] - own.one
         own.begin_by = min(first_by[name], done_by[name] - own.others) - own.one
@@ -93,13 +95,14 @@ def _behind(own: _Op, other: _Op) -> float:
     return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
 
 
-def dues(found: Placement, readers: Readers) -> dict[str, dict[Phase, Due]]:
-    """Of each queue and phase in which DRAM moves it."""
-    ops = _forwards(found)
+def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
+    """Of each queue and phase in which DRAM moves it; with `epoch`, in that one."""
+    wanted = {name: placed for name, placed in found.ops.items() if epoch in (None, placed.epoch)}
+    ops = _forwards(found, wanted)
     ends: dict[int, float] = {}
-    for name, placed in found.ops.items():
+    for name, placed in wanted.items():
         ends[placed.epoch] = max(ends.get(placed.epoch, 0.0), ops[name].done)
-    _backwards(found, ops, ends)
+    _backwards(found, wanted, ops, ends)
     made: dict[str, dict[Phase, Due]] = {}
     for name, queue in found.queues.items():
         own = made[name] = {}
@@ -111,11 +114,12 @@ def dues(found: Placement, readers: Readers) -> dict[str, dict[Phase, Due]]:
 def _of(
     found: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _Op], ends: Mapping[int, float]
 ) -> Iterator[tuple[Phase, Due]]:
-    maker = found.ops.get(queue.input)
-    if maker is not None:
-        own = ops[maker.op.name]
-        yield Phase(maker.epoch), Due(ends[maker.epoch] - own.done, own.parts)
+    own = ops.get(queue.input)
+    if own is not None:
+        epoch = found.ops[queue.input].epoch
+        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts)
     for placed in readers_of(found, queue, readers):
         once = (queue.tensor or queue.name) in placed.held
-        own = ops[placed.op.name]
-        yield Phase(placed.epoch, once), Due(own.begin_by if once else own.last_by)
+        own = ops.get(placed.op.name)
+        if own is not None:
+            yield Phase(placed.epoch, once), Due(own.begin_by if once else own.last_by)

@@ -1,6 +1,7 @@
 """Addresses of queues: in the DRAM channels that move least, in the host's memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
@@ -43,10 +44,6 @@ class Taken(NamedTuple):
     end: int
     life: tuple[int, int]
 
-    def meets(self, life: tuple[int, int]) -> bool:
-        """Whether an epoch uses both."""
-        return self.life[0] <= life[1] and life[0] <= self.life[1]
-
 
 @dataclass(slots=True)
 class Channel:
@@ -54,7 +51,7 @@ class Channel:
     allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
 
     Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch, `most` in any.
-    Addresses: `end` of the static queues, and what is `taken` above.
+    Addresses: `end` of the static queues, and what is `taken` above, in order.
     """
 
     capacity: int
@@ -84,11 +81,12 @@ class Channel:
         if life is None:
             at = max((one.end for one in self.taken), default=self.end)
         else:
-            at = self.end
-            for one in sorted(one for one in self.taken if one.meets(life)):
-                if at + size <= one.start:
-                    break
-                at = max(at, one.end)
+            at, (first, last) = self.end, life
+            for start, end, (begun, done) in self.taken:
+                if begun <= last and first <= done:  # an epoch uses both
+                    if at + size <= start:
+                        break
+                    at = max(at, end)
         if at + size > self.capacity:
             return None
         self.keep(at, size, life)
@@ -99,7 +97,7 @@ class Channel:
         if life is None:
             self.end = max(self.end, at + size)
         else:
-            self.taken.append(Taken(at, at + size, life))
+            insort(self.taken, Taken(at, at + size, life))
 
 
 class Memory:
@@ -129,13 +127,14 @@ class Memory:
         found: Placement,
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]] | None = None,
+        channels: Mapping[str, list[int]] | None = None,
     ) -> None:
         """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
-        moves for one input in each phase; `due`: when, where epochs take a single input. Raises MemoryFullError when
-        memory is full."""
+        moves for one input in each phase; `due`: when, where epochs take a single input. Queues that have `channels`
+        keep them; what they move when nothing is due is not looked at. Raises MemoryFullError when memory is full."""
         queues = [found.queues[name] for name in moved]
         chosen = (
-            self._in_time(queues, moved, due)
+            self._in_time(queues, moved, due, channels or {})
             if due
             else {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
         )
@@ -162,24 +161,33 @@ class Memory:
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
-        busy = {phase: self._busy(queue.chip, phase) for phase in moved}
+        busy = [(self._busy(queue.chip, phase), total / buffers) for phase, total in moved.items()]
+        weights = [max(own) for own in zip(*(own for own, _ in busy), strict=True)] or [
+            0.0
+        ] * self._target.arch.dram_channels
+        size = buffer_bytes(self._target, queue)
         chosen: list[int] = []
         for _ in range(buffers):
-            number = self._reserved(queue, queues, lambda n: max((own[n] for own in busy.values()), default=0.0))
-            for phase, own in busy.items():
-                own[number] += moved[phase] / buffers
+            number = self._reserved(queue, size, queues, weights)
+            for own, share in busy:
+                own[number] += share
+                weights[number] = max(weights[number], own[number])
             chosen.append(number)
         return chosen
 
-    def _reserved(self, queue: Queue, queues: Iterable[Queue], weigh: Callable[[int], float]) -> int:
-        """The channel of one buffer, of those that have room the one of the least weight, of equal ones that with the
-        fewest bytes. Raises MemoryFullError."""
-        size, channels = buffer_bytes(self._target, queue), self._of(queue.chip)
-        room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
+    def _reserved(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
+        """The channel of one buffer of so many bytes, of those that have room the one of the least weight, of equal
+        ones that with the fewest bytes. Raises MemoryFullError."""
+        channels, life = self._of(queue.chip), queue.life
+        room = [
+            (weights[number], one.static + one.most, number)
+            for number, one in enumerate(channels)
+            if one.used(life) + size <= one.capacity
+        ]
         if not room:
             raise self._full(queue, queues)
-        number = min(room, key=lambda n: (weigh(n), channels[n].used(), n))
-        channels[number].reserve(size, queue.life)
+        *_, number = min(room)
+        channels[number].reserve(size, life)
         return number
 
     def _in_time(
@@ -187,8 +195,10 @@ class Memory:
         queues: Sequence[Queue],
         moved: Mapping[str, Mapping[Phase, float]],
         due: Mapping[str, Mapping[Phase, Due]],
+        known: Mapping[str, list[int]],
     ) -> dict[str, list[int]]:
-        """The channel of each buffer of each queue, as `channels_in_time` says for the first phase that moves it."""
+        """The channel of each buffer of each queue, where it is not `known`, as `channels_in_time` says for the first
+        phase that moves it."""
         channels = self._target.arch.dram_channels
         rate = speeds(self._target.chip).dram / channels
         shared: dict[tuple[int, Phase], list[Shared]] = {}
@@ -202,20 +212,24 @@ class Memory:
                 groups.setdefault((first, queue.chip), []).append(queue)
         for phase, chip in sorted(groups, key=lambda key: (key[0].epoch, not key[0].once, key[1])):
             own = groups[phase, chip]
+            given = [queue for queue in own if queue.name not in known]
             items = [
                 Moved(due[queue.name][phase], moved[queue.name][phase] / rate / prod(queue.blocks.grid),
-                      prod(queue.blocks.grid)) for queue in own
+                      prod(queue.blocks.grid)) for queue in given
             ]  # fmt: skip
             used = shared.setdefault((chip, phase), [Shared()] * channels)
-            for queue, wished in zip(own, channels_in_time(tuple(items), tuple(used)), strict=True):
-                chosen[queue.name] = [
-                    self._reserved(queue, queues, lambda n, one=one: float(n != one)) for one in wished
+            wished = iter(channels_in_time(tuple(items), tuple(used)) if given else ())
+            for queue in own:
+                size = buffer_bytes(self._target, queue)
+                chosen[queue.name] = known.get(queue.name) or [
+                    self._reserved(queue, size, queues, [float(n != one) for n in range(channels)])
+                    for one in next(wished)
                 ]
-                for other, size in moved[queue.name].items():
+                for other, when in due[queue.name].items():
                     row = shared.setdefault((chip, other), [Shared()] * channels)
                     for number in chosen[queue.name]:
-                        cycles = size / rate / len(chosen[queue.name])
-                        row[number] = row[number].also(due[queue.name][other], cycles)
+                        cycles = moved[queue.name][other] / rate / len(chosen[queue.name])
+                        row[number] = row[number].also(when, cycles)
         return chosen
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:

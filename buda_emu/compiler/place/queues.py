@@ -1,17 +1,17 @@
 """Queues of a placed graph, and their addresses."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import gcd, lcm
+from math import gcd, lcm, prod
 
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.cost import divided_like
-from buda_emu.compiler.place.due import dues
+from buda_emu.compiler.place.due import Due, dues
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
-from buda_emu.compiler.place.traffic import Readers, traffic
+from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
 MOST_BUFFERS = 32
 """Of a constant that DRAM reads with each input."""
@@ -31,18 +31,59 @@ def add_queues(found: Placement, rounds: int) -> None:
     readers = _readers(found)
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
-    moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
     due = dues(found, readers) if found.waits_for_one else {}
-    for name, queue in found.queues.items():
-        for phase, size in moved[name].items() if queue.alias else ():  # two rams, the same bytes
-            moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
-            if due:
-                due[queue.alias][phase] = min(due[queue.alias].get(phase, due[name][phase]), due[name][phase])
+    moved = _moved(found, readers, due)
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due)
-    for queue in busiest:
+    _share_addresses(found)
+
+
+def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
+    """The queues that one epoch reads or fills, of a placement for a single input at a time, in the channels that they
+    have where all are added. `others`: those of a placement that differs from this one in that epoch alone, whose
+    channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
+    readers, own = _readers(found), {name for name, placed in found.ops.items() if placed.epoch == epoch}
+    read = {use.source for name in own for use in found.ops[name].op.uses}
+    readers = {name: placed for name, placed in readers.items() if name in read or name in own}
+    for queue in _queues(found, readers, rounds * found.microbatch):
+        found.queues[queue.name] = queue
+    due = dues(found, readers, epoch)
+    moved = _moved(found, readers, due)
+    shown = {queue.alias or name for name, queue in found.queues.items() if due[name] or queue.input in own}
+    found.queues = {name: queue for name, queue in found.queues.items() if (queue.alias or name) in shown}
+    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
+    channels: dict[str, list[int]] = {}
+    for name, queue in found.queues.items():
+        earlier, before = min(moved[name], default=Phase(epoch)).epoch < epoch, others.get(name)
+        if earlier and before is not None and len(before.addresses) == prod(queue.blocks.grid):
+            channels[name] = [number for number, _ in before.addresses]
+        elif earlier:
+            moved[name] = {phase: moved[name][phase] for phase in due[name]}
+    Memory(found.target).add(
+        found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due, channels
+    )  # fmt: skip
+    _share_addresses(found)
+
+
+def _moved(
+    found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]
+) -> dict[str, dict[Phase, float]]:  # fmt: skip
+    """What each queue moves in each phase. Two rams on the same bytes count as the one that gives them: for `due`,
+    too."""
+    moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    for name, queue in found.queues.items():
+        for phase, size in moved[name].items() if queue.alias else ():
+            moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
+            if due and phase in due[name]:
+                due[queue.alias][phase] = min(due[queue.alias].get(phase, due[name][phase]), due[name][phase])
+    return moved
+
+
+def _share_addresses(found: Placement) -> None:
+    """Of two rams on the same bytes."""
+    for name, queue in found.queues.items():
         if queue.alias:
-            found.queues[queue.name] = replace(queue, addresses=found.queues[queue.alias].addresses)
+            found.queues[name] = replace(queue, addresses=found.queues[queue.alias].addresses)
 
 
 def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
@@ -93,7 +134,7 @@ def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
     """Each on every chip that reads it. Who keeps one in L1 has a queue with as many buffers as its cores take apart
     (`routable.streams_of_constants`): one of its own, where the first reader's is in others."""
     for item in found.tiles.constants.values():
-        for chip in sorted({placed.chip for placed in readers[item.name]}):
+        for chip in sorted({placed.chip for placed in readers.get(item.name, ())}):
             own = [placed for placed in readers[item.name] if placed.chip == chip]
             kind = "queue" if item.kind in ("words", "table") else "ram"
             cut: dict[Blocks, str] = {}

@@ -27,16 +27,20 @@ from buda_emu.compiler.place.routable import (
 )
 
 
-def make_routable(found: Placement) -> None:
-    """Changes blocks and buffers of ops, and says which operands take the way by DRAM (`Placement.detours`)."""
-    for name, placed in found.ops.items():
+def make_routable(found: Placement, epoch: int | None = None) -> None:
+    """Changes blocks and buffers of ops, and says which operands take the way by DRAM (`Placement.detours`); of one
+    epoch, or of all."""
+    names = [name for name, placed in found.ops.items() if epoch in (None, placed.epoch)]
+    for name in names:
+        placed = found.ops[name]
         found.ops[name] = replace(placed, blocks=_within_round(found, placed))
     routing = Routing.of(found)
-    for edges in routing.edges.values():
-        for edge in edges:
+    sources = [name for name in routing.edges if epoch in (None, found.ops[name].epoch)]
+    for source in sources:
+        for edge in routing.edges[source]:
             if routing.problem(edge):
                 routing.stack_otherwise(edge)
-    for source in routing.edges:
+    for source in sources:
         routing.share_streams(source)
 
 

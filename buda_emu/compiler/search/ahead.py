@@ -5,44 +5,18 @@ workers.
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Final
 
-from buda_emu.compiler.place.decision import PlacementDecision, placed
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.memory import MemoryFullError
-from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import BUDGETS, Known, Spots, epochs_alike, of_epoch
+from buda_emu.compiler.search.improve import Known, Start, epochs_alike, of_epoch
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.workers.job import Job
 
 JOB: Final = Job("buda_emu.compiler.search.ahead:worker")
-
-
-@dataclass(frozen=True)
-class Start:
-    """What is improved: spots on a form of a graph, by a budget of that name."""
-
-    spots: Spots
-    aim: Objective
-    budget: str
-    entries: int
-
-    def placement(self, line: CandidateTable, spots: Any) -> Placement:
-        """Of such spots. Raises MemoryFullError."""
-        return placed(line.tiles, line.target, spots, self.aim, self.entries)
-
-    @cached_property
-    def _placements(self) -> dict[int, Placement]:
-        return {}
-
-    def first(self, line: CandidateTable) -> Placement:
-        """Of its own spots, once for each process."""
-        if 0 not in self._placements:
-            self._placements[0] = self.placement(line, self.spots)
-        return self._placements[0]
 
 
 def ahead(line: CandidateTable, starts: Iterable[Start], aim: Objective) -> Generator[Known, None, None]:
@@ -60,7 +34,7 @@ def ahead(line: CandidateTable, starts: Iterable[Start], aim: Objective) -> Gene
         for number, start in enumerate(starts):
             own = replace(start, aim=replace(start.aim, work=Work()))
             try:
-                alike = epochs_alike(line, start.spots, start.placement(line, start.spots))
+                alike = epochs_alike(line, start)
             except MemoryFullError:  # the search will find it, too
                 alike = []
             token = crew.share(own)
@@ -99,14 +73,9 @@ def _without_values(line: CandidateTable) -> CandidateTable:
 def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[str]]], tuple[list[PlacementDecision], int]]:
     """The work of `JOB`: what becomes of the ops of an epoch, and the ops that were modelled for it."""
 
-    def work(item: tuple[CandidateTable, Start, list[str]]) -> tuple[list[PlacementDecision], int]:
+    def improve(item: tuple[CandidateTable, Start, list[str]]) -> tuple[list[PlacementDecision], int]:
         line, start, names = item
-        aim = replace(start.aim, work=Work())
+        work = Work()
+        return of_epoch(line, start, work, names), work.modelled
 
-        def make(spots: Any) -> Placement:
-            return start.placement(line, spots)
-
-        found = of_epoch(line, start.spots, make, BUDGETS[start.budget], aim, start.first(line), names)
-        return found, aim.work.modelled
-
-    return work
+    return improve

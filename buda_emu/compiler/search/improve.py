@@ -1,10 +1,11 @@
 """Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.connected import connected, ways
@@ -19,7 +20,7 @@ from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
-Make = Callable[[Mapping[str, PlacementDecision]], Placement]
+Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Known = Mapping[int, tuple[list[PlacementDecision], int]]
 """Of epochs: what has been found for them ahead, and the ops that were modelled for it (`ahead.py`)."""
 
@@ -45,32 +46,54 @@ WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
 
-def improved(
-    line: CandidateTable, spots: Spots, make: Make, budget: Budget, aim: Objective, known: Known | None = None
-) -> Spots:
+@dataclass(slots=True)
+class Start:
+    """Where epochs are improved from: the spots of the ops of a form of a graph, by the budget of that name."""
+
+    spots: Spots
+    aim: Objective
+    budget: str
+    entries: int
+    _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
+
+    def make(
+        self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
+    ) -> Placement:
+        """Of such spots. Raises MemoryFullError."""
+        return placed(line.tiles, line.target, spots, self.aim, self.entries, only)
+
+    def placement(self, line: CandidateTable) -> Placement:
+        """Of its own spots, made once in each process. Raises MemoryFullError."""
+        if self._first is None:
+            self._first = self.make(line, self.spots)
+        return self._first
+
+
+def improved(line: CandidateTable, start: Start, known: Known) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
-    are changed alike. `known`: what was found ahead for these spots, as it would be found here."""
-    placement = make(spots)
+    are changed alike. `known`: what was found ahead for this start, as it would be found here."""
+    work, spots = start.aim.work, start.spots
     better: dict[int, list[PlacementDecision]] = {}
     found: Spots = {}
-    for epoch, (first, names) in enumerate(epochs_alike(line, spots, placement)):
+    for epoch, (first, names) in enumerate(epochs_alike(line, start)):
         if first == epoch:
-            aim.work.at(epoch, placement.epochs)
-            if aim.work.spent():
+            work.at(epoch, start.placement(line).epochs)
+            if work.spent():
                 better[epoch] = [spots[name] for name in names]
-            elif known is not None and epoch in known and aim.work.has_room(known[epoch][1]):
+            elif epoch in known and work.has_room(known[epoch][1]):
                 better[epoch], done = known[epoch]
-                aim.work.modelled += done
+                work.modelled += done
             else:
-                better[epoch] = of_epoch(line, spots, make, budget, aim, placement, names)
+                better[epoch] = of_epoch(line, start, work, names)
         for name, spot in zip(names, better[first], strict=True):
             own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
             found[name] = replace(spot, epoch=epoch, choice=own)
     return found
 
 
-def epochs_alike(line: CandidateTable, spots: Spots, placement: Placement) -> list[tuple[int, list[str]]]:
-    """Of each epoch the first that is like it, and its own ops."""
+def epochs_alike(line: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
+    """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
+    placement, spots = start.placement(line), start.spots
     firsts: dict[object, int] = {}
     found: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
@@ -79,18 +102,11 @@ def epochs_alike(line: CandidateTable, spots: Spots, placement: Placement) -> li
     return found
 
 
-def of_epoch(
-    line: CandidateTable,
-    spots: Spots,
-    make: Make,
-    budget: Budget,
-    aim: Objective,
-    placement: Placement,
-    names: list[str],
-) -> list[PlacementDecision]:
-    """What becomes of the ops of one epoch."""
-    epoch = spots[names[0]].epoch
-    found = _Epoch(line, make, aim.chips, epoch, budget, aim.work).improved(spots, placement)
+def of_epoch(line: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
+    """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
+    only = OneEpoch(start.placement(line), start.spots[names[0]].epoch)
+    one = _Epoch(line, partial(start.make, line), start.aim.chips, only, BUDGETS[start.budget], work)
+    found = one.improved(start.spots)
     return [found[name] for name in names]
 
 
@@ -112,12 +128,18 @@ class _Epoch:
     line: CandidateTable
     make: Make
     chips: int
-    epoch: int
+    only: OneEpoch
     budget: Budget
     work: Work
 
-    def improved(self, spots: Spots, placement: Placement) -> Spots:
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+        return self.only.epoch
+
+    def improved(self, spots: Spots) -> Spots:
         """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
+        placement = self.only.base
         mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
@@ -144,7 +166,7 @@ class _Epoch:
                 break
             if placement.microbatch == 1:
                 packed = widened(line, packed)
-            part = epoch_of(self.make({**spots, **packed}), self.epoch)
+            part = epoch_of(self.make({**spots, **packed}, self.only), self.epoch)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
@@ -169,12 +191,12 @@ class _Epoch:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
         first = min(self.line.index[name] for name in best)
         before = best
-        for way in ways(self.make({**spots, **best}), best):
+        for way in ways(self.make({**spots, **best}, self.only), best):
             own, mine = line, before
             for _ in range(CONNECTED):
                 if self.work.spent():
                     return best
-                limited = connected(own, self.make({**spots, **mine}), mine, way)
+                limited = connected(own, self.make({**spots, **mine}, self.only), mine, way)
                 if limited is None:
                     break
                 own, why = limited
@@ -188,7 +210,7 @@ class _Epoch:
 
     def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
         """Other spots of its ops, if the model says that these are quicker than the best ones."""
-        part = epoch_of(self.make({**spots, **mine}), self.epoch)
+        part = epoch_of(self.make({**spots, **mine}, self.only), self.epoch)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
@@ -198,9 +220,13 @@ class _Epoch:
         chip = part.target.chip
         busiest = max(item.cost.cycles for item in report.timing.ops)
         alone = part.waits_for_one
-        wires = (WiresOfOne.of if alone else Wires.of)(before.netlist, report.edges, report.paths, chip)
-        if isinstance(wires, WiresOfOne) and self.budget.timed:
-            wires = TimedWires.of_epoch(report, wires)
+        wires: Wires | WiresOfOne
+        if not alone:
+            wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+        elif self.budget.timed:
+            wires = TimedWires(before.netlist, report, chip)
+        else:
+            wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from buda_emu.checker.suggest import near
 from buda_emu.debugger.console.console import Console
-from buda_emu.debugger.dap.protocol import Channel, MalformedError, Message, Sink, Source, is_request
-from buda_emu.debugger.goal import Kind
+from buda_emu.debugger.dap.protocol import CANCELLED, Channel, MalformedError, Message, Sink, Source, is_request
+from buda_emu.debugger.machine.goal import Kind
+from buda_emu.debugger.machine.stop import Stop
 from buda_emu.debugger.session import Session
-from buda_emu.debugger.stop import Stop
 from buda_emu.debugger.tensors import Found
 from buda_emu.errors import BudaError, Exit, HostError
 
@@ -143,7 +143,7 @@ class Adapter:
         handler = HANDLERS.get(command)
         if message["seq"] in self._cancelled:
             self._cancelled.discard(message["seq"])
-            self.channel.answer(message, error="cancelled")
+            self.channel.answer(message, error=CANCELLED)
             return
         if handler is None:
             hint = near(command, HANDLERS)

@@ -8,6 +8,9 @@ from typing import Any, Final, Protocol, cast
 MOST_BYTES: Final = 64 << 20
 """Of one message; a longer one ends the connection."""
 _MOST_HEADER: Final = 64 << 10
+CANCELLED: Final = "cancelled"
+"""Why a request that was cancelled fails: the protocol's own word, of which nobody is told."""
+_SHOWN: Final = ("evaluate", "setExpression", "setVariable")  # the editor shows why they fail where they were typed
 Message = dict[str, Any]
 
 
@@ -111,10 +114,13 @@ class Channel:
         content: Message = {
             "type": "response", "request_seq": request["seq"], "command": request["command"], "success": not error,
         }  # fmt: skip
-        if error:
+        if error == CANCELLED:
+            content["message"] = error
+        elif error:
+            show = request["command"] not in _SHOWN
             content |= {
                 "message": error,
-                "body": {"error": {"id": 1, "format": error.replace("{", "{{"), "showUser": True}},
+                "body": {"error": {"id": 1, "format": error.replace("{", "{{"), "showUser": show}},
             }
         elif body is not None:
             content["body"] = body

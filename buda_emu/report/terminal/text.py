@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from buda_emu.screen import current
+
 _ENORMOUS = 1e12
 _LITTLE = 0.05  # per cent: with one digit it would be 0.0
 
@@ -21,7 +23,6 @@ def table(
     is never cut; any other is cut in the middle. Numbers of rows: those `marked` are brought out in colour.
     """
     from buda_emu.report.terminal.plain_table import plain
-    from buda_emu.screen import current
 
     cells = [tuple(row) for row in rows]
     if any(len(row) != len(headers) for row in cells):
@@ -37,8 +38,6 @@ def table(
 
 def wrapped(text: str, indent: str = "  ") -> str:
     """A sentence over as many lines as it takes on a terminal, further ones indented; one line elsewhere."""
-    from buda_emu.screen import current
-
     columns = current().columns
     if columns is None or len(text) <= columns:
         return text

@@ -12,7 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from buda_emu.netlist.load import check_bytes
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.memory import Memory
@@ -212,7 +214,6 @@ def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
     text = reader.netlist
     if text is None:
         raise reader.refused("it keeps no netlist (its file had changed): give one, Emulator.load(path, netlist)")
-    from buda_emu.netlist.load import check_bytes
 
     of = Fields(reader.header, "", reader.refused).at("netlist")
     found = check_bytes(text, of.text("path"), of.text("arch")).netlist
@@ -223,9 +224,6 @@ def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
 
 def text_of(netlist: Netlist) -> bytes | None:
     """The netlist's file, if it still says the same."""
-    from buda_emu.netlist.load import check_bytes
-    from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
-
     try:
         data = read_bytes(netlist.path)
     except (UnreadableError, OSError):

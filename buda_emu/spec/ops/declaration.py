@@ -98,6 +98,14 @@ class OpType:
         """The element-wise two-operand ops, the quantisation family included."""
         return self.inputs[0] == 2 and self.has("tile by tile")
 
+    @property
+    def inputs_text(self) -> str:
+        """How many inputs it takes: `1`, `2+` or `1-8`."""
+        least, most = self.inputs
+        if least == most:
+            return str(least)
+        return f"{least}+" if most == ANY else f"{least}-{most}"
+
 
 TILE_BY_TILE: tuple[Trait, ...] = ("tile by tile", "keeps shape")
 

@@ -78,7 +78,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
+class Cells:
     """Where the cells of a grid stand, row by row; made once for each, so that it is known by itself."""
 
     grid: tuple[int, int]
@@ -121,9 +121,9 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
 
 def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
     """The path of one edge between an op and its queue, or the op that it reads."""
-    near = _cores(op, chip)
-    far = _buffers(other, chip) if isinstance(other, Queue) else _cores(other, chip)
-    tall, wide = alike = _alike(op, edge.operand, op.blocking.grid_size)
+    near = cores_of(op, chip)
+    far = buffers_of(other, chip) if isinstance(other, Queue) else cores_of(other, chip)
+    tall, wide = alike = alike_cores(op, edge.operand, op.blocking.grid_size)
     if edge.crosses:
         chips = (op.target_device, other.target_device) if edge.operand < 0 else (other.target_device, op.target_device)
         return Path({}, False, {Crossing(*chips): edge.core_bytes * op.blocking.cells / (tall * wide)}, _ANYWHERE)
@@ -135,7 +135,7 @@ def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
 
 @lru_cache(1 << 13)
 def _path(
-    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: _Cells, far: _Cells,
+    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: Cells, far: Cells,
     kind: Literal["core", "DRAM"] | None, grid: tuple[int, int],
 ) -> Path:  # fmt: skip
     """`kind`: of the far cores, None where nothing is known of their ports."""
@@ -143,7 +143,7 @@ def _path(
     ports: dict[Port | Crossing, float] = {}
     gathers, distance, noc = False, 0, int(writes)
     here, there = ("out of", "into") if writes else ("into", "out of")
-    for cells, sources in _groups(*alike, near.grid, far.grid):
+    for cells, sources in groups_of(*alike, near.grid, far.grid):
         cores = tuple([near.places[cell] for cell in cells])
         shares: dict[Core, float] = {}
         for cell, share in sources:
@@ -180,7 +180,7 @@ def _way(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> 
     return frozenset(route(chip, noc, start, end, grid))
 
 
-def _alike(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
+def alike_cores(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
     """Rows and columns of the op's cores that need the same data."""
     rows, columns = grid
     whole = operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t)
@@ -189,7 +189,7 @@ def _alike(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
 
 
 @lru_cache(1 << 12)
-def _groups(
+def groups_of(
     tall: int, wide: int, grid: tuple[int, int], far: tuple[int, int]
 ) -> tuple[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], ...]:
     """Cells of a grid that need the same data, and which share of it they have from each cell of a far one: by the part
@@ -216,7 +216,8 @@ def _parts(own: range, count: int, others: int) -> Iterator[tuple[int, float]]:
         yield cell, common / (last - first)
 
 
-def _cores(op: Op, chip: Device) -> _Cells | None:
+def cores_of(op: Op, chip: Device) -> Cells | None:
+    """Of an op; None where they are not known."""
     if len(op.grid_loc) != 2:
         return None  # ethernet_datacopy
     top, left = op.grid_loc
@@ -226,18 +227,19 @@ def _cores(op: Op, chip: Device) -> _Cells | None:
 @lru_cache(1 << 13)
 def _rectangle(
     top: int, left: int, grid: tuple[int, int], turned: bool, xs: tuple[int, ...], ys: tuple[int, ...]
-) -> _Cells | None:
+) -> Cells | None:
     """The cores of an op; None where the chip, whose cores stand at these x and y, has no such."""
     rows, columns = grid
     down, across = (columns, rows) if turned else (rows, columns)
     if min(top, left) < 0 or top + down > len(ys) or left + across > len(xs):
         return None
     if turned:
-        return _Cells(grid, [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
-    return _Cells(grid, [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
+        return Cells(grid, [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
+    return Cells(grid, [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
 
 
-def _buffers(queue: Queue, chip: Device) -> _Cells | None:
+def buffers_of(queue: Queue, chip: Device) -> Cells | None:
+    """Where those of a queue are reached; None where that is not known."""
     rows, columns = queue.blocking.grid_size
     if len(queue.buffers) != rows * columns:
         return None
@@ -247,8 +249,8 @@ def _buffers(queue: Queue, chip: Device) -> _Cells | None:
 
 
 @lru_cache(1 << 12)
-def _ports(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> _Cells | None:
+def _ports(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> Cells | None:
     """Where buffers in these channels are reached: those of a channel by one of its cores after the other."""
     if any(channel >= len(cores) for channel in channels):
         return None
-    return _Cells(grid, [cores[channel][number % len(cores[channel])] for number, channel in enumerate(channels)])
+    return Cells(grid, [cores[channel][number % len(cores[channel])] for number, channel in enumerate(channels)])

@@ -9,6 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.layer_numerics import layer_of
+from buda_emu.compiler.pipeline import Observer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -235,6 +236,24 @@ def test_what_torch_cannot_trace_is_refused_with_the_line_of_the_model_and_what_
         be.compile(Deciding(), (torch.ones(2, 3),))
 
 
+def test_a_module_that_asks_its_layers_for_the_type_they_have_is_traced():
+    class Router(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.wide = torch.nn.Linear(5, 4), torch.nn.Linear(5, 4)
+
+        def forward(self, x):
+            self.layer = self.layer.to(x.dtype).cpu()
+            return self.layer(x) + self.wide.float()(x)
+
+    x, module = torch.randn(3, 5), Router().eval()
+    before = torch.nn.Module._apply
+    with torch.no_grad():
+        np.testing.assert_allclose(be.compile(module, (x,))(x)[0], module(x).numpy(), rtol=1e-3, atol=1e-4)
+    assert torch.nn.Module._apply is before
+    assert module.double().layer.weight.dtype == torch.float64
+
+
 @pytest.mark.parametrize(("size", "picks"), [(12, 1), (48, 2)])
 def test_taps_of_an_image_that_was_scaled_up_are_picked_by_themselves_where_they_are_too_many(size, picks):
     torch.manual_seed(0)
@@ -273,3 +292,19 @@ class Chosen(torch.nn.Module):
 
     def forward(self, x):
         return x[x > 0]
+
+
+def test_weights_are_copied_once_and_later_changes_of_them_do_not_count():
+    torch.manual_seed(0)
+    module, x = torch.nn.Linear(64, 96).eval(), torch.randn(32, 64)
+    weights, seen = module.weight.detach().numpy(), []
+
+    def look(_, graph):
+        seen.extend(node.value for node in graph if node.op == "constant" and node.value.size == weights.size)
+
+    compiled = be.compile(module, (x,), effort="low", observer=Observer(dump=look))
+    assert seen
+    assert all(np.shares_memory(item, weights) for item in seen)
+    expected = module(x).detach().numpy()
+    module.weight.data.zero_()
+    assert np.allclose(compiled(x.numpy(), precision="ideal")[0], expected, atol=1e-5)

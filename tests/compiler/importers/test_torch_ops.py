@@ -58,6 +58,21 @@ def test_images_and_bags():
     agrees(Several(), IMAGE, WORDS)
 
 
+@pytest.mark.parametrize("counts", [(20, 100), (100, 20), (20, 200, 100)])
+def test_a_table_that_is_read_by_several_numbers_of_rows(counts):
+    """The vendor's router cuts its queue as the first reader takes it."""
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(20, 7)
+
+        def forward(self, words):
+            return [self.table(words[:, :count]) for count in counts]
+
+    agrees(Several(), torch.randint(0, 20, (1, 200)))
+
+
 def test_distances_pairs_and_one_hot():
     norms = [0.0, 1.0, 2.0, 3.0, float("inf")]
     bilinear = torch.nn.Bilinear(7, 7, 6).eval()
@@ -105,6 +120,69 @@ def test_indices_that_are_computed():
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
     with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce\)"):
         be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
+
+
+def test_several_values_are_scattered_and_the_last_for_a_place_counts():
+    """As on torch's CPU."""
+
+    def run(x, index):
+        values, places = torch.topk(x, 2, dim=1)
+        best = torch.full_like(x, float("-inf")).scatter(1, places, values)
+        rows = x.scatter(0, index % 2, x * 3)  # more than one for most places
+        return torch.sigmoid(best), rows, x.scatter(-1, index[:, :3], x), x.scatter_add(1, index, x)
+
+    agrees(run, torch.randn(5, 7), torch.randint(0, 7, (5, 7)))
+
+
+def test_one_value_is_written_wherever_a_mask_is_set():
+    def run(x):
+        whole, rows, inner = x.clone(), x.clone(), x.clone()
+        whole[x > 0.5] = -1.0
+        rows[x[:, 0, 0] > 0] = x[1] * 2  # the same for all rows
+        inner[:, x[0, :, 0] > 0] = 3.0
+        return whole, rows, inner, x.index_put((x > 0,), torch.ones(1), accumulate=True)
+
+    def several(x):
+        x = x.clone()
+        x[x > 0] = torch.arange(7.0)
+        return x
+
+    agrees(run, X)
+    with pytest.raises(be.UnsupportedError, match="a mask as index, with values that differ from place to place"):
+        be.compile(Small(several), (X[0, 0, :7],))
+
+
+def test_images_are_sampled_at_computed_places():
+    def run(x, grid, wide, places):
+        several = [
+            F.grid_sample(x, grid * 1.2, mode=mode, padding_mode=padding, align_corners=align)
+            for mode, padding, align in (("bilinear", "zeros", False), ("bilinear", "border", True),
+                                         ("nearest", "zeros", True), ("nearest", "border", False))
+        ]  # fmt: skip
+        return [*several, F.grid_sample(wide, places, align_corners=False)]
+
+    grid, places = torch.rand(2, 4, 5, 2) * 2 - 1, torch.rand(1, 2, 3, 2, 3) * 2 - 1
+    agrees(run, IMAGE, grid, torch.randn(1, 2, 3, 4, 5), places)
+    with pytest.raises(be.UnsupportedError, match=r"grid_sampler_2d\.default \(bicubic\): 1 time"):
+        be.compile(Small(lambda x, g: F.grid_sample(x, g, mode="bicubic", align_corners=True)), (IMAGE, grid))
+
+
+def test_values_are_put_where_a_mask_is_set_one_after_the_other():
+    """As the images of a model that sees take the places of their tokens."""
+
+    def run(words, table, seen, more):
+        x = table[words]  # [3, 5, 6]
+        mask = (words == 7).unsqueeze(-1)
+        return x.masked_scatter(mask.expand_as(x), seen), x.masked_scatter(mask, seen), x.masked_scatter(x > 0, more)
+
+    words = WORDS.clone()
+    words[0, 1:3], words[2, 4] = 7, 7
+    agrees(run, words, torch.randn(20, 6), torch.randn(7, 6), torch.randn(90))
+
+
+def test_random_numbers_are_refused():
+    with pytest.raises(be.UnsupportedError, match=r"rand\.default \(random numbers: give them as an input\): 1 time"):
+        be.compile(Small(lambda x: x + torch.rand(7)), (PAIR,))
 
 
 def test_routing_to_experts():

@@ -11,14 +11,14 @@ from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.placer import first_spots
 from buda_emu.compiler.search.resized import resized
+from buda_emu.compiler.search.spots import first_spots
 from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.wiring import Wires, exchanged, rewired
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.model import evolve
 from buda_emu.spec.devices import device
-from buda_emu.timing.transfers.noc import paths
+from buda_emu.timing.transfers.noc import loads, paths
 
 SHAPE = (1, 2, 3)
 
@@ -54,8 +54,7 @@ def of_one(spots, tiles, target):
     """The epoch of these spots as one input finds it, and its wires."""
     found = judged(placed(tiles, target, spots, ONE_BY_ONE))
     report = found.run.epochs[0]
-    wires = WiresOfOne.of(found.netlist, report.edges, report.paths, device("grayskull"))
-    return report, TimedWires.of_epoch(report, wires)
+    return report, TimedWires(found.netlist, report, device("grayskull"))
 
 
 def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross):
@@ -127,38 +126,36 @@ def test_loads_follow_every_move_and_only_gains_are_kept(spots_and_wires):
     assert 0 < kept < 300
 
 
-def of_links(wires):
-    """Cycles and edges of each link and port that has any."""
-    busy = {
-        item: (wires.busy[number], set(np.flatnonzero(wires.users[number]))) for item, number in wires.numbers.items()
-    }
-    return {item: (pytest.approx(cycles, abs=1e-6), own) for item, (cycles, own) in busy.items() if own}
-
-
-def test_transfers_of_one_input_are_after_every_move_what_they_are_anew(epoch):
-    _, netlist, edges, found = epoch
+def test_transfers_of_one_input_are_after_every_move_what_paths_say(epoch):
+    _, netlist, edges, _ = epoch
     chip = device("grayskull")
-    wires = WiresOfOne.of(netlist, edges, found, chip)
+    wires = WiresOfOne(netlist, edges, chip)
     draw, kept = random.Random(1), 0
+    places = {name: tuple(op.grid_loc) for name, op in netlist.ops.items()}
     for _ in range(200):
-        name, before = draw.choice(sorted(wires.ops)), wires.fullest
+        name, before = draw.choice(sorted(places)), wires.fullest
         at = (draw.randrange(8), draw.randrange(9))
-        places = {item: op.grid_loc for item, op in wires.ops.items()}
         if wires.moved({name: at}):
             kept += 1
             assert wires.fullest < before
             places[name] = at
-        assert {item: tuple(op.grid_loc) for item, op in wires.ops.items()} == places
+        assert {item: wires.paths.at(item) for item in places} == places
         graphs = {
-            name: evolve(graph, ops=tuple(wires.ops[op.name] for op in graph.ops))
+            name: evolve(graph, ops=tuple(evolve(op, grid_loc=places[op.name]) for op in graph.ops))
             for name, graph in netlist.graphs.items()
         }
-        moved = evolve(netlist, graphs=graphs)
-        anew = WiresOfOne.of(moved, edges, paths(moved, edges, chip), chip)
-        assert wires.fullest == pytest.approx(anew.fullest)
-        assert wires.takes == pytest.approx(anew.takes)
-        assert of_links(wires) == of_links(anew)
+        ways = paths(evolve(netlist, graphs=graphs), edges, chip)
+        pairs = list(zip(edges, ways, strict=True))
+        takes = [as_the_paths_say(way, edge, pairs, wires) for edge, way in pairs]
+        assert wires.paths.takes == pytest.approx(np.maximum(takes, wires.paths.least), abs=1)
+        assert wires.fullest == pytest.approx(wires.paths.takes.sum())
     assert 0 < kept < 200
+
+
+def as_the_paths_say(way, edge, edges, wires):
+    """Cycles of the fullest link or port of a path."""
+    total = loads(edges, once=edge.once)
+    return max(total[item] / wires.rates.over(item) for item, _ in way.loads())
 
 
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from buda_emu.api.backend.devices import parameters
 from buda_emu.api.backend.devices.cluster import Links, links_of, mask_of, places_of, system_parameters
 from buda_emu.api.backend.devices.presented import VARIABLE, cluster_of_presented, presented_devices
 from buda_emu.api.backend.devices.yaml_files import read_map, write_map
@@ -47,8 +48,6 @@ class DeviceConfig:
         store_backend_db_to_yaml: bool = False,
         chip_ids: Sequence[int] | Sequence[Sequence[int]] = (),
     ) -> None:
-        from buda_emu.api.backend.devices import parameters
-
         self.arch_name = arch_name.lower()
         self.device_yaml = device_yaml
         self.cluster_config_yaml = cluster_yaml

@@ -13,6 +13,7 @@ from buda_emu.api.backend.devices.soc import OUT_DIR, BackendDeviceDesc, get_cus
 from buda_emu.api.backend.devices.yaml_files import write_map
 from buda_emu.api.backend.enums import BackendDevice
 from buda_emu.errors import HostError
+from buda_emu.spec.devices import device, rows_of_mask
 
 VARIABLE: Final = "BUDA_EMU_DEVICES"
 _CLUSTERED: Final = (BackendDevice.Wormhole, BackendDevice.Wormhole_B0)  # chips that Ethernet joins
@@ -94,8 +95,6 @@ def get_device_cluster_yaml(out_dir: str = OUT_DIR) -> str:
 
 
 def _parsed(text: str, setting: str) -> tuple[PresentedDevice, ...]:
-    from buda_emu.spec.devices import device, rows_of_mask
-
     found: list[PresentedDevice] = []
     for item in (part.strip() for part in text.split(",") if part.strip()):
         word, _, mask = item.partition(":")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from buda_emu.api.backend.devices.yaml_files import write_map
 from buda_emu.api.backend.enums import BackendDevice
 from buda_emu.errors import BudaError
+from buda_emu.spec.devices import device, rows_of_mask
 
 if TYPE_CHECKING:
     from buda_emu.spec.devices import Device
@@ -51,8 +52,6 @@ def get_custom_device_desc(
 
 def _content(arch: str, harvesting_mask: int, rows: int, columns: int) -> dict[str, Any]:
     """The file of a chip, in the keys that such files have. Raises HostError or UnsupportedError."""
-    from buda_emu.spec.devices import device, rows_of_mask
-
     whole = device(arch)
     chip = whole.harvested(rows_of_mask(harvesting_mask))
     if rows or columns:

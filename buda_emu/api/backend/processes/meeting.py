@@ -5,7 +5,9 @@ machine follow from that key, the netlist and the backend type, so that a pickle
 its fields (NETLIST 7.2): whoever holds the key finds the machine, and nobody else can tell where it is.
 """
 
+import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 from buda_emu.api.backend.enums import BackendType
@@ -31,9 +33,6 @@ def password() -> bytes:
 
 def folder() -> Path:
     """The private folder of this family of processes; it may not exist."""
-    import hashlib
-    import tempfile
-
     name = f"buda-emu-{hashlib.sha256(b'folder' + password()).hexdigest()[:16]}"
     place = Path(tempfile.gettempdir()) / name
     return place if len(os.fsencode(place)) <= _LONGEST else Path("/tmp") / name
@@ -41,8 +40,6 @@ def folder() -> Path:
 
 def socket_path(key: Key) -> Path:
     """The socket of a machine."""
-    import hashlib
-
     return folder() / hashlib.sha256(f"{key[1]}:{key[0]}".encode()).hexdigest()[:16]
 
 

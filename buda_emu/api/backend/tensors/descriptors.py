@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.api.backend.enums import BackendType, DataFormat, IOLayout, IOType, format_value
 from buda_emu.api.backend.tensors.strides import StrideDescriptor
+from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.spec.formats import is_raw
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ def describe_queue(
 
     `travelled` is set when the descriptor is pickled, which is how it gets to another process.
     """
-    from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
-
     desc, blocking = DramIODesc(), queue.blocking
     desc.netlist_path = netlist.path
     desc._name = queue.name  # pyright: ignore[reportPrivateUsage] - fixed for callers

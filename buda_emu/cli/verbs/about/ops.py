@@ -9,7 +9,7 @@ from buda_emu.errors import Exit
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.formats import NETLIST_FORMATS
-from buda_emu.spec.ops import OP_TYPES, OpType
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu ops"
@@ -17,7 +17,6 @@ EXAMPLE = "buda-emu ops"
 OP_HEADERS = ("op", "inputs", "in fused ops", "what it computes")
 ATTRIBUTE_HEADERS = ("attribute", "value", "default", "op types", "changes values", "meaning")
 DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not compared, other formats apart")
-_MANY = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
         if number:
             say()
         say(f"{name}: {op.doc}")
-        say(f"  inputs: {inputs_text(op)}; in fused ops: {'yes' if op.in_fused else 'no'}")
+        say(f"  inputs: {op.inputs_text}; in fused ops: {'yes' if op.in_fused else 'no'}")
         if args.precision == "device":
             for _, formats, missing in (row for row in device_rows() if row[0] == name):
                 say(f"  in precision device {DEVICE_HEADERS[1]}: {formats}; {DEVICE_HEADERS[2]}: {missing}")
@@ -88,7 +87,7 @@ def _say_claims() -> None:
 def op_rows() -> Iterator[tuple[str, ...]]:
     """One row for each op type, under OP_HEADERS."""
     for op in OP_TYPES.values():
-        yield op.name, inputs_text(op), "yes" if op.in_fused else "no", op.doc
+        yield op.name, op.inputs_text, "yes" if op.in_fused else "no", op.doc
 
 
 def device_rows() -> Iterator[tuple[str, ...]]:
@@ -116,14 +115,6 @@ def attribute_row(spec: AttributeSpec) -> tuple[str, ...]:
 def legal_on(spec: AttributeSpec, op_type: str) -> bool:
     """Whether an op of this type may carry the attribute."""
     return spec.types is None or op_type in spec.types
-
-
-def inputs_text(op: OpType) -> str:
-    """How many inputs an op takes: `1`, `2+` or `1-8`."""
-    least, most = op.inputs
-    if least == most:
-        return str(least)
-    return f"{least}+" if most > _MANY else f"{least}-{most}"
 
 
 def _default(spec: AttributeSpec) -> str:

@@ -3,20 +3,13 @@
 import argparse
 
 from buda_emu.cli.verbs import check
+from buda_emu.darwinn.reading import RUNTIME
 from buda_emu.documents.kinds import kind_named
 
-EXAMPLE = "buda-emu darwinn check model_edgetpu.tflite models/"
 KIND = kind_named("package")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    check.add_options(parser, KIND)
 
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when the verdict of all is ok and nothing was made an error, 2 otherwise."""
-    from buda_emu.darwinn.reading import RUNTIME
-
     runtime = RUNTIME if args.runtime is None else args.runtime
     return check.tell(args, check.judged(args, KIND), runtime=runtime)

@@ -1,22 +1,13 @@
 """`buda-emu darwinn example`: two small co-compiled packages to try things on."""
 
 import argparse
-from pathlib import Path
 
 from buda_emu.cli.output import say, write_output
-
-EXAMPLE = "buda-emu darwinn example -o first_steps"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
+from buda_emu.darwinn.example import example_files
 
 
 def main(args: argparse.Namespace) -> int:
     """Write two packages, and the models that they are made of."""
-    from buda_emu.darwinn.example import example_files
-
     args.output.mkdir(parents=True, exist_ok=True)
     for name, data in example_files().items():
         write_output(args.output / name, lambda stream, data=data: stream.write(data))

@@ -1,24 +1,12 @@
 """`buda-emu darwinn extract`: what a file holds, as files."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from buda_emu import darwinn
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_json, write_output
-from buda_emu.cli.verbs.darwinn import add_file
 from buda_emu.report.machine_readable.strict import strict
 from buda_emu.version import RESULT_VERSION
-
-EXAMPLE = "buda-emu darwinn extract model_edgetpu.tflite -o parts"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    add_json(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,34 +1,12 @@
 """`buda-emu darwinn link`: base addresses into instruction chunks."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from buda_emu import darwinn
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_output
-from buda_emu.cli.verbs.darwinn import add_file
 from buda_emu.errors import HostError
-
-EXAMPLE = (
-    "buda-emu darwinn link model_edgetpu.tflite --address input:image=0x10000 --address parameter=0x80000 -o linked"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    add_json(parser)
-    parser.add_argument(
-        "--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one"
-    )
-    parser.add_argument(
-        "--address", action="append", default=[], metavar="WHAT=N",
-        help="of parameter, scratch, input:NAME or output:NAME, decimal or 0x...; once more for the next batch. "
-        "What has no address stays as it is",
-    )  # fmt: skip
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where chunk_0.bin, ... go")
 
 
 def main(args: argparse.Namespace) -> int:

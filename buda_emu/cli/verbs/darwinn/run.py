@@ -2,54 +2,25 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from buda_emu import darwinn
 from buda_emu.checker.text import shown
-from buda_emu.cli.arguments import add_json, memory_size
 from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
+from buda_emu.darwinn.assumptions import SRAM_BYTES
+from buda_emu.darwinn.model import Package
+from buda_emu.darwinn.picture import replay_picture
 from buda_emu.errors import HostError
-
-if TYPE_CHECKING:
-    from buda_emu.darwinn.model import Package
-
-EXAMPLE = "buda-emu darwinn run a_edgetpu.tflite b_edgetpu.tflite --requests 0,1,0 --link usb3 --clock max"
+from buda_emu.report.darwinn.replay import replay_json, replay_lines
+from buda_emu.verify.inputs.numpy_files import map_npy
 
 _LONGEST_STEM = 100  # of file names
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", nargs="+", metavar="FILE", help="compiled .tflite files or bare packages")
-    parser.add_argument("--requests", metavar="N,N,...", help="numbers of the files, counted from 0; each once")
-    parser.add_argument("--transport", default="usb", metavar="usb|pcie", help="how the chip is attached")
-    parser.add_argument("--no-overlap", action="store_true", help="a request begins when the one before is completed")
-    parser.add_argument("--link", metavar="NAME", help="assumed link: usb2, usb3, pcie, or bytes per second; none")
-    parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
-    parser.add_argument(
-        "--sram", type=memory_size, metavar="SIZE", help="assumed memory for parameters; warn beyond (default: 8M)"
-    )
-    add_json(parser)
-    parser.add_argument(
-        "--trace", type=Path, metavar="FILE",
-        help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
-    )  # fmt: skip
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json, trace.json there")
-    parser.add_argument(
-        "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
-    )
-    parser.add_argument("--whole", action="store_true", help="with --reference: run the operators left on the CPU, too")
-    parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=FILE.npy", help="with --reference: an input of the model"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="with --reference: where outputs go, as .npy")
-
-
 def main(args: argparse.Namespace) -> int:
     """Replay, report, compute. Exit code 2 where the driver fails a request."""
-    from buda_emu.darwinn.assumptions import SRAM_BYTES
-    from buda_emu.report.darwinn.replay import replay_json, replay_lines
-
     packages = [darwinn.load(name) for name in args.file]
     outputs: list[dict[str, Any]] = []
     if args.reference is not None:
@@ -74,8 +45,6 @@ def main(args: argparse.Namespace) -> int:
         for line in replay_lines(found):
             say(line)
     for path in _pictures(args):
-        from buda_emu.darwinn.picture import replay_picture
-
         write_picture(path, replay_picture(found))
     if args.report is not None:
         write_json(args.report / "replay.json", replay_json(found))
@@ -106,12 +75,8 @@ def _word_or_number(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any]]:
+def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]:
     """Outputs by the reference, written and named."""
-    import numpy as np
-
-    from buda_emu.verify.inputs.numpy_files import map_npy
-
     twin = darwinn.Twin(args.reference)
     feeds: dict[str, Any] = {}
     found: list[dict[str, Any]] = []

@@ -4,19 +4,8 @@ import argparse
 from dataclasses import asdict
 
 from buda_emu import darwinn
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
-from buda_emu.cli.verbs.darwinn import add_file
 from buda_emu.errors import Exit
-
-EXAMPLE = "buda-emu darwinn verify model_edgetpu.tflite --source model.tflite"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    parser.add_argument("--source", required=True, metavar="MODEL", help="the .tflite that it was compiled from")
-    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

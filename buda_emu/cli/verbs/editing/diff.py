@@ -3,33 +3,20 @@
 import argparse
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from buda_emu.cli.arguments import add_arch
+from buda_emu.api.diff import CycleChange, Difference, FieldChange, diff
 from buda_emu.cli.output import say
 from buda_emu.errors import Exit
+from buda_emu.image.opened import is_image
+from buda_emu.report.terminal.text import relative, table, whole
 from buda_emu.version import RESULT_VERSION
 
-if TYPE_CHECKING:
-    from buda_emu.api.diff import CycleChange, Difference, FieldChange
-
-EXAMPLE = "buda-emu diff before.yaml after.yaml"
 _ABOUT: Final = {"placement": "placement", "formats": "formats", "values": "everything else"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("before", metavar="BEFORE", help="netlist, or device image (.tti)")
-    parser.add_argument("after", metavar="AFTER", help="the other one")
-    parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_arch(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Compare. Exit code 0 where both say the same, 1 where they differ; failures are raised."""
-    from buda_emu.api.diff import diff
-
     found = diff(args.before, args.after, arch=args.arch, cycles=not args.no_cycles)
     if args.json:
         say(json.dumps({"schema_version": RESULT_VERSION, **asdict(found)}, indent=1))
@@ -38,10 +25,8 @@ def main(args: argparse.Namespace) -> int:
     return Exit.OK if found.same else Exit.DIFFERS
 
 
-def _text(found: "Difference") -> "list[str]":
+def _text(found: Difference) -> list[str]:
     if found.same:
-        from buda_emu.image.opened import is_image
-
         images = is_image(found.before) and is_image(found.after)
         more = "; what their tensors hold was not compared" if images else ""
         return [f"{found.before} and {found.after} say the same{more}"]
@@ -60,17 +45,13 @@ def _text(found: "Difference") -> "list[str]":
     return parts
 
 
-def _changes(rows: "list[FieldChange]") -> str:
-    from buda_emu.report.terminal.text import table
-
+def _changes(rows: list[FieldChange]) -> str:
     headers = ("what", "name", "field", "before", "after")
     cells = ((row.kind, row.name, row.field, row.before, row.after) for row in rows)
     return table(headers, cells, prose=(3, 4))
 
 
-def _cycles(rows: "tuple[CycleChange, ...]") -> str:
-    from buda_emu.report.terminal.text import relative, table, whole
-
+def _cycles(rows: tuple[CycleChange, ...]) -> str:
     if rows[0].reason:
         return f"cycles cannot be modelled: {rows[0].reason}"
     headers = ("program", "cycles before", "after", "%")

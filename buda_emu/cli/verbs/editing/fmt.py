@@ -2,30 +2,19 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from buda_emu.checker import Diagnostic
+from buda_emu.checker.render import render_one
 from buda_emu.checker.text import plural
 from buda_emu.cli.changes import Changed, difference, replace_file
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import NETLIST, files_below
 from buda_emu.errors import Exit
+from buda_emu.netlist.formatter.format import formatted
+from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
 
-if TYPE_CHECKING:
-    from buda_emu.checker import Diagnostic
-
-EXAMPLE = "buda-emu fmt net.yaml netlists/"
 _STDIN: Final = "-"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument(
-        "file", nargs="+", metavar="FILE",
-        help="netlist; a folder: the netlists in it and below it; -: from standard input to standard output",
-    )  # fmt: skip
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a layout would change")
-    form.add_argument("--diff", action="store_true", help="as --check, and print what would change")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -39,8 +28,6 @@ def main(args: argparse.Namespace) -> int:
             read.append(result)
             _tell(result, args)
         else:
-            from buda_emu.checker.render import render_one
-
             complain(render_one(result))
             refused += 1
     changed = sum(not one.same for one in read)
@@ -68,11 +55,8 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
         replace_file(change)
 
 
-def _formatted(name: str) -> "Changed | Diagnostic":
+def _formatted(name: str) -> Changed | Diagnostic:
     """What becomes of a file, or why it cannot be read."""
-    from buda_emu.netlist.formatter.format import formatted
-    from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
-
     shown = "<stdin>" if name == _STDIN else name
     try:
         data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)

@@ -4,13 +4,6 @@ import argparse
 
 from buda_emu.errors import Exit, HostError
 
-EXAMPLE = "buda-emu lsp"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("--stdio", action="store_true", help="speak on standard input and output: always so")
-
 
 def main(_: argparse.Namespace) -> int:
     """Serve one client until it says exit or closes its end. Exit code 0."""

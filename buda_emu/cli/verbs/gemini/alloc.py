@@ -1,24 +1,10 @@
 """`buda-emu gemini alloc`: addresses for a schedule that has none."""
 
 import argparse
-from pathlib import Path
 
 from buda_emu import gemini
-from buda_emu.cli.arguments import memory_size
 from buda_emu.cli.output import say, write_json
-from buda_emu.cli.verbs.gemini.arguments import add_file
 from buda_emu.errors import HostError
-
-EXAMPLE = "buda-emu gemini alloc schedule.json --buffersize 4M -o addressed.json"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser, words="schedule without addresses (.json or .json.gz)")
-    parser.add_argument(
-        "--buffersize", type=memory_size, metavar="SIZE", help="bytes of each core's L2; default: print what is needed"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where the addressed schedule goes")
 
 
 def main(args: argparse.Namespace) -> int:

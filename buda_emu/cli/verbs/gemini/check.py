@@ -6,13 +6,7 @@ from buda_emu.cli.verbs import check
 from buda_emu.documents.kinds import kind_named
 from buda_emu.errors import Exit
 
-EXAMPLE = "buda-emu gemini check schedule.json --frontend network.json"
 KIND = kind_named("schedule")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    check.add_options(parser, KIND)
 
 
 def main(args: argparse.Namespace) -> int:

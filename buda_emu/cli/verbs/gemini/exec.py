@@ -4,21 +4,10 @@ import argparse
 
 from buda_emu import gemini
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_frontend, add_json
 from buda_emu.cli.output import say, say_json
-from buda_emu.cli.verbs.gemini.arguments import add_file
 from buda_emu.errors import Exit
 
-EXAMPLE = "buda-emu gemini exec schedule.json --frontend network.json --seed 1"
 _SHOWN = 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    add_frontend(parser, required=True)
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and network inputs; default: 0")
-    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

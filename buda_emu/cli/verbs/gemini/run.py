@@ -3,37 +3,20 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_picture
-from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates
-
-if TYPE_CHECKING:
-    from buda_emu.gemini.compare_trace import TraceDifferences
-    from buda_emu.gemini.model import IR
-    from buda_emu.gemini.time.timing import Timeline
-
-EXAMPLE = "buda-emu gemini run schedule.json --dram-gibps 8"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    parser.add_argument("--asm", metavar="FILE", help="the assembler file of the schedule: time its instructions")
-    parser.add_argument("--trace", metavar="FILE", help="a reference trace of it: print where the times differ")
-    add_rates(parser)
-    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write one HTML page: lanes, waits, what L2 holds")
-    add_json(parser)
+from buda_emu.gemini.compare_trace import TraceDifferences, trace_differences
+from buda_emu.gemini.figures import run_figures
+from buda_emu.gemini.model import IR
+from buda_emu.gemini.picture import timeline_picture
+from buda_emu.gemini.time.timing import Timeline
+from buda_emu.report.terminal.gemini import difference_lines, run_lines
 
 
 def main(args: argparse.Namespace) -> int:
     """Time and print. Exit code 4 for a deadlock."""
-    from buda_emu.gemini.compare_trace import trace_differences
-    from buda_emu.gemini.figures import run_figures
-
     ir = gemini.load(args.file)
     timeline = gemini.simulate(
         ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
@@ -44,8 +27,6 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(_content(ir, timeline, asdict(figures), differences))
         return 0
-    from buda_emu.report.terminal.gemini import difference_lines, run_lines
-
     for line in run_lines(ir, figures):
         say(line)
     if differences is not None:
@@ -55,12 +36,10 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
+def _draw(args: argparse.Namespace, ir: IR, timeline: Timeline) -> None:
     """The trace and the page, which show the same picture."""
     if args.perfetto is None and args.page is None:
         return
-    from buda_emu.gemini.picture import timeline_picture
-
     drawn = timeline_picture(ir, timeline, f"{Path(args.file).name}: {timeline.total} cycles")
     for path, page in ((args.perfetto, False), (args.page, True)):
         if path is not None:
@@ -68,7 +47,7 @@ def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
 
 
 def _content(
-    ir: "IR", timeline: "Timeline", figures: dict[str, Any], differences: "TraceDifferences | None"
+    ir: IR, timeline: Timeline, figures: dict[str, Any], differences: TraceDifferences | None
 ) -> dict[str, Any]:
     works = [
         {"core": core, "workload_id": number, "start": span.start, "end": span.end}

@@ -6,24 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
-from buda_emu.cli.verbs.gemini.arguments import add_file
 from buda_emu.errors import HostError
 from buda_emu.files import read_yaml
 from buda_emu.gemini.statistics import energy, statistics
-
-EXAMPLE = "buda-emu gemini stats schedule.json --energy table.yaml"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    add_file(parser)
-    parser.add_argument(
-        "--energy", type=Path, metavar="FILE",
-        help="YAML or JSON: energy of one access by name, in any unit; there is no table of our own",
-    )  # fmt: skip
-    add_json(parser)
+from buda_emu.report.terminal.gemini import statistics_lines
 
 
 def main(args: argparse.Namespace) -> int:
@@ -35,8 +22,6 @@ def main(args: argparse.Namespace) -> int:
         content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
         say_json({**content, "energy": spent})
         return 0
-    from buda_emu.report.terminal.gemini import statistics_lines
-
     for line in statistics_lines(found, spent):
         say(line)
     return 0

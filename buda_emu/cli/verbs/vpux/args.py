@@ -1,29 +1,17 @@
 """`buda-emu vpux args`: the argument buffers of kernels, packed and decoded."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from buda_emu.checker.render import render
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
-from buda_emu.cli.verbs.vpux import add_document
 from buda_emu.errors import HostError, VpuxError
 from buda_emu.vpux import load
 from buda_emu.vpux.arguments import unpack
+from buda_emu.vpux.execute.invocation import invocations
 from buda_emu.vpux.program import Program, callee, entry_point
 from buda_emu.vpux.rules import check_document, check_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-EXAMPLE = "buda-emu vpux args schedule.mlir --task 1 --json"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-verb's own arguments."""
-    add_document(parser)
-    parser.add_argument("--task", type=int, metavar="N", help="of this task only")
-    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -54,9 +42,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _buffers(function: Any, args: argparse.Namespace) -> "Iterator[dict[str, Any]]":
-    from buda_emu.vpux.execute.invocation import invocations
-
+def _buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     program = Program(function, args.arch)
     for task in program.tasks:
         if task.op.name != "VPUIP.SW.Kernel" or args.task not in (None, task.index):

@@ -3,17 +3,9 @@
 import argparse
 
 from buda_emu.cli.verbs import check
-from buda_emu.cli.verbs.vpux import add_arch
 from buda_emu.documents.kinds import kind_named
 
-EXAMPLE = "buda-emu vpux check schedule.mlir --arch 40XX"
 KIND = kind_named("vpux")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    check.add_options(parser, KIND)
-    add_arch(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -3,27 +3,9 @@
 import argparse
 from typing import Any
 
-from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.errors import HostError
 from buda_emu.vpux.layout import DimsOrder, StrideReqs, address, alloc_bits
-
-EXAMPLE = "buda-emu vpux layout --shape 1x16x49x1 --order NHWC --bits 16 --req 2:aligned:1024"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-verb's own arguments."""
-    parser.add_argument("--shape", required=True, metavar="NxCx..", help="logical dimensions")
-    parser.add_argument(
-        "--order", metavar="ORDER", help="a name, a code such as 0x1342, an affine_map; default logical"
-    )
-    parser.add_argument("--bits", type=int, default=16, help="of an element (16)")
-    parser.add_argument(
-        "--req", action="append", default=[], metavar="DIM:KIND[:BITS]",
-        help="of the stride of a memory dimension, 0 outermost: compact, aligned or fixed",
-    )  # fmt: skip
-    parser.add_argument("--index", metavar="N,C,..", help="a logical index whose address is wanted")
-    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

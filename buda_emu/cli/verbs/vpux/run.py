@@ -3,58 +3,32 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from buda_emu.cli.arguments import add_memory_limit
+import numpy as np
+
 from buda_emu.cli.output import say, write_json, write_output, write_picture
-from buda_emu.cli.verbs.vpux import add_document
 from buda_emu.errors import Exit, HostError
+from buda_emu.report.terminal.vpux import comparison_lines, race_lines, run_lines
+from buda_emu.verify.inputs.numpy_files import map_npy
 from buda_emu.version import RESULT_VERSION
 from buda_emu.vpux import load
+from buda_emu.vpux.comparison import Comparison, compare
 from buda_emu.vpux.cost import CostModel
-
-if TYPE_CHECKING:
-    from buda_emu.vpux.comparison import Comparison
-    from buda_emu.vpux.execute.result import RunResult
-
-EXAMPLE = "buda-emu vpux run before.mlir --compare after.mlir --function main"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-verb's own arguments."""
-    add_document(parser)
-    parser.add_argument(
-        "--input", action="append", default=[], metavar="N=FILE", help="argument N from an .npy file, in logical shape"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the outputs as out0, out1, ... of an .npz file")
-    parser.add_argument("--compare", type=Path, metavar="OTHER", help="run another version on the same inputs")
-    parser.add_argument("--compare-function", metavar="NAME", help="its name in OTHER, default the same")
-    parser.add_argument("--compare-split", type=int, metavar="N", help="its split in OTHER")
-    parser.add_argument(
-        "--model", nargs="?", const="", metavar="NAME=N,...",
-        help="durations from a cost model of assumed parameters; default: one step for each task",
-    )  # fmt: skip
-    add_memory_limit(parser, "all buffers", 768 << 20, "768M")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
-    parser.add_argument(
-        "--trace", type=Path, metavar="FILE",
-        help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with lanes and CMX over time (.html)",
-    )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="print nothing but races")
+from buda_emu.vpux.execute.result import RunResult
+from buda_emu.vpux.execute.run import run
+from buda_emu.vpux.picture import run_picture
+from buda_emu.vpux.pressure import barrier_pressure
+from buda_emu.vpux.schedule import one_step
 
 
 def main(args: argparse.Namespace) -> int:
     """Run. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4 deadlock or fault."""
-    from buda_emu.vpux.execute.run import run
-    from buda_emu.vpux.schedule import one_step
-
     model = None if args.model is None else CostModel.from_text(args.model)
     duration = one_step if model is None else model.duration
     words = "one step for each task, no durations" if model is None else f"modelled, assumed: {_parameters(model)}"
     document, inputs = load(args.file), _inputs(args.input)
     if args.compare is not None:
-        from buda_emu.vpux.comparison import compare
-
         found = compare(
             document, load(args.compare), args.function, args.split, args.compare_function, args.compare_split,
             inputs, args.arch, duration=duration,
@@ -74,8 +48,6 @@ def _parameters(model: Any) -> str:
 
 
 def _inputs(given: list[str]) -> dict[int, Any]:
-    from buda_emu.verify.inputs.numpy_files import map_npy
-
     found: dict[int, Any] = {}
     for item in given:
         number, _, name = item.partition("=")
@@ -85,39 +57,29 @@ def _inputs(given: list[str]) -> dict[int, Any]:
     return found
 
 
-def _show(args: argparse.Namespace, result: "RunResult", words: str) -> None:
-    from buda_emu.report.terminal.vpux import race_lines, run_lines
-
+def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
     for line in race_lines(result, result.races) if args.quiet else run_lines(result, words):
         say(line)
 
 
-def _show_comparison(args: argparse.Namespace, found: "Comparison", words: str) -> int:
-    from buda_emu.report.terminal.vpux import comparison_lines
-
+def _show_comparison(args: argparse.Namespace, found: Comparison, words: str) -> int:
     for line in comparison_lines(found):
         say(line)
     _write(args, found.second, words)
     return Exit.OK if found.is_equal else Exit.DIFFERS
 
 
-def _write(args: argparse.Namespace, result: "RunResult", words: str) -> None:
+def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
     if args.out is not None:
-        import numpy as np
-
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
         write_output(args.out, lambda stream: np.savez(stream, **arrays))
     if args.json is not None:
         write_json(args.json, _plain(result, words))
     if args.trace is not None:
-        from buda_emu.vpux.picture import run_picture
-
         write_picture(args.trace, run_picture(result, words))
 
 
-def _plain(result: "RunResult", words: str) -> dict[str, Any]:
-    from buda_emu.vpux.pressure import barrier_pressure
-
+def _plain(result: RunResult, words: str) -> dict[str, Any]:
     pressure = barrier_pressure(result)
     function = result.scheduled.program.function
     return {

@@ -4,27 +4,14 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.output import say_json, write_json
-from buda_emu.cli.verbs.vpux import add_document
 from buda_emu.errors import HostError
 from buda_emu.version import RESULT_VERSION
 from buda_emu.vpux import load
-
-EXAMPLE = "buda-emu vpux serialize schedule.mlir --code activation_clamp=clamp.bin"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-verb's own arguments."""
-    add_document(parser)
-    parser.add_argument(
-        "--code", action="append", default=[], metavar="KERNEL=FILE", help="machine code, by function or entry point"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write to a file")
+from buda_emu.vpux.serialized import serialize
 
 
 def main(args: argparse.Namespace) -> int:
     """Print or write it. Exit code 2 for a document that is refused."""
-    from buda_emu.vpux.serialized import serialize
-
     code: dict[str, bytes] = {}
     for item in args.code:
         name, _, file = item.partition("=")

@@ -182,30 +182,44 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
     return found
 
 
-@aten("scatter", "scatter_add")
+@aten("scatter")
 def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **options: Any) -> Node:
-    """zeros with one value along a dimension at an index, or `where` one of several indices is, a number"""
-    dim %= len(x.shape)
+    """`where` rows of zeros and a one of the index meet, the value; the last value for a place counts"""
     if options:
         raise NotSupportedError(", ".join(options))
-    if index.shape[dim] != 1 or x.op != "constant" or x.value.any():
-        if isinstance(source, Node):
-            raise NotSupportedError("of several values, or into other than zeros")
-        return _number_at(b, x, dim, index, float(source))
-    one = b.reshape(index, shape=tuple(n for place, n in enumerate(index.shape) if place != dim))
-    there = hot(b, one, x.shape[dim])
-    rank = len(x.shape)
-    order = [*range(dim), rank - 1, *range(dim, rank - 1)]
-    there = b.transpose(there, perm=tuple(order))
-    return b.multiply(there, source if isinstance(source, Node) else float(source))
+    return _scattered(b, x, dim % len(x.shape), index, source, add=False)
 
 
-def _number_at(b: Builder, x: Node, dim: int, index: Node, value: float) -> Node:
+@aten("scatter_add")
+def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
+    """rows of zeros and a one of the index times the values, summed, and added"""
+    return _scattered(b, x, dim % len(x.shape), index, source, add=True)
+
+
+def _scattered(b: Builder, x: Node, dim: int, index: Node, source: Any, *, add: bool) -> Node:
+    rank, count = len(x.shape), index.shape[dim]
     if any(n != size for place, (n, size) in enumerate(zip(index.shape, x.shape, strict=True)) if place != dim):
         raise NotSupportedError("at fewer rows than there are")
-    met = b.reduce_largest(hot(b, index, x.shape[dim]), axes=(dim,), keepdims=False)  # what was indexed is last
-    rank = len(x.shape)
-    return b.where(b.boolean(b.transpose(met, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))), value, x)
+    hots = hot(b, index, x.shape[dim])  # what was indexed is last
+    order = (*range(dim), rank - 1, *range(dim, rank - 1))
+
+    def of_all(items: Node) -> Node:
+        return b.transpose(b.reduce_sum(items, axes=(dim,), keepdims=False), perm=order)
+
+    if isinstance(source, Node):
+        for place, size in enumerate(index.shape):
+            source = source if size == source.shape[place] else b.slice(source, dim=place, start=0, count=size)
+        if count > 1 and not add:
+            hots = b.multiply(hots, b.equal(b.cumsum(hots, dim=dim, reverse=True), 1.0, dtype="float32"))
+        put = of_all(b.multiply(hots, b.reshape(source, shape=(*index.shape, 1)), dtype="float32"))
+    else:
+        hots = b.reduce_largest(hots, axes=(dim,), keepdims=True)
+        put = float(source)
+    if add:
+        return b.add(x, put, dtype=x.dtype)
+    if isinstance(put, Node) and x.op == "constant" and not x.value.any():
+        return put
+    return b.where(b.boolean(of_all(hots)), put, x)
 
 
 # -------------------------------------------------------------------------------------------------- constants, refusals

@@ -138,11 +138,11 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
     """`linear` of the values to their places, added to what stays; by indices that are computed a product with columns
-    of zeros and a one, the last value for a place counts"""
+    of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places"""
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
     if any(item.dtype == "bool" for item in given):
-        raise NotSupportedError("a mask as index: use where, or masked_fill")
+        return _put_by_mask(b, x, indices, values, add)
     if places != list(range(places[0], places[0] + len(places))):
         raise NotSupportedError("places of dimensions apart")
     first, last = places[0], places[-1] + 1
@@ -162,6 +162,42 @@ def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False
             kept[flat] = -1
             own = b.take(own, dim=first, index=kept)
     return view(b, b.add(own, put, dtype=x.dtype), x.shape)
+
+
+@aten("masked_scatter")
+def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
+    """`where` the mask is set the next value: `matmul` with rows of zeros and a one by how many were set before; of a
+    mask that is expanded whole rows"""
+    small = b.graph.nodes[mask.inputs[0]] if mask.op == "expand" else mask
+    small = view(b, small, (*(1,) * (len(x.shape) - len(small.shape)), *small.shape))
+    if mask.shape != x.shape:
+        small = mask = expand(b, mask, x.shape)
+    kept = len(x.shape)
+    while kept and small.shape[kept - 1] == 1:
+        kept -= 1  # dimensions behind are set together
+    width, ahead = prod(x.shape[kept:]), x.shape[:kept]
+    if small.shape[:kept] != ahead:
+        small = expand(b, small, (*ahead, *(1,) * (len(x.shape) - kept)))
+    rows, count = prod(source.shape) // width, prod(ahead)
+    if rows * width != prod(source.shape):
+        raise NotSupportedError("rows of values of which the last is not whole")
+    flat = b.retyped(view(b, small, (count,)), "float32")
+    before = b.subtract(b.cumsum(flat, dim=0), 1.0)
+    picked = b.matmul(b.one_hot(b.relu(before), depth=rows), view(b, source, (rows, width)))
+    return b.where(mask, view(b, picked, x.shape), x, dtype=x.dtype)
+
+
+def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
+    """x with the same values wherever a mask, the only index, is set."""
+    mask, *more = [item for item in indices if item is not None]
+    first, behind = indices.index(mask), len(x.shape) - indices.index(mask) - len(mask.shape)
+    own = len(values.shape) - behind - 1  # the dimension of the mask's places
+    if more or (own >= 0 and values.shape[own] != 1):
+        raise NotSupportedError("a mask as index, with values that differ from place to place: use where")
+    wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * behind))
+    if own >= 0:
+        values = view(b, values, (*values.shape[:own], *(1,) * len(mask.shape), *values.shape[own + 1 :]))
+    return b.where(wide, b.add(x, values, dtype=x.dtype) if add else values, x, dtype=x.dtype)
 
 
 def _put_by_computed(

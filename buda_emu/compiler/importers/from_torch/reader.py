@@ -172,14 +172,17 @@ class Reader:
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
+            # One that takes sizes alone is computed where these are known.
+            takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
             is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
-            if is_operator and aten_op(_operator(word)) is None:
-                self._refuse(word, node)
+            if is_operator and takes_tensors and aten_op(_operator(word)) is None:
+                advice = _ADVICE.get(_operator(word))
+                self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
         if fixed and "getitem" not in word and not self._is_product(node, word):
-            return self._folded(node, word, arguments, options)
+            return self._folded(node, word, arguments, options, nodes)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
             # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
@@ -244,11 +247,20 @@ class Reader:
             return [self._argument(part) for part in item]
         return item
 
-    def _folded(self, node: Any, word: str, arguments: Any, options: Any) -> Any:
+    def _folded(self, node: Any, word: str, arguments: Any, options: Any, held: Sequence[Node]) -> Any:
         """Of constants alone: by torch itself."""
         options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
         if "rand" in word:
-            self._refuse(word, node)
+            self._refuse(f"{word} (random numbers: give them as an input)", node)
+            return _POISONED
+        value = node.meta.get("val")
+        try:
+            for item in value if isinstance(value, (list, tuple)) else (value,):
+                sizes: tuple[Any, ...] = tuple(item.shape) if isinstance(item, torch.Tensor) else ()
+                if all(isinstance(size, int) for size in sizes):  # others hang on data
+                    self._b.grow(word, sizes, held)
+        except UnsupportedError as error:
+            self._refuse(str(error), node)
             return _POISONED
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})

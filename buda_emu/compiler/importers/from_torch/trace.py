@@ -5,7 +5,7 @@ import io
 import logging
 import sysconfig
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,9 @@ from typing import Any
 
 import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._python_dispatch import (
+    _disable_current_modes,  # pyright: ignore[reportPrivateUsage]
+)
 
 from buda_emu.errors import HostError
 
@@ -21,7 +24,7 @@ def traced(module: Any, tensors: Sequence[Any], name: str) -> tuple[Any, bool]:
     """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
     in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
     try:
-        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):  # torch prints the graph of what it refuses
+        with _quietly():
             program = torch.export.export(module, tuple(tensors))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
@@ -35,6 +38,28 @@ def traced(module: Any, tensors: Sequence[Any], name: str) -> tuple[Any, bool]:
     return program, False
 
 
+@contextlib.contextmanager
+def _quietly() -> Generator[None]:
+    """While torch traces: without gradients, and without the graph of what it refuses, which it prints. A module that
+    its model asks to be of the type it has stays as it is: torch puts no parameters into a module that it traces."""
+    kind: Any = torch.nn.Module
+    convert = kind._apply
+
+    def converted(module: Any, change: Callable[[Any], Any], recurse: bool = True) -> Any:
+        with _disable_current_modes():
+            types = {(item.dtype, item.device) for item in (*module.parameters(), *module.buffers())}
+            examples = [torch.empty(1, dtype=dtype, device=device) for dtype, device in types]
+            changes = any(change(item) is not item for item in examples)
+        return convert(module, change, recurse) if changes else module
+
+    kind._apply = converted
+    try:
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        kind._apply = convert
+
+
 def _decided(module: Any, tensors: Sequence[Any]) -> Any:
     """The program as example inputs decide it, with assertions of every decision; None where torch makes none."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
@@ -46,7 +71,7 @@ def _decided(module: Any, tensors: Sequence[Any]) -> Any:
     for item in loggers:
         item.disabled = True
     try:
-        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):
+        with _quietly():
             program = draft.draft_export(module, tuple(tensors))
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None
@@ -64,6 +89,8 @@ def _where(error: Exception) -> str:
         return ""
     last = frames[-1]
     advice = "write it without Python decisions on values of tensors, or give inputs that avoid it"
+    if isinstance(error, (AttributeError, TypeError)):  # no tensor is what it is without tracing: an input was left out
+        advice = "the model goes another way while torch traces it: give all its inputs, masks, too"
     return f' at File "{last.filename}", line {last.lineno}, in {last.name}: {last.line}; {advice}'
 
 

@@ -1,6 +1,7 @@
-"""Pooling and resizing."""
+"""Pooling, resizing, and sampling at computed places."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import Handler, aten
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 def window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
@@ -136,3 +138,30 @@ def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
         x = b.reshape(b.take(x, dim=dim, index=index.ravel()), shape=(*shape[:dim], *index.shape, *shape[dim + 1 :]))
         x = b.reduce_largest(x, axes=(dim + 1,), keepdims=False)
     return [x, None]
+
+
+@aten("grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align: bool) -> Node:
+    """`matmul` of the image and the share that each of its pixels has in each sample"""
+    if mode > 1 or padding > 1:
+        raise NotSupportedError("bicubic" if mode > 1 else "with places beyond the edge reflected")
+    batch, channels, *sizes = x.shape
+    places = prod(grid.shape[1:-1])
+    shares: Node | None = None  # [batch, pixels so far, places]
+    for dim, size in enumerate(sizes):
+        own = b.take(grid, dim=len(grid.shape) - 1, index=np.asarray([len(sizes) - 1 - dim]))  # x is last in an image
+        own = b.reshape(own, shape=(batch, 1, places))
+        span, shift = ((size - 1) / 2, (size - 1) / 2) if align else (size / 2, (size - 1) / 2)
+        own = b.add(b.multiply(own, float(span)), float(shift))
+        own = b.clip(own, low=0.0, high=size - 1.0) if padding == 1 else own
+        own = b.round(own) if mode == 1 else own
+        away = b.abs(b.subtract(own, b.constant(np.arange(size, dtype=np.float32).reshape(1, size, 1))))
+        near = b.relu(b.subtract(1.0, away))
+        if shares is not None:
+            before = b.reshape(shares, shape=(batch, shares.shape[1], 1, places))
+            near = b.multiply(before, b.reshape(near, shape=(batch, 1, size, places)))
+            near = b.reshape(near, shape=(batch, shares.shape[1] * size, places))
+        shares = near
+    assert shares is not None
+    found = b.matmul(b.reshape(x, shape=(batch, channels, prod(sizes))), shares)
+    return b.reshape(found, shape=(batch, channels, *grid.shape[1:-1]))

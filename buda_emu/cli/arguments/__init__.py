@@ -1,0 +1,2 @@
+"""What verbs take, one file each, without what they need to do their work, which the file of the same name in
+`cli.verbs` imports when the verb is called. `cli/shared_arguments.py` declares what several take."""

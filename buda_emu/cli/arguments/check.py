@@ -1,0 +1,51 @@
+"""Arguments of `buda-emu check`."""
+
+import argparse
+
+from buda_emu.cli.findings import add_choice
+from buda_emu.cli.shared_arguments import FORMATS, add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
+from buda_emu.documents.kinds import KINDS, NETLIST, Kind
+
+EXAMPLE = "buda-emu check net.yaml model.tti --strict"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_options(parser, None)
+    add_baseline(parser)
+
+
+def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
+    """What a check of one kind of document, or of all, can be asked for."""
+    what = "netlists, device images (.tti), ...: told apart by what they hold" if only is None else f"{only.words}s"
+    stdin = "; -: a netlist from standard input" if only is None else ""
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE",
+        help=f"{what}; a folder: what it has of these, and the folders below it{stdin}",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
+    form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    add_choice(parser)
+    others = {kind.words: kind.archs for kind in KINDS if kind.archs and kind.archs != NETLIST.archs}
+    if only is None:
+        add_arch(parser, others=others)
+    if only is None or only.archs:
+        parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
+    if only is None or only.name == "schedule":
+        add_frontend(parser, required=False)
+    if only is None or only.name == "package":
+        parser.add_argument(
+            "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
+        )
+    if only is None:
+        fixes = parser.add_argument_group("netlists: what a finding says exactly, done in the file")
+        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
+        fixes.add_argument(
+            "--unsafe-fixes", action="store_true", help="with --fix or --diff: the others, too; look at what they did"
+        )
+        fixes.add_argument(
+            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
+        )
+        add_cluster(parser, "; with --strict")
+        add_no_cache(parser)

@@ -1,0 +1,1 @@
+"""Arguments of the verbs that write and compare netlists as text."""

@@ -1,0 +1,81 @@
+"""Arguments of `buda-emu faults`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.shared_arguments import (
+    add_arch,
+    add_memory_limit,
+    add_param,
+    add_program,
+    add_seed,
+    add_workers,
+    natural,
+    positive,
+    seconds,
+)
+
+EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
+    parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
+    parser.add_argument(
+        "--width", type=_width, metavar="W", help="stop when the interval of the failing share is no wider than W"
+    )
+    parser.add_argument(
+        "--kind", default="flip", metavar="KIND,...",
+        help="flip, burst, stuck, core, packet, entry, pointer, format, clock, link (default flip)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--place", default="", metavar="PLACE,...",
+        help="where bits flip: dram, l1, operand, in precision device dst, sfpu and packer, too (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stratify", default="", metavar="BY", help="as many faults of each: kind, place, op, tensor or bit"
+    )
+    parser.add_argument("--protect", default="", metavar="P,...", help="try protection: parity, ecc, range")
+    parser.add_argument("--bits", type=positive, default=1, metavar="N", help="neighbouring bits of a flip (default 1)")
+    parser.add_argument("--scatter", action="store_true", help="the --bits of a flip lie anywhere in the datum")
+    parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
+    parser.add_argument(
+        "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
+    )
+    parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
+    parser.add_argument(
+        "--late", type=float, default=1.1, metavar="X",
+        help="kinds clock and link: late is beyond X times the time of the clean run (default 1.1)",
+    )  # fmt: skip
+    parser.add_argument("--sites", type=Path, metavar="FILE", help="inject these faults: JSON lines, or a faults.json")
+    parser.add_argument("--write-sites", type=Path, metavar="FILE", help="write the faults as --sites reads them")
+    parser.add_argument(
+        "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
+    )
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
+    add_program(parser, "run")
+    add_param(parser)
+    add_arch(parser)
+    add_seed(parser)
+    add_memory_limit(parser)
+    add_workers(parser)
+    parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR",
+        help="write report.html, faults.csv, faults.json; an interrupted campaign there goes on",
+    )  # fmt: skip
+    parser.add_argument("--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def _width(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.02")
+    return value

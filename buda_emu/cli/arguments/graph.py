@@ -1,0 +1,27 @@
+"""Arguments of `buda-emu graph`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.shared_arguments import add_arch, add_cluster
+
+EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
+FORMATS = ("svg", "dot")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="svg: a picture for browsers; dot: for graphviz; default: as FILE ends, else svg",
+    )
+    parser.add_argument("--epoch", type=int, action="append", metavar="N", help="only this epoch, repeatable")
+    parser.add_argument("--chip", type=int, action="append", metavar="N", help="only this chip, repeatable")
+    parser.add_argument(
+        "--streams", action="store_true", help="write on each core what it takes of its streams and its L1"
+    )
+    add_arch(parser)
+    add_cluster(parser, "; with --streams")

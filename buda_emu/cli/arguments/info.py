@@ -1,0 +1,18 @@
+"""Arguments of `buda-emu info`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.shared_arguments import add_json
+
+EXAMPLE = "buda-emu info model.tti schedule.json.gz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
+    add_json(parser)
+    parser.add_argument(
+        "--timeline", type=Path, metavar="FILE",
+        help="write when everything happens in the one document given: a page (.html), or a trace for ui.perfetto.dev",
+    )  # fmt: skip

@@ -1,0 +1,18 @@
+"""Arguments of `buda-emu opcycles`."""
+
+import argparse
+from pathlib import Path
+
+EXAMPLE = "buda-emu opcycles sweep.csv -o predicted.csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="TABLE", help="CSV with a header: op_type, mblock_m, ... (docs/timing.md)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
+    parser.add_argument(
+        "--model",
+        choices=("fitted", "vendor"),
+        default="fitted",
+        help="fitted: to measurements on silicon (default); vendor: the published linear formulas",
+    )

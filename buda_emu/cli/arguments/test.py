@@ -1,0 +1,108 @@
+"""Arguments of `buda-emu test`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.coverage import add_coverage
+from buda_emu.cli.shared_arguments import (
+    FORMATS,
+    add_allow_pickle,
+    add_arch,
+    add_baseline,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_precision,
+    add_program,
+    add_seed,
+    add_workers,
+    natural,
+    positive,
+    seconds,
+    shard,
+)
+
+EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
+DEFAULT_TIMEOUT = 600.0
+DEFAULT_THRESHOLD = 0.99
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument(
+        "path",
+        nargs="+",
+        metavar="PATH",
+        help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
+    )
+    which = parser.add_argument_group("which netlists")
+    which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
+    which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
+    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
+    which.add_argument(
+        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
+    )
+    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
+    what = parser.add_argument_group("what is compared with what")
+    add_precision(what, "device", "of the observed run, default device; ")
+    what.add_argument(
+        "--expected",
+        choices=("ideal", "format"),
+        default="ideal",
+        help="precision of the run that the observed one is held against (default ideal)",
+    )
+    what.add_argument(
+        "--reference",
+        type=Path,
+        metavar="DIR",
+        help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
+        "what is not there is made up, and expected from the run in --expected",
+    )
+    what.add_argument(
+        "--compare",
+        choices=("vendor", "strict"),
+        default="vendor",
+        help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
+    )
+    what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
+    add_seed(what)
+    add_arch(what)
+    add_program(what)
+    add_param(what)
+    how = parser.add_argument_group("how")
+    add_workers(how, None, "one for each processor")
+    how.add_argument(
+        "--timeout",
+        type=seconds,
+        default=DEFAULT_TIMEOUT,
+        metavar="S",
+        help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
+    )
+    add_memory_limit(how)
+    add_no_cache(how)
+    add_allow_pickle(how)
+    shown = parser.add_argument_group("what is shown and written")
+    shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
+    shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
+    shown.add_argument(
+        "--threshold",
+        type=float,
+        default=DEFAULT_THRESHOLD,
+        metavar="PCC",
+        help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
+    )
+    shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
+    add_baseline(shown)
+    add_coverage(shown)
+    shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
+    shown.add_argument(
+        "--format", choices=FORMATS, default="text",
+        help="what goes to standard output: text for people; or results for programs, and the text to standard error",
+    )  # fmt: skip
+    shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    shown.add_argument(
+        "-v", "--verbose", action="store_true",
+        help="a line for each netlist, tables for passing ones; name the settings in use",
+    )  # fmt: skip
+    shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")

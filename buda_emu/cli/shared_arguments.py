@@ -1,0 +1,265 @@
+"""Arguments that several verbs share: each is declared once, with its type and its words."""
+
+import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from buda_emu.errors import HostError
+from buda_emu.screen import WHEN
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
+from buda_emu.spec.precision import PRECISIONS, Precision
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from buda_emu.workers.job import Workers
+
+FORMATS: Final = ("text", "json", "github", "sarif")
+"""How findings and results are printed."""
+_PRECISION_HELP: Final = (
+    "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
+    "arithmetic (`buda-emu ops --precision device` says how sure its bits are)"
+)
+
+
+class Taker(Protocol):
+    """A parser, or a group of one."""
+
+    def add_argument(self, *names: str, **how: Any) -> object:
+        """As argparse's."""
+        ...
+
+    def add_mutually_exclusive_group(self) -> "Taker":
+        """As argparse's."""
+        ...
+
+
+def add_arch(
+    parser: Taker,
+    default: str = "wormhole_b0 where the netlist lists it, else the first",
+    others: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> None:
+    """--arch: of a netlist for several, the one that is meant; `default` in words. `others`: of other documents."""
+    known = [*ARCHS, *(arch for archs in others.values() for arch in archs)]
+    more = "".join(f"; of {words}s: {', '.join(archs)}" for words, archs in others.items())
+
+    def spelled(text: str) -> str:
+        return next((arch for arch in known if arch.lower() == text.lower()), text)
+
+    parser.add_argument(
+        "--arch", type=spelled, choices=known, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
+    )
+
+
+def add_board(parser: Taker) -> None:
+    """--board: the boards of `spec.boards`, or several in a row. What is none is refused where it is looked up."""
+    parser.add_argument(
+        "--board", metavar="NAME",
+        help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or several "
+        "in a row such as n150x4; default: a chip by itself, nothing harvested",
+    )  # fmt: skip
+
+
+def add_cluster(parser: Taker, more: str = "") -> None:
+    """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
+    parser.add_argument(
+        "--cluster", metavar="FILE", help=f"the cluster's description: what goes over Ethernet follows from it{more}"
+    )
+
+
+def add_program(parser: Taker, purpose: str = "run") -> None:
+    """--program: names in a list. `purpose`: what is done with a program."""
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"program to {purpose}, repeatable; default: all in order",
+    )
+
+
+def add_param(parser: Taker) -> None:
+    """--param: (name, value) pairs in a list."""
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=parameter,
+        metavar="NAME=VALUE",
+        help="program parameter, repeatable; the $ may be left out",
+    )
+
+
+def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
+    """--precision. `words`: what goes before the meaning of each."""
+    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=f"{words}{_PRECISION_HELP}")
+
+
+def add_seed(parser: Taker) -> None:
+    """--seed."""
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)")
+
+
+def add_threads(parser: Taker) -> None:
+    """--threads."""
+    parser.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="default: one for each processor that may be used; never changes results",
+    )
+
+
+def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
+    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/workers.md)."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        *(("-n",) if short else ()), "--workers", type=positive, default=default, dest="workers", metavar="N",
+        help=f"worker processes (default: {words}); never changes results",
+    )  # fmt: skip
+    where.add_argument(
+        "--dask", metavar="SCHEDULER",
+        help="share the work out over the Dask cluster of this scheduler, such as tcp://host:8786",
+    )  # fmt: skip
+
+
+def workers_of(args: argparse.Namespace) -> "Workers":
+    """What `add_workers` was given."""
+    from buda_emu.workers.job import Workers
+
+    return Workers(args.workers or 1, args.dask)
+
+
+def add_memory_limit(
+    parser: Taker, what: str = "tensors", default: int | None = None, words: str = "three quarters of what is available"
+) -> None:
+    """--memory-limit, bytes, of every verb that has one. `what` it holds; its default in bytes and in `words`."""
+    parser.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        default=default,
+        metavar="SIZE",
+        help=f"most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {words}",
+    )
+
+
+def add_no_cache(parser: Taker) -> None:
+    """--no-cache, as `cache`."""
+    parser.add_argument(
+        "--no-cache",
+        action="store_false",
+        dest="cache",
+        help="take nothing from the user's caches and keep nothing there (docs/cache.md)",
+    )
+
+
+def add_allow_pickle(parser: Taker) -> None:
+    """--allow-pickle, as `allow_pickle`."""
+    parser.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
+    )
+
+
+def add_baseline(parser: Taker) -> None:
+    """--baseline and --update-baseline."""
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
+    )
+    parser.add_argument(
+        "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
+    )
+
+
+def add_json(parser: Taker) -> None:
+    """--json, of verbs that print."""
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def add_frontend(parser: Taker, *, required: bool) -> None:
+    """--frontend, of a schedule's network."""
+    parser.add_argument(
+        "--frontend", required=required, metavar="FILE",
+        help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
+    )  # fmt: skip
+
+
+def add_color(parser: Taker) -> None:
+    """--color, of every verb."""
+    parser.add_argument("--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR")
+
+
+def add_config(parser: Taker) -> None:
+    """--config, of every verb."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
+    )
+
+
+def add_verbose(parser: Taker) -> None:
+    """--verbose, of every verb."""
+    parser.add_argument("-v", "--verbose", action="store_true", help="name the settings in use")
+
+
+def path(text: str) -> "Path":
+    """argparse type: a path. A run without one does not import pathlib, which takes a thirtieth of its time."""
+    from pathlib import Path
+
+    return Path(text)
+
+
+def memory_size(text: str) -> int:
+    """argparse type: bytes, with or without a unit."""
+    from buda_emu.device.host_memory import parse_size
+
+    try:
+        return parse_size(text)
+    except HostError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """argparse type: NAME=VALUE; a name without `$` is given one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return (name if "$" in name else f"${name}"), value
+
+
+def positive(text: str) -> int:
+    """argparse type: an integer of 1 or more."""
+    number = natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def natural(text: str) -> int:
+    """argparse type: an integer of 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
+    return int(text)
+
+
+def shard(text: str) -> tuple[int, int]:
+    """argparse type: K/N, K from 1 to N."""
+    place, _, count = text.partition("/")
+    if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N such as 1/4")
+    return int(place), int(count)
+
+
+def seconds(text: str) -> float:
+    """argparse type: a time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value

@@ -1,0 +1,65 @@
+"""What loading a netlist gave, kept in the user's caches for the next time (docs/cache.md).
+
+A file is named by a hash of everything that a result depends on: the document's bytes and name, architecture,
+strictness, this package's version and sources, Python's version. Changed inputs find another file, so nothing is ever
+out of date. What cannot be read, or does not hold what it should, is as if it were not there; a run never fails for it.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+from contextlib import suppress
+from typing import Final
+
+from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
+from buda_emu.netlist import nodes
+from buda_emu.netlist.kept.pickled import Result, pickled, unpickled
+from buda_emu.version import __version__
+
+MOST_BYTES: Final = 64 << 20  # of all files; those that were not used for longest go first
+FOLDER: Final = "netlists"
+_MAGIC: Final = b"buda-emu netlist 1\n"
+
+
+class NetlistCache:
+    """The place of one document's result."""
+
+    def __init__(self, data: bytes, path: str, arch: str | None, strict: bool) -> None:
+        self._data = data
+        self._file = ""
+        directory = _directory()
+        if directory:
+            self._file = os.path.join(directory, _name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
+
+    def read(self) -> Result | None:
+        """What was kept, None where that is nothing or not to be used."""
+        payload = read_kept(self._file, _MAGIC, MOST_BYTES) if self._file else None
+        if payload is None:
+            return None
+        try:
+            return unpickled(payload, self._data)
+        except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
+            return None
+
+    def write(self, result: Result, root: nodes.Node) -> None:
+        """Keep a result; `root` is the tree that it was read from."""
+        if self._file:
+            with suppress(RecursionError, pickle.PicklingError):
+                write_kept(self._file, _MAGIC, pickled(result, root), MOST_BYTES)
+
+
+def _directory() -> str:
+    """The folder, made if need be; "" when it cannot be written or is open to others."""
+    try:
+        directory = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
+    except RuntimeError:  # no home directory
+        return ""
+    return directory if usable(directory) else ""
+
+
+def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
+    about = repr((__version__, sources("netlist", "spec"), sys.version, path, arch, strict))
+    digest = hashlib.sha256(about.encode("utf-8", "surrogateescape"))
+    digest.update(data)
+    return digest.hexdigest()

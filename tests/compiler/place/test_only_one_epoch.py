@@ -1,0 +1,75 @@
+"""A placement in which only one epoch differs from another: its queues are as the whole placement has them."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.place.decision import OneEpoch, placed
+from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.pack import in_epochs, on_chip, pack
+from buda_emu.compiler.search.part import epoch_of
+from buda_emu.compiler.target import ONE_BY_ONE, Target
+
+SHAPE = (1, 4, 8)
+FEW = 8  # cores of an op, so that twelve ops find room
+TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+
+
+@pytest.fixture(scope="module")
+def line():
+    """Products by constants, some of them shared, and sums of what is near and far, in several epochs."""
+    draw, ops, constants = random.Random(3), {}, {}
+    before = "x"
+    for n in range(36):
+        name = f"op{n}"
+        if n % 3 == 0:
+            held = f"c{n % 12}"
+            constants[held] = Constant(held, np.zeros((1, 32 * SHAPE[2], 32 * SHAPE[2]), np.float32))
+            ops[name] = TileOp(name, "matmul", [Use(before), Use(held)], SHAPE, inner=SHAPE[2])
+        else:
+            other = f"op{draw.randrange(max(0, n - 12), n)}"
+            ops[name] = TileOp(name, "add", [Use(before), Use(other)], SHAPE)
+        before = name
+    tiles = TileGraph(
+        ops, inputs={"x": InputQueue("x", "x", SHAPE, (1, 128, 256))}, constants=constants,
+        outputs={"y": OutputQueue("y", "y", before, SHAPE, (1, 128, 256), "float32")},
+    )  # fmt: skip
+    return CandidateTable.of(tiles, TARGET)
+
+
+def shown(found, epoch):
+    """All that the timing model is told of an epoch: channels, not addresses."""
+    part = epoch_of(found, epoch)
+    detours = {edge: way for edge, way in found.detours.items() if found.ops[edge[0]].epoch == epoch}
+    queues = [
+        replace(queue, addresses=tuple((channel, 0) for channel, _ in queue.addresses))
+        for queue in part.queues.values()
+    ]
+    return part.ops, queues, detours
+
+
+def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(line):
+    spots = in_epochs(
+        line, range(0, len(line.ops) + 1, 12), lambda start, stop, epoch: pack(line, start, stop, epoch, 1)
+    )
+    base = placed(line.tiles, TARGET, spots, ONE_BY_ONE)
+    assert base.epochs == 3
+    draw, changed = random.Random(1), 0
+    for epoch in range(base.epochs):
+        names = [name for name, spot in spots.items() if spot.epoch == epoch]
+        for _ in range(4):
+            numbers = [line.index[name] for name in names]
+            few = [[choice for choice in line.found[number] if choice.cores <= FEW] for number in numbers]
+            wished = [[draw.choice(own)] for own in few]
+            mine = on_chip(line, numbers, wished, epoch, 0, turned=False)
+            if mine is None:
+                continue
+            changed += 1
+            whole = placed(line.tiles, TARGET, {**spots, **mine}, ONE_BY_ONE)
+            alone = placed(line.tiles, TARGET, {**spots, **mine}, ONE_BY_ONE, only=OneEpoch(base, epoch))
+            assert shown(alone, epoch) == shown(whole, epoch)
+            assert len(alone.queues) < len(whole.queues)
+    assert changed > base.epochs
