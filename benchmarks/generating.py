@@ -16,7 +16,9 @@ import numpy as np
 import torch
 
 import buda_emu as be
-from buda_emu.compiler.search import cuts, placer
+from buda_emu.compiler.search import cuts, refine
+from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.target import ONE_BY_ONE
 from conditions import conditions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -70,13 +72,13 @@ def t5(layers=6):
 @contextmanager
 def old_cuts():
     """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
-    load, single = cuts.epoch_load, placer.spots_of_one
+    load, single = cuts.epoch_load, refine.spots_of_one
     cuts.epoch_load = lambda _: (0.0, 0.0)
-    placer.spots_of_one = lambda line, full: placer.searched_spots(line, placer.ONE_BY_ONE, full)
+    refine.spots_of_one = lambda line, full: searched_spots(line, ONE_BY_ONE, full)
     try:
         yield
     finally:
-        cuts.epoch_load, placer.spots_of_one = load, single
+        cuts.epoch_load, refine.spots_of_one = load, single
 
 
 def steps_per_second(made, program):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
     from buda_emu.debugger.session import debug
-    from buda_emu.image.device_image import load_image
+    from buda_emu.image.load import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.runtime.machine.listeners import Listener
@@ -64,7 +64,7 @@ _LAZY = {
     "debug": "buda_emu.debugger.session",
     "CompileOptions": "buda_emu.compiler.options",
     "Emulator": "buda_emu.runtime.emulator",
-    "load_image": "buda_emu.image.device_image",
+    "load_image": "buda_emu.image.load",
     "Listener": "buda_emu.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.caches",
     "Progress": "buda_emu.runtime.machine.running",

@@ -73,7 +73,13 @@ def test_figures_and_settings_are_those_that_were_published():
 
 @pytest.mark.parametrize("form", ["torch", "onnx"])
 def test_a_cell_of_a_tiny_model(form):
-    found = measure(TINY, "n150", form, ("ideal", "device"), "abc", "low")
+    shown = []
+    found = measure(
+        TINY, "n150", form, ("ideal", "device"), "abc", "low", show=lambda cell: shown.append(cell.as_json())
+    )
+    assert [(item["rate"], item["findings"], len(item["pcc"])) for item in shown] == [
+        (found.rate, 0, n) for n in (0, 1)
+    ]
     assert found.problem == ""
     assert (found.settings, found.findings) == ("Bfp8_b LoFi 8", 0)
     assert found.rate > 0

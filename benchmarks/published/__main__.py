@@ -16,8 +16,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .table import PAGE, RESULTS, keep, key, missing, page, read
+
+if TYPE_CHECKING:
+    from .measure import Cell
 
 
 def main() -> int:
@@ -55,7 +59,7 @@ def main() -> int:
 
 
 def _measured(args: argparse.Namespace, name: str, board: str, form: str) -> dict[str, object]:
-    """What a process of its own says of a cell; what ends it is the cell's problem."""
+    """What a process of its own says of a cell at last; what ends it before it says anything is the cell's problem."""
     command = [sys.executable, "-m", "benchmarks.published", "--cell", name, board, form, "--effort", args.effort]
     done = subprocess.run([*command, "--checks", *args.checks], stdout=subprocess.PIPE, text=True, check=False)
     try:
@@ -96,10 +100,14 @@ def _cell(args: argparse.Namespace) -> int:
     ).stdout.strip()  # fmt: skip
     found = measure(
         MODELS[name], board, form, args.checks, commit or "unknown", args.effort,
-        lambda text: print(f"    {text}", file=sys.stderr, flush=True),
+        lambda text: print(f"    {text}", file=sys.stderr, flush=True), _show,
     )  # fmt: skip
-    print(json.dumps(found.as_json()))
+    _show(found)
     return 0
+
+
+def _show(cell: "Cell") -> None:
+    print(json.dumps(cell.as_json()), flush=True)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,10 @@ def measure(
     commit: str,
     effort: str = "default",
     tell: Callable[[str], None] = lambda _: None,
+    show: Callable[[Cell], None] = lambda _: None,
 ) -> Cell:
-    """Compile, hold against the rules, model, and run as `checks` say (one input at full size)."""
+    """Compile, hold against the rules, model, and run as `checks` say (one input at full size). `show` is given the
+    cell as far as it is known before each run."""
     settings = model.settings(board)
     cell = Cell(model.name, board, form, str(settings), commit, effort)
     name, _, chips = board.partition(":")
@@ -102,6 +104,7 @@ def measure(
         tell("checking")
         cell.findings = len(compiled.check(strict=True))
         for precision in checks:
+            show(cell)
             tell(f"running, {precision}")
             if isinstance(made, Generation):
                 _generate(cell, compiled, made, precision)

@@ -10,10 +10,10 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from buda_emu.cli import findings
-from buda_emu.cli.arguments.shared import add_color, add_config, add_verbose
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
 from buda_emu.cli.parser import ExampleParser, Verb, add_verb
+from buda_emu.cli.shared_arguments import add_color, add_config, add_verbose
 from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__

@@ -26,7 +26,7 @@ from buda_emu.compiler.search.placer import first_placement
 from buda_emu.compiler.search.report import report
 from buda_emu.errors import HostError, InternalError
 from buda_emu.files import write_file
-from buda_emu.image.host_plan import HostPlan
+from buda_emu.image.host.plan import HostPlan
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.image.pack import Contents, Form, write_image
 from buda_emu.netlist.load import NetlistResult, check_text

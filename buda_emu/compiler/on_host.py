@@ -20,7 +20,7 @@ from buda_emu.compiler.importers.refusal import REFUSED
 from buda_emu.compiler.ir.tokens import Tokens
 from buda_emu.compiler.ir.values import Printer, Reader
 from buda_emu.errors import BudaError, HostError, ProgramError
-from buda_emu.image.host_plan import DeviceStep, HostStep, Result
+from buda_emu.image.host.plan import DeviceStep, HostStep, Result
 
 Run = Callable[..., Sequence[Array]]
 

@@ -21,7 +21,7 @@ from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostWork, compute, cut, marked
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.errors import HostError, InternalError
-from buda_emu.image.host_plan import DeviceStep, Given, Gives, HostPlan, HostStep, follow
+from buda_emu.image.host.plan import DeviceStep, Given, Gives, HostPlan, HostStep, follow
 from buda_emu.spec.precision import Precision
 
 

@@ -25,6 +25,7 @@ from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.factors import factors
+from buda_emu.compiler.passes.fold_pads import fold_pads
 from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
 from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
 from buda_emu.compiler.passes.gelu import gelu
@@ -136,6 +137,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
     Pass("decompose", FRONT, CORE, "every op becomes core ops; what hangs on constants alone is computed",
          _graphs(decompose, CORE)),
+    Pass("fold_pads", CORE, CORE, "zeros around what a convolution reads become its own padding",
+         _graphs(fold_pads, CORE)),
     Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
          _graphs(fold_scale_bias, CORE)),
     Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",

@@ -2,7 +2,8 @@
 
 from buda_emu.checker import Options
 from buda_emu.documents import netlists
-from buda_emu.image.device_image import DeviceImage, check_image, load_image
+from buda_emu.image.device_image import DeviceImage
+from buda_emu.image.load import check_image, load_image
 from buda_emu.netlist.load import NetlistResult
 from buda_emu.records import dataclass
 

@@ -79,17 +79,6 @@ class RawWord:
         return from_bits(codes)
 
 
-def to_twos_complement(codes: Codes) -> Codes:
-    """Int8 or Int32 codes as the device hands them to the host untilized; minus zero becomes the lowest integer.
-
-    FORMATS 3.12.
-    """
-    sign_bit = codes.dtype.type(1 << (8 * codes.itemsize - 1))
-    negative = codes & sign_bit != 0
-    magnitude = codes & ~sign_bit
-    return np.where(negative, sign_bit | (~magnitude + codes.dtype.type(1)), codes)
-
-
 def _clamped(values: F32, low: int, high: int) -> F32:
     """Rounded half away from zero and clamped; NaN becomes 0."""
     return round_half_away(np.clip(nan_as_zero(values), np.float32(low), np.float32(high)))

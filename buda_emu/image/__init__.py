@@ -2,6 +2,6 @@
 
 An image comes from somewhere else, so nothing in it is believed: `archive` reads names and bytes of a tar or zip and
 unpacks nothing, `metadata` holds what `device.json` says, `checks` hold that against the netlist inside, and
-`device_image` gives tensors and a machine. `pack` writes images. Whatever is wrong raises `ImageError` with one of
-`rules`.
+`device_image` gives tensors and a machine, `load` makes one of a file. `pack` writes images. Whatever is wrong raises
+`ImageError` with one of `rules`.
 """

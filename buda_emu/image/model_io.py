@@ -23,8 +23,8 @@ from buda_emu.image.fields import (
     text,
     wanted,
 )
-from buda_emu.image.host_plan import HostPlan, dtype
-from buda_emu.image.host_windows import Windows, windows
+from buda_emu.image.host.plan import HostPlan, dtype
+from buda_emu.image.host.windows import Windows, windows
 from buda_emu.image.rules import Place
 from buda_emu.lazy import lazy
 from buda_emu.spec.infinity import INFINITE

@@ -38,7 +38,7 @@ def open_file(path: StrPath, arch: str | None = None, *, cache: bool = True, all
     NetlistError, ImageError, OSError for an image that cannot be read."""
     if not is_image(path):
         return Opened(netlists.load(path, arch, cache=cache))
-    from buda_emu.image.device_image import load_image
+    from buda_emu.image.load import load_image
 
     image = load_image(path, allow_pickle=allow_pickle, arch=arch)
     return Opened(image.netlist, image)
@@ -53,6 +53,6 @@ def check_file(path: StrPath, arch: str | None = None, *, cache: bool = True) ->
     """What a check of the netlist or the image finds; never raises for what is in the file."""
     if not is_image(path):
         return netlists.check(path, arch, cache=cache)
-    from buda_emu.image.device_image import check_image
+    from buda_emu.image.load import check_image
 
     return check_image(path, arch)

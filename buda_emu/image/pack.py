@@ -20,7 +20,7 @@ from buda_emu.formats import host_decode
 from buda_emu.formats.packing import pack_datums
 from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
-from buda_emu.image.host_plan import FOLDER
+from buda_emu.image.host.plan import FOLDER
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.mismatch import DEVICE
 from buda_emu.image.model_io import KEY

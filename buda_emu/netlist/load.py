@@ -44,7 +44,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
     """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are no text."""
-    from buda_emu.netlist.cache import NetlistCache
+    from buda_emu.netlist.kept.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)
     with no_collections():

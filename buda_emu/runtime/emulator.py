@@ -360,14 +360,9 @@ class Emulator:
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
         with archive.Reader(path, memory_limit) as reader:
             found = cls(
-                state.netlist_of(reader, netlist),
-                state.precision_of(reader),
-                threads,
-                memory_limit=memory_limit,
-                step_limit=step_limit,
-                inputs_at_once=inputs_at_once,
-                listeners=listeners,
-            )
+                state.netlist_of(reader, netlist), state.precision_of(reader), threads, memory_limit=memory_limit,
+                step_limit=step_limit, inputs_at_once=inputs_at_once, listeners=listeners,
+            )  # fmt: skip
             try:
                 found._begun = state.restore(found._state(), reader, image)
                 if netlist is None:
@@ -379,15 +374,9 @@ class Emulator:
 
     def _state(self) -> "state.Machine":
         return state.Machine(
-            self.netlist,
-            self.precision,
-            self._memory,
-            self._programs,
-            self._context.gradients,
-            self._watched.journal,
-            self._exchange.holding,
-            self._begun,
-        )
+            self.netlist, self.precision, self._memory, self._programs, self._context.gradients,
+            self._watched.journal, self._exchange.holding, self._begun,
+        )  # fmt: skip
 
     def _require_idle(self, call: str) -> None:
         if not self._gate.idle:

@@ -307,7 +307,9 @@ def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
 
 def scattered(array: Any, shape: Sequence[int], places: tuple[Any, ...]) -> Any:
     """Zeros of that shape with the elements of an array at these places, ranges or one list of numbers: float32; a
-    reference where the array is one."""
+    reference where the array is one, the array itself where nothing is put around it."""
+    if array.dtype == np.float32 and array.shape == tuple(shape) and all(isinstance(item, slice) for item in places):
+        return array
     if not isinstance(array, Referenced):
         held = np.zeros(shape, np.float32)
         held[places] = array

@@ -1,5 +1,6 @@
 """Netlists for those who test compilers, kernels and emulators: `generator` makes valid ones at random, `strategies`
-the same for Hypothesis, `reduce` shrinks one that shows a fault as long as the fault stays.
+the same for Hypothesis, `values.py` makes inputs for them, `reduce` shrinks one that shows a fault as long as the fault
+stays.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -8,9 +9,10 @@ if TYPE_CHECKING:
     from buda_emu.testing.generator.netlist import Budget, Generated, generate
     from buda_emu.testing.mutants import Broken, broken
     from buda_emu.testing.strategies import netlists
+    from buda_emu.testing.values import awkward_inputs
 
-__all__ = ["Broken", "Budget", "Generated", "broken", "generate", "netlists"]
-_PLACES = {"netlists": "strategies", "broken": "mutants", "Broken": "mutants"}
+__all__ = ["Broken", "Budget", "Generated", "awkward_inputs", "broken", "generate", "netlists"]
+_PLACES = {"netlists": "strategies", "broken": "mutants", "Broken": "mutants", "awkward_inputs": "values"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ wrong that the rule's declaration has.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import field
+from dataclasses import field, replace
 from random import Random
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ _SECTIONS: Final[Mapping[str, registry.Checks[Any]]] = {
     "graphs": registry.op_check,
 }  # fmt: skip
 """Where the objects of checks stand; those of whole graphs and netlists are anywhere."""
+_TESTED: Final = {"performance-check": "performance-check", "test-config": "-config"}
+"""Sections about tests, and what rules of them speak of."""
 _NUMBERS: Final = ("0", "-1", "1", "2", "3", "5", "33", "4096", "1000000", "0.5", "oops")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: spec.words for name, spec in ATTRIBUTES.items() if spec.words},
@@ -82,8 +84,7 @@ def broken(rule: str, *, seed: int = 0, edits: int = 4000) -> Broken:
 
 def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
     """Whatever single rule each of so many edits breaks."""
-    example = f"{rule.wrong} {rule.right}"
-    words = frozenset(re.findall(r"\w+", example))
+    words = frozenset(re.findall(r"\w+", f"{rule.wrong} {rule.right} {rule.summary}"))
     draw = Draw(random, words)
     section, looked_at = _looks_at(rule)
     types = [name for name in GENERATED if name in words] or looked_at
@@ -93,13 +94,16 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
         own, hints = (looked_at, {}) if free else (types, dict(_pairs(rule.wrong)))
         valid = generate(random, arch=arch, budget=_BASE, op_types=own, wanted=words)
         there = {item.rule for item in valid.netlist.diagnostics}
-        tree = read_any(valid.text)
+        tree = _with_sections(read_any(valid.text), rule)
+        valid = replace(valid, text=_written(tree))
         mutator = _Mutator(draw, tree, hints, section)
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
-            text = "\n".join(block(tree)) + "\n"
+            text = _written(tree)
             if draw.chance(1):
                 text += "  - ["
+            if rule.wrong.startswith("#"):
+                text = text.replace("\n", f"  {rule.wrong}\n", draw.integer(1, 3))
             for back in reversed(undo):
                 back()
             found = check_text(text, "broken.yaml", arch).diagnostics
@@ -108,6 +112,23 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
             if len(new) == 1 and errors <= new:
                 (only,) = new
                 yield Broken(only, valid.text, text, tuple(item for item in found if item.rule == only))
+
+
+def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
+    """The tree with what the example of what is right has of sections that generated netlists leave out."""
+    about = f"{rule.summary} {rule.right}"
+    if not isinstance(tree, nodes.Mapping) or any(_text(key) in _TESTED for key, _ in tree.pairs):
+        return tree
+    found: list[tuple[nodes.Node, nodes.Node]] = [(_scalar(key), value) for key, value in _pairs(rule.right)]
+    own = nodes.Mapping(found[:1], 0, 0, 0)
+    section = next((name for name, word in _TESTED.items() if word in about), "")
+    if section:
+        tree.pairs.append((_scalar(section), own))
+    return tree
+
+
+def _written(tree: nodes.Node) -> str:
+    return "\n".join(block(tree)) + "\n"
 
 
 def _looks_at(rule: Rule) -> tuple[str, Sequence[str]]:
@@ -158,7 +179,7 @@ class _Mutator:
         if self.hints and self.draw.chance(45):
             if hinted and self.draw.chance(60):
                 where, at = self.draw.pick(hinted)
-                return self._set(where, at, self.hints[_text(where.pairs[at][0])])
+                return self._set(where, at, self._named(self.hints[_text(where.pairs[at][0])]))
             return self._add(self.draw.pick(list(self.hints)))
         if self.items and self.draw.chance(30):
             return self._item(*self.draw.pick(self.items))
@@ -189,7 +210,7 @@ class _Mutator:
 
     def _add(self, key: str) -> Callable[[], None]:
         """A pair of the example, in a map that may be one for it: beside the attributes, or among fields."""
-        value = self.hints[key]
+        value = self._named(self.hints[key])
         among = [
             where.pairs[at][1] for where, at in self.pairs
             if (_text(where.pairs[at][0]) == "attributes") == (key in ATTRIBUTES)
@@ -199,6 +220,13 @@ class _Mutator:
         before = where.pairs[:]
         where.pairs = [*before, (_scalar(key), deepcopy(value))]
         return lambda: setattr(where, "pairs", before)
+
+    def _named(self, value: nodes.Node) -> nodes.Node:
+        """A value of an example; names in it, that the document does not know, are mostly those of the document."""
+        if isinstance(value, nodes.Sequence):
+            return nodes.Sequence([self._named(item) for item in value.items], 0, 0, 0)
+        is_name = isinstance(value, nodes.Scalar) and re.fullmatch(r"[a-z]\w+", value.text) and self.names
+        return _scalar(self.draw.pick(self.names)) if is_name and self.draw.chance(60) else value
 
     def _pair(self, where: nodes.Mapping, at: int) -> Callable[[], None]:
         before, (key, value) = where.pairs[:], where.pairs[at]
@@ -219,14 +247,16 @@ class _Mutator:
 
     def _item(self, where: nodes.Sequence, at: int) -> Callable[[], None]:
         before = where.items[:]
-        kind = self.draw.integer(0, 5)
+        kind, to = self.draw.integer(0, 6), self.draw.integer(0, len(before) - 1)
         if kind == 0:
             where.items = [*before[:at], *before[at + 1 :]]
         elif kind == 1:
-            where.items = [*before[: at + 1], *before[at:]]
+            where.items = [*before[:to], before[at], *before[to:]]
         elif kind == 2:
-            to = self.draw.integer(0, len(before) - 1)
             where.items[at], where.items[to] = before[to], before[at]
+        elif kind == 3:
+            where.items = [*before[:at], *before[at + 1 :]]
+            where.items.insert(to, before[at])
         else:
             where.items[at] = self._other(before[at], "")
         return lambda: setattr(where, "items", before)

@@ -9,7 +9,8 @@ from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.formats.stored import stored_tile_bytes
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
-from buda_emu.runtime.host.exchange import PART_BYTES, SHARE_OF_LENT
+from buda_emu.runtime.host.exchange import PART_BYTES
+from buda_emu.runtime.host.lending import SHARE_OF_LENT
 from buda_emu.verify.inputs.entries import Walked, walked
 
 _NAMED = 3  # queues that the error names

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from buda_emu.cli.arguments import shared
+from buda_emu.cli import shared_arguments as shared
 from buda_emu.cli.main import VERBS, build_parser
 from buda_emu.spec.archs import ARCHS
 

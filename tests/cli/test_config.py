@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from buda_emu.cli.arguments.shared import natural
 from buda_emu.cli.config import WITHOUT_SETTINGS
 from buda_emu.cli.main import VERBS, build_parser, main
+from buda_emu.cli.shared_arguments import natural
 from buda_emu.cli.trust import NEVER
 from buda_emu.darwinn.writing import build
 from darwinn import example_trees as ex

@@ -10,8 +10,10 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.place.streamed import streamed
-from buda_emu.compiler.search import cuts, placer
+from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.target import ONE_BY_ONE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -73,7 +75,7 @@ def test_a_decoder_layer_that_fits_is_one_epoch_and_a_step_is_quicker_than_with_
     for state in m.placement.tiles.states.values():  # a buffer for each column of the op that writes it
         assert len({channel for channel, _ in m.placement.queues[state.queue].addresses}) == state.shape[2]
     monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
-    monkeypatch.setattr(placer, "spots_of_one", lambda line, full: placer.searched_spots(line, placer.ONE_BY_ONE, full))
+    monkeypatch.setattr(refine, "spots_of_one", lambda line, full: searched_spots(line, ONE_BY_ONE, full))
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from buda_emu.formats import SCALAR_CODECS, quantise
 from buda_emu.formats.bits import from_bits, to_bits
-from buda_emu.formats.integers import to_twos_complement
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NAN = math.nan
@@ -118,13 +117,3 @@ def test_raw_words_keep_their_low_bits(pattern):
     word = from_bits(np.array([pattern], np.uint32))
     for bits in (8, 16, 32):
         assert to_bits(quantise(f"RawUInt{bits}", word)).tolist() == [pattern % 2**bits]
-
-
-def test_twos_complement_of_untilized_data():
-    # FORMATS 3.12: minus zero becomes -128
-    every = np.arange(256, dtype=np.uint8)
-    expected = [b if b < 128 else 0x80 | (-(b & 0x7F) & 0xFF) for b in range(256)]
-    assert to_twos_complement(every).tolist() == expected
-    assert to_twos_complement(every).view(np.int8)[0x80:0x83].tolist() == [-128, -1, -2]
-    words = np.array([5, 0x80000005, 0x80000000], np.uint32)
-    assert to_twos_complement(words).view(np.int32).tolist() == [5, -5, -(2**31)]

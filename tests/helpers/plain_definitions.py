@@ -6,10 +6,15 @@ from unittest.mock import patch
 import numpy as np
 
 from buda_emu.api.run_netlist import run_netlist
+from buda_emu.errors import BudaError
 from buda_emu.netlist.load import check_text
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.operands import convert, relu_in_place
+from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.graph import device_run, execute
+from buda_emu.testing import awkward_inputs
+from buda_emu.verify.inputs.push import push
+from buda_emu.verify.prepared import Chosen, prepared
 
 
 def by_reference(step, inputs, previous, out, parallel):
@@ -44,11 +49,27 @@ def bits(netlist, precision, threads=2):
     return {name: array.view(np.uint32) for name, array in report.arrays.items()}
 
 
-def difference(text, precision, arch=None):
+def outputs(text, precision, arch=None, seed=None):
+    """Every output as words; `seed`: for awkward inputs. Where such a run fails, the error's text."""
+    netlist = check_text(text, arch=arch).netlist  # a new one: a netlist object keeps its plans
+    if seed is None:
+        return bits(netlist, precision)
+    try:
+        ready = prepared(netlist, Chosen())
+        with Emulator(netlist, precision) as emulator, np.errstate(all="ignore"):
+            push(emulator, awkward_inputs(netlist, seed))
+            for program in ready.bodies:
+                emulator.run(program.name, ready.values)
+            return {name: array.view(np.uint32) for name, array in emulator.outputs("raw").items()}
+    except BudaError as error:
+        return {f"{type(error).__name__}: {error}": np.zeros(0, np.uint32)}
+
+
+def difference(text, precision, arch=None, seed=None):
     """The first output whose bits differ between kernels and definitions, "" where none does."""
-    by_kernels = bits(check_text(text, arch=arch).netlist, precision)  # a netlist object keeps its plans
+    by_kernels = outputs(text, precision, arch, seed)
     with definitions():
-        expected = bits(check_text(text, arch=arch).netlist, precision)
+        expected = outputs(text, precision, arch, seed)
     if by_kernels.keys() != expected.keys():
-        return "other outputs"
+        return f"{', '.join(by_kernels)} instead of {', '.join(expected)}"
     return next((name for name, words in by_kernels.items() if not np.array_equal(words, expected[name])), "")

@@ -3,7 +3,7 @@
 import pytest
 
 import buda_emu as be
-from buda_emu.image.device_image import check_image
+from buda_emu.image.load import check_image
 from buda_emu.image.rules import ImageError
 from small_images import TOP, bin_entry, members, netlist_text, parts, tar_bytes, values, write
 

@@ -12,7 +12,7 @@ import pytest
 import buda_emu as be
 from buda_emu.image.archive import open_archive
 from buda_emu.image.containers.tar_index import _MOST_EXTENSIONS, tar_members
-from buda_emu.image.device_image import check_image
+from buda_emu.image.load import check_image
 from buda_emu.image.member import Limits
 from buda_emu.image.names import checked_name
 from buda_emu.image.rules import RULES, ImageError, Place

@@ -6,7 +6,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.cli.main import main
-from buda_emu.image.device_image import check_image
+from buda_emu.image.load import check_image
 from buda_emu.image.model_io import KEY
 from buda_emu.image.rules import ImageError
 from small_images import members, netlist_text, parts, tar_bytes, write

@@ -13,7 +13,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
-from buda_emu.image.device_image import check_image
+from buda_emu.image.load import check_image
 from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import check_text
 from small_images import TOP, good, netlist_text, tar_bytes, values, zip_bytes

@@ -9,7 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.errors import HostError
-from buda_emu.image.device_image import check_image
+from buda_emu.image.load import check_image
 from buda_emu.image.rules import ImageError
 from small_images import TOP, members, parts, tar_bytes, values, write
 

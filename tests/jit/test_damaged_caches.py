@@ -11,7 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.jit import kernel as jit
 from buda_emu.jit.machine_code import kept
-from buda_emu.netlist import cache as netlist_cache
+from buda_emu.netlist.kept import cache as netlist_cache
 from example_netlists import DIRECTORY
 
 pytestmark = pytest.mark.skipif(jit.disabled, reason="nothing is compiled or cached")

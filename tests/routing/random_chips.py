@@ -55,6 +55,60 @@ def copied(seed: int) -> tuple[str, str]:
     return _Draft(random, count, links).text(), cluster(count, links, places)
 
 
+def to_itself(seed: int) -> tuple[str, str]:
+    """Two or three chips in a row, with copies that leave a chip over a channel and come back over one, mostly the
+    same."""
+    random = Random(f"itself {seed}")
+    count = random.choice((2, 3))
+    links = _between(random, count, [(chip, chip + 1) for chip in range(count - 1)], (1, 2, 4))
+    return _Back(random, count, links).text(), cluster(count, links)
+
+
+def padded(seed: int) -> tuple[str, str]:
+    """A copy between two chips whose operand is padded, in cells that may share a channel; or stacked pieces of
+    another chip with padding."""
+    random = Random(f"padded {seed}")
+    links = cluster(2, [(0, channel, 1, 8 + channel) for channel in range(8)])
+    return (_padded_copy(random) if random.random() < 0.7 else _padded_pieces(random)), links
+
+
+def _padded_copy(random: Random) -> str:
+    grid, cut, t = random.choice(((1, 1), (1, 1), (1, 2), (2, 1), (2, 2))), _up_to(random, 4), random.choice((1, 1, 2))
+    size = grid[0] * cut[0], grid[1] * cut[1]
+    more = [random.randrange(min(3, edge)) for edge in size]
+    own = size[0] - more[0], size[1] - more[1]
+    first = _divisor(random, own[0], 3), _divisor(random, own[1], 3)
+    cells, alike = grid[0] * grid[1], random.random() < 0.4
+    drawn = [random.choice((1, 3, 4, 5, 6, 7)) for _ in range(cells)]  # those beside a column of workers
+    here = drawn[:1] * cells if alike else drawn
+    words = f"dest_device: 1, ingress_channels: {here}, egress_channels: {[8 + one for one in here]}"
+    copy = op(
+        "send", "ethernet_datacopy", ["first"], grid, t, cut, attributes=words, buffers=random.choice((1, 2)),
+        more=_pad(*more),
+    ).replace("grid_loc: [0, 0], ", "")  # fmt: skip
+    queues = [queue("a", t=t, mblock=own), queue("o", "second", grid, t, cut, chip=1)]
+    ops = [op("first", "nop", ["a"], first, t, (own[0] // first[0], own[1] // first[1])), copy]
+    return netlist(queues, ops, count=random.choice((1, 2)), others={1: [op("second", "nop", ["send"], grid, t, cut)]})
+
+
+def _padded_pieces(random: Random) -> str:
+    t, more, first = random.choice((2, 4)), random.choice((1, 2, 4)), random.choice(((1, 1), (1, 2), (2, 1)))
+    rows = 2 * (t + more)
+    grid = _divisor(random, rows, 4), 1
+    cut, tms = (rows // grid[0], 2), f", input_0_tms: [vstack: {t}]{_pad(2 * more, 0)}"
+    queues = [queue("a", t=t, mblock=(2, 2)), queue("o", "second", grid, mblock=cut, chip=1)]
+    own = op("first", "nop", ["a"], first, t, (2 // first[0], 2 // first[1]), buffers=1)
+    return netlist(queues, [own], others={1: [op("second", "nop", ["first"], grid, mblock=cut, more=tms)]})
+
+
+def _pad(rows: int, columns: int) -> str:
+    return f", input_0_pad: {{rt: {rows}, ct: {columns}, pad_value: 0.0}}"
+
+
+def _up_to(random: Random, most: int) -> Size:
+    return random.randint(1, most), random.randint(1, most)
+
+
 class _Draft:
     """Ops side by side, row by row, on each chip. `links`: copies go from any chip to any, and some name channels."""
 
@@ -71,7 +125,7 @@ class _Draft:
     def text(self) -> str:
         random = self.random
         self.queues.append(self._queue("a", "HOST", self._cut(6), 0))
-        self._op(0, "nop", ["a"], self._cut(4), chip=random.random() < 0.15)
+        self._op(0, "nop", ["a"], self._cut(4), chip=int(random.random() < 0.15))
         for number in range(1, random.choice((2, 3, 3, 4, 6, 9))):
             self._more(number)
         read = {name for group in self.ops.values() for line in group for name in _inputs(line)}
@@ -162,6 +216,24 @@ class _Draft:
             row, column, height = row + height, 0, 0
         self._shelf[chip] = [row, column + grid[1], max(height, grid[0])]
         return row, column
+
+
+class _Back(_Draft):
+    """With copies from a chip to itself."""
+
+    def _more(self, number: int) -> None:
+        random = self.random
+        source, home = random.choice(self._made[-3:])
+        ends = [channel for link in self.links for chip, channel in (link[:2], link[2:]) if chip == home]
+        if not ends or random.random() < 0.4:
+            super()._more(number)
+            return
+
+        def channels(_here: int, _there: int, cells: int) -> str:
+            out, back = ([random.choice(ends) for _ in range(cells)] for _ in range(2))
+            return f", ingress_channels: {out}, egress_channels: {back if random.random() < 0.3 else out}"
+
+        self._copy(number, source, home, home, channels)
 
 
 def _inputs(line: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Copies between chips that no link connects, and what relays between chips do not do: verdicts, pipes and streams are
 those of the vendor's programs."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,7 @@ import yaml
 
 from buda_emu.routing.checking import check_text
 from buda_emu.spec.cluster import Cluster, cluster_of
-from routing.random_chips import Link, cluster, copied
+from routing.random_chips import Link, cluster, copied, padded, to_itself
 from routing.test_chips import agree, errors_of, hold, links_of
 from routing.texts import ONE, Size, netlist, op, queue
 from vendor_router import needs_vendor_router, refusal
@@ -36,6 +37,18 @@ def _copy(
     second = op("second", "nop", ["send"], grid, mblock=mblock)
     others = {chip: [second] if chip == to else [] for chip in range(1, max(to, through) + 1)}
     return netlist(queues, [first, _send("first", words, grid, mblock, more)], others=others)
+
+
+def _back(mblock: Size) -> str:
+    """A copy that leaves chip 0 and comes back over the same channel, of what four cores of it make; another chip reads
+    it."""
+    queues = [queue("a", mblock=mblock), queue("o", "second", mblock=mblock, chip=1)]
+    own = mblock[0], mblock[1] // 4
+    ops = [
+        op("first", "nop", ["a"], (1, 4), mblock=own),
+        _send("first", f"dest_device: 0{_named(0, 0)}", mblock=mblock),
+    ]
+    return netlist(queues, ops, others={1: [op("second", "nop", ["send"], mblock=mblock)]})
 
 
 def _of_queue(channels: str = "", *, kept: bool = False) -> str:
@@ -86,6 +99,10 @@ CASES: Final = {
     "a queue that is kept": (_of_queue(_named(0, 8), kept=True), FIRST_TWO, "V368"),
     "channels of one chip alone": (_copy(1, ", ingress_channels: [0]"), FIRST_TWO, "V363"),
     "too few channels": (_copy(1, _named(0, 8), (1, 2)), FIRST_TWO, "V159"),
+    "back over the one link, which is full": (_back((1, 8)), [(0, 0, 1, 8)], "V362"),
+    "back over one of two links": (_back((1, 8)), FIRST_TWO, ""),
+    "back over the one link, and over it again": (_back((1, 4)), [(0, 0, 1, 8)], "V356"),
+    "padded": (_copy(1, _named(1, 9), mblock=(2, 1), more=PADDED), FIRST_TWO, ""),
     "small tiles": (_small(_copy(1)), FIRST_TWO, "V368"),
     "small tiles without a copy": (_small(_read()), FIRST_TWO, "V368"),
     "padding on an Ethernet core": (_copy(1, _named(0, 8), mblock=(2, 1), more=PADDED), FIRST_TWO, "V368"),
@@ -126,7 +143,16 @@ def test_pieces_and_padding_for_more_cores_than_there_are() -> None:
 
 
 @needs_vendor_router
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 600))])
+@pytest.mark.parametrize(
+    "seed", [*range(10), 459, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 600) if seed != 459)]
+)
 def test_random_copies(seed: int, tmp_path: Path) -> None:
-    """Over any links, from any chip to any other one."""
+    """Over any links, from any chip to any other one. (Of 459 more pipes cross than a stable sort leaves in order.)"""
     agree(*copied(seed), tmp_path)
+
+
+@needs_vendor_router
+@pytest.mark.parametrize("make", [to_itself, padded])
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))])
+def test_random_copies_back_and_padded(make: Callable[[int], tuple[str, str]], seed: int, tmp_path: Path) -> None:
+    agree(*make(seed), tmp_path)

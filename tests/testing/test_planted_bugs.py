@@ -1,14 +1,25 @@
 """Bugs in kernels are found by generated netlists, and reduced to a few ops (tools/planted_bugs.py)."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-import plain_definitions
 import planted_bugs
+from buda_emu.kernels.functions.elementary import clear_outside
+from buda_emu.kernels.products.tile_product import depthwise_tiles
+from mutation.sites import PACKAGE, sample
 from shared_files import ROOT
+
+TOOL = str(ROOT / "tools/planted_bugs.py")
+
+
+def in_product():
+    """A mutant of what depthwise products call."""
+    drawn = sample([PACKAGE / "kernels/products/tile_product.py"], None, 0)
+    return next(item for item in drawn if item.source == "s += a0 * b[k * EDGE + j]")
 
 
 def test_what_is_planted_is_of_kernels_that_netlists_run():
@@ -21,44 +32,66 @@ def test_what_is_planted_is_of_kernels_that_netlists_run():
         assert not mutant.at_import
 
 
-def test_kernels_without_a_bug_show_none(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    found = planted_bugs.hunt(2, 0)
-    assert found["netlists"] >= 1
-    assert found["ops"] is None
+def test_what_calls_the_changed_function_is_known():
+    mutant = in_product()
+    assert planted_bugs.is_compiled(mutant)
+    assert any(
+        planted_bugs.is_of(code, str(mutant.path), mutant.line) for code in planted_bugs._called(depthwise_tiles)
+    )
+    assert not any(
+        planted_bugs.is_of(code, str(mutant.path), mutant.line) for code in planted_bugs._called(clear_outside)
+    )
+
+
+def test_definitions_of_llvm_code_are_not_compiled():
+    drawn = sample([PACKAGE / "kernels/tensix/functions/lane_rows.py"], None, 0)
+    assert not any(planted_bugs.is_compiled(mutant) for mutant in drawn)
+
+
+class Always:
+    """An unchanged package that always says the same."""
+
+    seconds = 0.0
+
+    def __init__(self, digest):
+        self._digest = digest
+
+    def digest(self, *_):
+        return self._digest
+
+
+def test_a_netlist_shows_a_bug_by_other_bits_or_an_error_where_the_unchanged_package_is_right(monkeypatch):
+    monkeypatch.setattr(planted_bugs, "_digest", lambda *_: "own")
+    assert planted_bugs.shows("", {}, Always("other"))
+    assert not planted_bugs.shows("", {}, Always("own"))
+    assert not planted_bugs.shows("", {}, Always(""))
+    monkeypatch.setattr(planted_bugs, "_digest", lambda *_: 1 // 0)
+    assert planted_bugs.shows("", {}, Always("own"))
 
 
 def test_a_bug_that_ends_the_process_is_found_and_reduced(tmp_path):
-    text = (ROOT / "netlists/softmax.yaml").read_text()
-    (tmp_path / planted_bugs.TRIED).write_text(text)
-    (tmp_path / "plain_definitions.py").write_text(
-        "import os, signal\n\ndef difference(text, precision, arch):\n"
-        "    if 'type: exp' in text and (precision, arch) == ('format', 'wormhole_b0'):\n"
-        "        os.kill(os.getpid(), signal.SIGSEGV)\n    return ''\n"
+    (tmp_path / planted_bugs.TRIED).write_text((ROOT / "netlists/softmax.yaml").read_text())
+    (tmp_path / "ends.py").write_text(
+        "import json, os, signal, sys\n"
+        "if 'type: exp' in open(sys.argv[2]).read() and json.loads(sys.argv[3])['inputs'] == 3:\n"
+        "    os.kill(os.getpid(), signal.SIGSEGV)\n"
     )
-    row = {"netlists": 1, "seconds": 0.0, "ops": 4, "arch": "wormhole_b0", "precision": "format"}
-    path = os.pathsep.join(map(str, (tmp_path, ROOT, ROOT / "tools")))
-    assert planted_bugs._of_crash(row, tmp_path, path)["left"] == 1
+    row = {"netlists": 4, "seconds": 0.0, "ops": 4, "arch": "wormhole_b0", "precision": "format", "inputs": 3}
+    environment = {**os.environ, "PLANTED_CLEAN": json.dumps(dict(os.environ))}
+    found = planted_bugs._of_crash(row, [sys.executable, str(tmp_path / "ends.py")], tmp_path, environment)
+    assert found["left"] == 1
 
 
-def test_what_shows_a_bug_is_reduced(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    seen = []
-
-    def difference(text, precision, arch):
-        seen.append((precision, arch))
-        if "type: tanh" in text and arch == "blackhole":
-            raise ZeroDivisionError
-        return "an output" if "type: exp" in text and precision == "format" else ""
-
-    monkeypatch.setattr(plain_definitions, "difference", difference)
-    found = planted_bugs.hunt(60, 1)
-    assert found["ops"] >= found["left"] == 1
-    assert "type: exp" in found["text"] or "type: tanh" in found["text"]
-    assert len(set(seen)) > 1
+def test_a_planted_bug_is_found_and_reduced():
+    """That of a product, by its kernel that is compiled anew."""
+    number = next(n for n, item in enumerate(planted_bugs.planted(20, 0), 1) if item.path.name == "tile_product.py")
+    command = [sys.executable, TOOL, "--only", str(number), "--seconds", "150"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 found, 1 of them reduced to 3 ops or fewer" in done.stdout
 
 
 @pytest.mark.slow
 def test_nine_of_ten_are_found_and_keep_three_ops_at_most():
-    done = subprocess.run([sys.executable, str(ROOT / "tools/planted_bugs.py")], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, TOOL], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

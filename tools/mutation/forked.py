@@ -78,9 +78,7 @@ def _kernels() -> Path | None:
 
 def import_changed(mutant: Mutant, folder: Path) -> None:
     """From now on this process, and those that it starts in whatever environment, import the changed module."""
-    code = folder / "mutant"
-    code.write_bytes(marshal.dumps(compile(mutant.tree, str(mutant.path), "exec")))
-    changed = f"{mutant.module}={code}"
+    changed = _changed(mutant, folder)
     os.environ.update(_with_mutant(os.environ, changed))
     runpy.run_path(str(IMPORTER / "sitecustomize.py"))
     start = subprocess.Popen.__init__
@@ -91,6 +89,25 @@ def import_changed(mutant: Mutant, folder: Path) -> None:
         start(process, *args, **options)
 
     subprocess.Popen.__init__ = started  # type: ignore[method-assign]
+
+
+@contextmanager
+def environment_of(mutant: Mutant, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Of a process that imports the mutant, and finds kernels and tables that there are, but keeps none for others."""
+    kernels = _kernels()
+    with _caches(kernels) as folder:
+        tables = kernels and kernels.parent / "tables"
+        if kernels and tables and tables.exists():
+            with suppress(OSError, shutil.Error):
+                shutil.copytree(tables, Path(folder, kernels.parent.name, "tables"), copy_function=os.link)
+        yield {**_with_mutant(environment, _changed(mutant, Path(folder))), "XDG_CACHE_HOME": folder}
+
+
+def _changed(mutant: Mutant, folder: Path) -> str:
+    """What `BUDA_EMU_MUTANT` says of it; its code is written into the folder."""
+    code = folder / "mutant"
+    code.write_bytes(marshal.dumps(compile(mutant.tree, str(mutant.path), "exec")))
+    return f"{mutant.module}={code}"
 
 
 def _with_mutant(environment: Mapping[str, str], changed: str) -> dict[str, str]:

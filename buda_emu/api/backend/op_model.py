@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 from buda_emu.api.backend.enums import DataFormat, format_word
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError
+from buda_emu.spec.ops import OP_TYPES
 
 if TYPE_CHECKING:
     from buda_emu.timing.op.call import OpCall
 
 _VERSIONS: Final = {"grayskull": 2, "wormhole_b0": 3, "blackhole": 1}
-_AS_NOP: Final = ("datacopy", "fused_op", "tilizer", "embedding", "topk")  # PERF 2: types without a set of their own
-_QUANTIZATION: Final = ("quantization", "dequantization", "requantization")
 _WIDTH: Final = {"Float16": 2, "Float16_b": 2, "Float32": 4}  # PERF 2, binary: the factor d
 
 
@@ -74,7 +73,9 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
 def _call(desc: OpModelDesc) -> "OpCall":
     """The op as the cost model takes it. Raises HostError or UnsupportedError."""
     from buda_emu.timing.op.call import OpCall
+    from buda_emu.timing.op.vendor import has_weights
 
+    declared = OP_TYPES.get(desc.type)
     arch, word = str(desc.arch).lower(), format_word(desc.data_format)
     if arch not in _VERSIONS or not 1 <= desc.version <= _VERSIONS[arch]:
         raise HostError(f"there is no version {desc.version} of the parameters of {arch!r}")
@@ -83,7 +84,7 @@ def _call(desc: OpModelDesc) -> "OpCall":
     if sparse and not counted and arch == "wormhole_b0":
         arch = "wormhole"  # the same tables, and the formula that needs no counts (PERF 2, sparse V1)
     call = OpCall(
-        op_type="nop" if desc.type in _AS_NOP else desc.type,
+        op_type="nop" if declared and declared.runs and not has_weights(desc.type) else desc.type,
         arch=arch,
         t=desc.t,
         mblock_m=desc.mblock_m,
@@ -97,7 +98,7 @@ def _call(desc: OpModelDesc) -> "OpCall":
         fidelity=getattr(desc.math_fidelity, "name", desc.math_fidelity),
         approximate=bool(desc.approx_mode),
         vector_mode=desc.vector_mode.lower(),  # pyright: ignore[reportArgumentType] - checked there
-        reduce_dim=(desc.op_attr or "r") if desc.type == "reduce" else "",  # pyright: ignore[reportArgumentType]
+        reduce_dim=(desc.op_attr or "r") if declared and declared.has("reduces") else "",  # pyright: ignore[reportArgumentType]
         z=desc.reduce_z,
         l1_acc=bool(desc.l1_accumulate),
         sparse=sparse,
@@ -120,7 +121,7 @@ def _at_version(call: "OpCall", version: int) -> "OpCall":
     if call.op_type == "maximum" and version < 2:
         call = replace(call, op_type="nop")
     if call.arch != "grayskull" and version < 3:
-        if call.op_type in _QUANTIZATION:
+        if OP_TYPES[call.op_type].family == "quantization":
             call = replace(call, op_type="nop", ublock_ct=call.ublock_ct * _WIDTH.get(call.out_df, 1))
         if integers:
             call = replace(call, out_df="Lf8")  # a format that no set asks for

@@ -1,2 +1,2 @@
-"""What verbs take: `shared` declares what several do, each other file the arguments of one verb, without what it needs
-to do its work, which the file of the same name in `cli.verbs` imports when the verb is called."""
+"""What verbs take, one file each, without what they need to do their work, which the file of the same name in
+`cli.verbs` imports when the verb is called. `cli/shared_arguments.py` declares what several take."""

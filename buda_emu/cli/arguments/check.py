@@ -2,8 +2,8 @@
 
 import argparse
 
-from buda_emu.cli.arguments.shared import FORMATS, add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.cli.findings import add_choice
+from buda_emu.cli.shared_arguments import FORMATS, add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind
 
 EXAMPLE = "buda-emu check net.yaml model.tti --strict"

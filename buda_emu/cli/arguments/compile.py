@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_arch, add_board, add_memory_limit, add_workers
+from buda_emu.cli.shared_arguments import add_arch, add_board, add_memory_limit, add_workers
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu compile model.onnx -o out/"

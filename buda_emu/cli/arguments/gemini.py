@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.cli.arguments.check import add_options
-from buda_emu.cli.arguments.shared import Taker, add_frontend, add_json, add_workers, memory_size
 from buda_emu.cli.parser import Verb, add_verbs
+from buda_emu.cli.shared_arguments import Taker, add_frontend, add_json, add_workers, memory_size
 from buda_emu.documents.kinds import kind_named
 from buda_emu.gemini.time.durations import Rates
 

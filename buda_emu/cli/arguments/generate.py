@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_arch, add_seed, natural, positive
+from buda_emu.cli.shared_arguments import add_arch, add_seed, natural, positive
 
 EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_arch, add_cluster
+from buda_emu.cli.shared_arguments import add_arch, add_cluster
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
 FORMATS = ("svg", "dot")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_json
+from buda_emu.cli.shared_arguments import add_json
 
 EXAMPLE = "buda-emu info model.tti schedule.json.gz"
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import (
+from buda_emu.cli.shared_arguments import (
     add_allow_pickle,
     add_arch,
     add_memory_limit,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_arch
+from buda_emu.cli.shared_arguments import add_arch
 
 EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import add_arch, positive, seconds
+from buda_emu.cli.shared_arguments import add_arch, positive, seconds
 
 EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 

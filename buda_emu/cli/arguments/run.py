@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.cli.arguments.shared import (
+from buda_emu.cli.shared_arguments import (
     add_allow_pickle,
     add_arch,
     add_board,

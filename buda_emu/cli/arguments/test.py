@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.arguments.shared import (
+from buda_emu.cli.coverage import add_coverage
+from buda_emu.cli.shared_arguments import (
     FORMATS,
     add_allow_pickle,
     add_arch,
@@ -20,7 +21,6 @@ from buda_emu.cli.arguments.shared import (
     seconds,
     shard,
 )
-from buda_emu.cli.coverage import add_coverage
 
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
 DEFAULT_TIMEOUT = 600.0

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from buda_emu.cli.arguments.check import add_options
-from buda_emu.cli.arguments.shared import add_json, add_memory_limit
 from buda_emu.cli.parser import Verb, add_verbs
+from buda_emu.cli.shared_arguments import add_json, add_memory_limit
 from buda_emu.documents.kinds import kind_named
 
 EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments.compile import EXAMPLE
-from buda_emu.cli.arguments.shared import workers_of
 from buda_emu.cli.output import Progress, complain, say
+from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.names import shown_name
@@ -21,7 +21,7 @@ from buda_emu.compiler.steps import compile_from, compile_until
 from buda_emu.compiler.support import HEADERS, rows
 from buda_emu.debugger.machine.interrupts import ctrl_c
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.image.host_plan import DeviceStep
+from buda_emu.image.host.plan import DeviceStep
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.boards import BOARDS
 

@@ -23,7 +23,7 @@ from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.target import Precision
-from buda_emu.image.host_windows import Windows
+from buda_emu.image.host.windows import Windows
 
 RECORDS: Final = {
     kind.__name__: kind for kind in (Blocks, Detour, Layout, Piece, PickTable, Precision, Sparse, Windows)

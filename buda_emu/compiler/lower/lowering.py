@@ -109,7 +109,7 @@ class Lowering:
 
     def _held(self, values: NDArray[Any], suffix: str, most: float) -> NDArray[Any]:
         """In memory, without elements beyond `most`."""
-        values = np.ascontiguousarray(values)
+        values = np.array(values, order="C")  # memory of its own: the model may change its parameters later
         if values.dtype.kind != "f":
             return values
         if not -most <= values.min() <= values.max() <= most:  # or not a number

@@ -244,12 +244,6 @@ class _Strip:
         self.words += 1
 
 
-def make_picker(matrix: Sparse, t: int, rows: int, grid_rows: int) -> Picker:
-    """For a result of t slices of `rows` tile rows, divided over `grid_rows` rows of cores; ublocks are one tile high
-    and u_kt is 1. Raises UnsupportedError when it does not fit 16-bit words."""
-    return PickTable.of(matrix, t, rows).picker(Cut(grid_rows))
-
-
 def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
     """Different tiles, and which of them each is."""
     if not len(dense):

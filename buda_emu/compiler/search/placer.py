@@ -1,78 +1,38 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.candidates import first_choice
-from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.stacked import stacked
-from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
-from buda_emu.compiler.search.improve import Known, Start, improved
+from buda_emu.compiler.search.improve import Start, improved
 from buda_emu.compiler.search.links import overfull
-from buda_emu.compiler.search.pack import in_epochs, pack
-from buda_emu.compiler.search.report import limits
-from buda_emu.compiler.search.single import spots_of_one
+from buda_emu.compiler.search.refine import refined
+from buda_emu.compiler.search.spots import first_spots, searched_spots
+from buda_emu.compiler.search.tries import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
-from buda_emu.compiler.work import Trial
 from buda_emu.errors import HostError, UnsupportedError
 
-SHARES = (0.8, 0.88, 1.0)
-"""Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
-default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
 TRAINING = (0.5, 0.65, 0.8, FULL)
+"""Shares of a chip's cores (`tries.SHARES`) of a training, whose epochs are many and wait for single inputs."""
 STEPS = (0.05, 0.5)
-"""The same of a training, whose epochs are many and wait for single inputs; and how much later each op of a chain is
-taken to begin, beside what an inference takes."""
+"""How much later each op of a chain of a training is taken to begin, beside what an inference takes."""
 PIPES = (4, 2, 1)
 """For an operand from another chip, at most, where links have no room for more."""
-SLICES = (2, 4)
-"""Of the rows of a single input; more are tried where fewer are of use."""
-ROWS = 2
-"""Slices of a single input that are put below each other: with more, ops wait longer for each other."""
 WORTH = (2_000.0, 20_000.0)
 """Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
 gained, what is put together again is lost by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
-    those that no placement undercuts (the math of all cores, the host link); the best `line` that was searched, the
-    `spots` of the placement on it; `aim` in rounds that memory has room for."""
-
-    aim: Objective
-    placement: Placement
-    cycles: float = 0.0
-    host: float = 0.0
-    chips: float = 0.0
-    bound: float = 0.0
-    line: CandidateTable | None = None
-    spots: Mapping[str, PlacementDecision] | None = None
-
-    @staticmethod
-    def of(
-        aim: Objective,
-        best: Evaluated,
-        line: CandidateTable | None = None,
-        spots: Mapping[str, PlacementDecision] | None = None,
-    ) -> "_Found":
-        """With what the timing model says."""
-        chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
-        bound = max(limits(best).math, best.host)
-        return _Found(aim, best.placement, best.cycles, best.host, chips, bound, line, spots)
 
 
 def place(tiles: TileGraph, target: Target, aim: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
@@ -99,7 +59,7 @@ def place_best(
     return number, placement
 
 
-def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, _Found]":
+def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, Found]":
     """The number of the quickest graph, after all efforts."""
     first = "default" if aim.effort == "high" else aim.effort
     number, best = _best_of(graphs, target, replace(aim, effort=first), entries)
@@ -107,25 +67,24 @@ def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, en
         aim.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (aim.work.at_bound or aim.work.spent()):
             more = _best_of(graphs, target, aim, entries)
-            number, best = min((number, best), more, key=lambda item: _cycles(item[1]))
+            number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, _Found]":
+def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, Found]":
     """The number of the graph that one effort finds quickest."""
     found = [
         (number, _searched(graphs[number], target, aim, entries, forms))
         for number, forms in likely(graphs, target, aim)
     ]
-    number, best = min(found, key=lambda item: _cycles(item[1]))
-    refined = _refined(best, entries)
+    number, best = min(found, key=lambda item: cycles_of(item[1]))
     try:
-        return number, _over_links([refined])
+        return number, _over_links([refined(best, entries)])
     except _LinksFullError:
         return number, best
 
 
-def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
+def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
     """A graph by itself."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {target.title} are not connected: one only")
@@ -144,7 +103,7 @@ def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
     return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
 
 
-def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
+def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
     no room for any of them, one chip."""
@@ -157,7 +116,7 @@ def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, fo
         ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
     if aim.effort != "low" and aim.objective == "latency":
         ways.append((shared, aim))
-    found: list[_Found] = []
+    found: list[Found] = []
     refused: list[UnsupportedError] = []
     for way, own in ways:
         try:
@@ -168,29 +127,29 @@ def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, fo
         if aim.objective == "throughput" and found[-1].cycles <= found[-1].host:  # as quick as the host link, or first
             break
     if found:
-        return min(found, key=_cycles)
+        return min(found, key=cycles_of)
     for way, own in ((shared, aim), (cut, replace(aim, chips=1))):
         with suppress(UnsupportedError):
             return _in_memory(way, own)
     raise refused[-1]
 
 
-def _step(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
+def _step(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
     """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
     input reads what the one before it wrote: gradients are only added up."""
     if aim.effort == "low" or aim.step == 1:
         return _place(tiles, target, entries, forms, aim)
     first = _place(tiles, target, entries, forms, replace(aim, effort="low"))
-    first = _Found.of(aim, judged(first.placement))
+    first = Found.of(aim, judged(first.placement))
     writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(aim, microbatch=aim.step)
-            return min(first, _place(tiles, target, 1, forms, together), key=_cycles)
-    return min(first, _place(tiles, target, entries, forms, aim), key=_cycles)
+            return min(first, _place(tiles, target, 1, forms, together), key=cycles_of)
+    return min(first, _place(tiles, target, entries, forms, aim), key=cycles_of)
 
 
-def _in_memory(way: Callable[[Objective], _Found], aim: Objective) -> _Found:
+def _in_memory(way: Callable[[Objective], Found], aim: Objective) -> Found:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
@@ -201,25 +160,25 @@ def _in_memory(way: Callable[[Objective], _Found], aim: Objective) -> _Found:
             aim = replace(aim, microbatch=aim.microbatch // 2)
 
 
-def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Objective) -> _Found:
+def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Objective) -> Found:
     """On one chip, or cut over all of them."""
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
-        return _over_links([_Found(aim, first)])
+        return _over_links([Found(aim, first)])
     forms = forms.on(aim.chips) if forms is not None else Forms.of(tiles, target, aim.chips)
     if aim.objective == "cores":
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
-        return _over_links([_Found(aim, one) for one in sorted((searched, first), key=_cores)])
+        return _over_links([Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return _Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
+        return Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
-    tried: list[_Found] = []
+    tried: list[Found] = []
     for line in forms.likely(aim):
-        for start, known in _starts(line, aim, shares, entries):
+        for start, known in starts_of(line, aim, shares, entries):
             if not tried or not aim.work.spent():
-                tried.append(_improved(line, start, known))
-    kept = min(tried, key=_cycles)
-    best = _over_links(sorted([*tried, _Found.of(aim, judged(first))], key=_cycles))
+                tried.append(try_start(line, start, known))
+    kept = min(tried, key=cycles_of)
+    best = _over_links(sorted([*tried, Found.of(aim, judged(first))], key=cycles_of))
     return replace(best, line=kept.line)
 
 
@@ -227,7 +186,7 @@ class _LinksFullError(UnsupportedError):
     """More goes from chip to chip than Ethernet links have room for."""
 
 
-def _over_links(found: Sequence[_Found]) -> _Found:
+def _over_links(found: Sequence[Found]) -> Found:
     """The first whose pipes between chips find room on the links. Raises _LinksFullError with what is said of the
     first."""
     reasons = [""]
@@ -251,7 +210,7 @@ def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, firs
             return
         spots = searched_spots(lines[number], aim, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = _told(aim, make(number, spots)), spots
+            tried[number, full, step] = told(aim, make(number, spots)), spots
 
     def quickest() -> tuple[int, float, float]:
         return min(tried, key=lambda key: tried[key][0].cycles)
@@ -270,11 +229,11 @@ def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, firs
         start = Start(spots, aim, effort, entries)
         (known,) = ahead(lines[number], [start], aim)
         spots = improved(lines[number], start, known)
-        best = min(_told(aim, make(number, spots)), best, key=lambda item: item.cycles)
+        best = min(told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 
 
-def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) -> _Found:
+def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) -> Found:
     """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
     graphs = [across(tiles, target, aim.chips, cycles) for cycles in WORTH]
@@ -287,130 +246,19 @@ def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) 
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if aim.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((_tried(line, aim, FULL, entries) for line in lines), key=_cycles))
+            return _over_links(sorted((try_form(line, aim, FULL, entries) for line in lines), key=cycles_of))
     lines.sort(key=lambda item: cuts(item, aim, FULL)[1])
     for most in (0, *PIPES):
         own = lines[0].narrowed(most) if most else lines[0]
         with suppress(_LinksFullError):
-            first = _over_links([_Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
-            return first if aim.effort == "low" else _over_links([_tried(own, aim, FULL, entries)])
+            first = _over_links([Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
+            return first if aim.effort == "low" else _over_links([try_form(own, aim, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
 def _first(graphs: Sequence[TileGraph], number: int) -> int:
     """The first graph of the same ops."""
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
-
-
-def _refined(best: _Found, entries: int) -> _Found:
-    """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
-    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there."""
-    aim, searched = best.aim, best.line
-    if searched is None:
-        return best
-    if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
-        best = min(best, _one_by_one(searched, aim, entries), key=_cycles)
-        rows = _with_rows(searched)
-        best = best if rows is None else min(best, _one_by_one(rows, aim, entries), key=_cycles)
-    for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
-        found = _quicker(best, _in_slices(searched, count), FULL, entries)
-        if found is best:
-            break
-        best = found
-    again = aim.effort == "default" or best.line is not searched
-    line = best.line
-    if line is not None and aim.chips == 1 and again and not _is_enough(best):
-        with closing(_starts(line, aim, SHARES, entries)) as starts:
-            for start, known in starts:
-                with suppress(UnsupportedError):
-                    best = min(best, _improved(line, start, known), key=_cycles)
-                if _is_enough(best):
-                    break
-    if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
-        last = Start(dict(best.spots), aim, "high", entries)
-        best = min(best, _improved(best.line, last), key=_cycles)
-    return best
-
-
-def _is_enough(best: _Found) -> bool:
-    """Whether there are no epochs to cut otherwise, or nothing more can be gained, or may be tried."""
-    return best.placement.epochs == 1 or best.cycles <= best.host or best.aim.work.spent()
-
-
-def _starts(
-    line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int
-) -> Generator[tuple[Start, Known], None, None]:
-    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
-    made: list[Start] = []
-
-    def starts() -> Iterator[Start]:
-        for full in shares:
-            made.append(Start(searched_spots(line, aim, full), aim, "default", entries))
-            yield made[-1]
-
-    with closing(ahead(line, starts(), aim)) as found:
-        for number, known in enumerate(found):
-            yield made[number], known
-
-
-def _one_by_one(line: CandidateTable, aim: Objective, entries: int) -> _Found:
-    """With epochs for a single input, by the longest way through their ops."""
-    return _improved(line, Start(spots_of_one(line, FULL), aim, "default", entries))
-
-
-def _with_rows(line: CandidateTable) -> CandidateTable | None:
-    """The form with slices of ops of many slices below each other, so that more cores share what is done row by row;
-    None where there are none."""
-    cut = stacked(line.tiles, ROWS)
-    try:
-        return None if cut is line.tiles else CandidateTable.of(cut, line.target, line)
-    except UnsupportedError:
-        return None
-
-
-def _quicker(best: _Found, line: CandidateTable | None, full: float, entries: int) -> _Found:
-    """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
-    if line is None:
-        return best
-    try:
-        return min(best, _tried(line, best.aim, full, entries), key=_cycles)
-    except UnsupportedError:
-        return best
-
-
-def _in_slices(line: CandidateTable, count: int) -> CandidateTable | None:
-    """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
-    where nothing can be cut."""
-    cut = streamed(line.tiles, line.target, count)
-    try:
-        return None if cut is line.tiles else CandidateTable.of(cut, line.target)
-    except UnsupportedError:
-        return None
-
-
-def _tried(line: CandidateTable, aim: Objective, full: float, entries: int) -> _Found:
-    """A form of a graph, where rectangles are expected to cover such a share of a chip."""
-    return _improved(line, Start(searched_spots(line, aim, full), aim, "default", entries))
-
-
-def _improved(line: CandidateTable, start: Start, known: Known | None = None) -> _Found:
-    if known is None:
-        (known,) = ahead(line, [start], start.aim)
-    found = improved(line, start, known)
-    return _Found.of(start.aim, _told(start.aim, start.make(line, found)), line, found)
-
-
-def _told(aim: Objective, placement: Placement) -> Evaluated:
-    """What the timing model says of a whole placement, as part of the work."""
-    aim.work.modelled += len(placement.ops)
-    found = judged(placement)
-    aim.work.trials.append(Trial(aim.effort, found.cycles))
-    return found
-
-
-def _cycles(found: _Found) -> tuple[float, float]:
-    """Of one input; where the host link takes longer, of the chips."""
-    return found.cycles, found.chips
 
 
 def first_placement(found: Placement) -> Placement | None:
@@ -427,35 +275,6 @@ def first_placement(found: Placement) -> Placement | None:
 def _cores(placement: Placement) -> int:
     """Of all ops."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
-
-
-def searched_spots(
-    line: CandidateTable, aim: Objective, full: float, step: float = STEP
-) -> dict[str, PlacementDecision]:
-    """Epochs by the dynamic program, each packed at its best pace."""
-    ends, _ = cuts(line, aim, full, step)
-    return in_epochs(line, ends, lambda start, stop, epoch: pack(line, start, stop, epoch, aim.chips))
-
-
-def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
-    """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
-    rows, columns = target.arch.grid
-    room, epoch, chip = CoreGrid(rows, columns), 0, 0
-    spots: dict[str, PlacementDecision] = {}
-    program = next((op.program for op in tiles.ops.values()), "")
-    for op in tiles.ops.values():
-        if op.program != program:  # programs share no epoch (FRONTEND 5)
-            room, epoch, chip, program = CoreGrid(rows, columns), epoch + 1, 0, op.program
-        choice = first_choice(target, tiles, op)
-        at = room.take(choice.blocks.grid)
-        if at is None:
-            room = CoreGrid(rows, columns)
-            epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
-            at = room.take(choice.blocks.grid)
-            if at is None:
-                raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
-        spots[op.name] = PlacementDecision(choice, epoch, chip, at)
-    return spots
 
 
 __all__: Sequence[str] = ["Placed", "Placement", "Queue", "place", "place_best"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import shown
 from buda_emu.image.archive import Archive
-from buda_emu.image.host_plan import FOLDER, DeviceStep, HostPlan
+from buda_emu.image.host.plan import FOLDER, DeviceStep, HostPlan
 from buda_emu.image.mismatch import DEVICE, Mismatch
 from buda_emu.image.model_io import KEY, ModelIo
 from buda_emu.image.names import TOP

@@ -17,19 +17,15 @@ from buda_emu.formats.float_state import exact_floats
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.records import dataclass
 from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
+from buda_emu.runtime.host.lending import Lender
 from buda_emu.runtime.machine.gate import Gate, Slices
 from buda_emu.runtime.machine.journal import HOST
 from buda_emu.runtime.machine.memory import Channel, Memory, Watched
 from buda_emu.spec.formats import is_raw
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.referenced import Referenced
 
 _PART = 64  # entries that are converted and stored at a time, or
 PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/memory.md)
-SHARE_OF_LENT: Final = 4
-"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
-_OF_SHARE: Final = 8
-"""but none larger than an eighth of that, which would take as much once more while it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +48,7 @@ class Exchange:
         self._host = host
         self._gate = gate
         self._watched = watched
+        self._lender = Lender(netlist, memory, host)
         self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
 
     def _channel(self, name: str) -> Channel:
@@ -99,14 +96,12 @@ class Exchange:
                 self._watched.push(name, HOST, place)
 
     def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        """Hold an array by its reference instead of a push: where the memory holds nothing yet, and no tilizer reads
-        what the host gave. It is read at once while all that is held is within a share of the limit."""
-        if not self._may_lend(channel, queue, array):
+        """Hold an array by its reference instead of a push, where that can be (`Lender`)."""
+        if not self._lender.may_lend(channel, queue, array):
             return False
         with self._gate as gate:
-            if isinstance(channel, Fifo) and (channel.ring.wr or channel.ring.rd or channel.name in self._pushing):
-                return False
-            if not self._lend(channel, queue, array):
+            begun = isinstance(channel, Fifo) and (channel.ring.wr or channel.ring.rd or channel.name in self._pushing)
+            if begun or not self._lender.lend(channel, queue, array):
                 return False
             for slot in range(len(array)):
                 if isinstance(channel, Fifo):
@@ -115,40 +110,18 @@ class Exchange:
             gate.changed()
         return True
 
-    def _may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        view, count = channel.view, len(array) if array.ndim == 4 else 0
-        fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
-        words = is_raw(queue.df) and array.dtype.kind not in "iu"
-        tilized = channel.flat is not None and self._is_tilized(queue)
-        return fits and not words and view.name == view.store.name and not tilized
-
-    def _lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
-        view, count, memory = channel.view, len(array), self._memory
-        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
-        kept = memory.held + size <= share and size <= share // _OF_SHARE
-        if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
-            return False
-        if kept:
-            view.store.settle()
-        return True
-
     @exact_floats
     def holding(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
         """What lets memory that holds nothing hold what a push would put there first, and moves no pointers. What can
         be wrong with the array has been found when this returns. Raises as a push."""
         channel, queue = self._channel(name), self._netlist.queues[name]
-        if isinstance(array, Referenced) and not slot and self._may_lend(channel, queue, array):
-            return partial(self._lend, channel, queue, array)
+        if isinstance(array, Referenced) and not slot and self._lender.may_lend(channel, queue, array):
+            return partial(self._lender.lend, channel, queue, array)
         values = self._host.host_array(queue, array)
         slots = range(slot or 0, (slot or 0) + len(values))
         if slots.stop > channel.view.entries:
             raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slots.stop - 1}")
         return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
-
-    def _is_tilized(self, queue: Queue) -> bool:
-        """Whether an op reads the rows that the host gave."""
-        readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
-        return any(OP_TYPES[op.type].has("reads what was pushed") for op in readers)
 
     def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
         """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""

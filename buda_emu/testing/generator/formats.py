@@ -59,7 +59,7 @@ def _of_other_family(sheet: Sheet) -> tuple[str, ...]:
 
 def _accumulators(family: str, arch: Arch) -> tuple[str, ...]:
     usual = _SUMS[family][0]
-    if arch.name == "grayskull" or family == "a":
+    if arch.name == "grayskull":
         return (usual, usual, "")
     return (usual, usual, "", "Float32")
 

@@ -107,7 +107,7 @@ def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Sh
     small = [
         name for name in op_types if OP_TYPES[name].has("tile by tile") and OP_TYPES[name].family != "quantization"
     ]
-    if arch != "grayskull" and small and draw.chance(10):
+    if arch != "grayskull" and small and draw.sometimes(10, *_TILES):
         sheet.tile, op_types = _TILES[draw.pick(tuple(_TILES))], small
     elif budget.graphs > 1 and draw.chance(100 if only_links else 12):
         sheet.chips = 2

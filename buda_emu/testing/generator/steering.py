@@ -2,16 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import cache
+from random import Random
 from typing import Final
 
 from buda_emu.coverage.features import features
 from buda_emu.coverage.lists import lists
 from buda_emu.coverage.report import Coverage
+from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
+from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing.generator.attributes import parts
+from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.netlist import GENERATED, Budget, Generated, generate
 
 EVERY: Final = (DEFAULT_ARCH, *(name for name, arch in ARCHS.items() if arch.documented and name != DEFAULT_ARCH))
+_TINY: Final = Budget(ops=2, graphs=1, tiles=6, inputs=2)
+_STRIDE: Final = 101
+"""Neighbours in a list do not follow each other: a prime number, which does not divide that of the names."""
+_ALIKE: Final = ("relu_threshold", "relu_mode", "sfpu_execution_thread")
+"""Attributes that say the same on every op type: other draws bring them."""
 
 
 @dataclass(slots=True)
@@ -50,6 +62,35 @@ class Steering:
                 return
             rules |= {rule for item in made.refused if item.startswith(f"{name}: ") for rule in _rules(item)}
         self.unreached[f"{subject}: {name}"] = tuple(sorted(rules))
+
+
+def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: Budget = _TINY) -> Generated:
+    """Netlist `number` of a series of tiny ones, in which every op type, fidelity and attribute that changes numbers
+    has its turn, each together with a format, a TM and another attribute, on one architecture after the other: as many
+    that are drawn at will leave rare ones out for long."""
+    wishes = _wishes()
+    turn, place = divmod(number, len(wishes))
+    name, types = wishes[(place * _STRIDE + 7 * turn) % len(wishes)]
+    arch, draw = archs[(number + turn) % len(archs)], Draw(Random(f"{seed} {number}"))
+    df = draw.pick(lists()["operands in a format"])
+    own = draw.pick([*OP_TYPES[types[0]].attributes, ""])
+    wanted = _words(name) | {own, df, FORMATS[df].family or "", *_words(draw.pick(lists()["TMs"]))}
+    try:
+        return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=wanted)
+    except HostError:  # an op that this architecture does not have
+        return generate(draw.random, arch=arch, budget=budget)
+
+
+@cache
+def _wishes() -> list[tuple[str, tuple[str, ...]]]:
+    """Names, and the op types that have them."""
+    found: list[tuple[str, tuple[str, ...]]] = [(name, ("fused_op",)) for name in lists()["op types in fused ops"]]
+    for subject in (*["op types"] * 3, "fidelities", "attributes"):
+        for name in lists()[subject]:
+            op_type, attribute, _ = parts(name)
+            if not attribute.startswith(_ALIKE):
+                found.append((name, (op_type,)))
+    return found
 
 
 def _rules(refused: str) -> list[str]:

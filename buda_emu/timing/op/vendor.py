@@ -57,6 +57,11 @@ def _content() -> Mapping[str, Any]:
     return json.loads(text)
 
 
+def has_weights(op_type: str) -> bool:
+    """Whether the newest tables have sets for an op type; others take those of nop."""
+    return op_type in _content()["arch"]["wormhole_b0"]
+
+
 def weights_of(call: OpCall) -> Weights:
     """The last set of the op's list whose conditions all hold; unknown types have those of nop."""
     sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.image.device_image import DeviceImage
-from buda_emu.image.host_plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
+from buda_emu.image.host.plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
 from buda_emu.image.model_io import ModelIo, made_up
 from buda_emu.image.rules import ImageError
 from buda_emu.records import dataclass

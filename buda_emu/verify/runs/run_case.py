@@ -88,7 +88,7 @@ def _opened(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
             raise NetlistError(render(checked.diagnostics), checked.diagnostics)
         yield checked.netlist, None
         return
-    from buda_emu.image.device_image import load_image
+    from buda_emu.image.load import load_image
 
     with TemporaryDirectory() if case.text is not None else nullcontext("") as folder:
         path = case.path

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.picker import Counts, Cut, PickTable, make_picker
+from buda_emu.compiler.lower.picker import Counts, Cut, PickTable
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -131,7 +131,7 @@ def test_a_picker_is_its_matrix(seed, t, rows, inner, data):
     grid = data.draw(st.sampled_from([n for n in range(1, rows + 1) if rows % n == 0]))
     index = np.random.default_rng(seed).integers(-1, inner * 32, t * rows * 32)
     matrix = Sparse.gather(index, inner * 32)
-    picker = make_picker(matrix, t, rows, grid)
+    picker = PickTable.of(matrix, t, rows).picker(Cut(grid))
     found = np.zeros(matrix.shape)
     for core in range(grid):
         own = slice(core * 32, core * 32 + 32)

@@ -9,6 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.layer_numerics import layer_of
+from buda_emu.compiler.pipeline import Observer
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -291,3 +292,19 @@ class Chosen(torch.nn.Module):
 
     def forward(self, x):
         return x[x > 0]
+
+
+def test_weights_are_copied_once_and_later_changes_of_them_do_not_count():
+    torch.manual_seed(0)
+    module, x = torch.nn.Linear(64, 96).eval(), torch.randn(32, 64)
+    weights, seen = module.weight.detach().numpy(), []
+
+    def look(_, graph):
+        seen.extend(node.value for node in graph if node.op == "constant" and node.value.size == weights.size)
+
+    compiled = be.compile(module, (x,), effort="low", observer=Observer(dump=look))
+    assert seen
+    assert all(np.shares_memory(item, weights) for item in seen)
+    expected = module(x).detach().numpy()
+    module.weight.data.zero_()
+    assert np.allclose(compiled(x.numpy(), precision="ideal")[0], expected, atol=1e-5)

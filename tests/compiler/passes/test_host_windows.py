@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.passes import host_windows as room
 from buda_emu.compiler.target import Target
 from buda_emu.errors import HostError
-from buda_emu.image.host_windows import Windows
+from buda_emu.image.host.windows import Windows
 from buda_emu.image.model_io import KEY, ModelInput, ModelIo
 from buda_emu.image.rules import Place
 

@@ -11,8 +11,8 @@ from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.placer import first_spots
 from buda_emu.compiler.search.resized import resized
+from buda_emu.compiler.search.spots import first_spots
 from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.wiring import Wires, exchanged, rewired
 from buda_emu.compiler.target import ONE_BY_ONE, Target

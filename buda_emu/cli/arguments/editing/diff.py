@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.cli.arguments.shared import add_arch
+from buda_emu.cli.shared_arguments import add_arch
 
 EXAMPLE = "buda-emu diff before.yaml after.yaml"
 

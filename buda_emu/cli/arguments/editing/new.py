@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.api.new import FORMATS
-from buda_emu.cli.arguments.shared import add_arch, positive
+from buda_emu.cli.shared_arguments import add_arch, positive
 
 EXAMPLE = "buda-emu new 64x128 matmul:256 gelu add -o first.yaml"
 

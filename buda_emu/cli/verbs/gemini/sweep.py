@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.arguments.shared import workers_of
 from buda_emu.cli.output import say, write_text
+from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.gemini.sweep import sweep
 from buda_emu.report.sweep import sweep_chart, sweep_csv
 from buda_emu.report.terminal.text import number, table

@@ -30,38 +30,38 @@ class PaddingBuffers:
     ) -> None:
         self.epoch, self.edges, self.cuts, self._ids, self._queues = epoch, edges, cuts, ids, queues
         self.made: dict[int, Buffer] = {}
-        self._known: dict[tuple[str, int, int, int], int] = {}
+        self._known: dict[tuple[str, int, tuple[int, int, int]], int] = {}
         self._addresses: Mapping[tuple[str, float], int] | None = None
 
-    def get(self, op: Op, index: int, core: Place) -> int:
-        """The id of the buffer for padding of an operand that is gathered on `core`."""
+    def get(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
+        """The id of the buffer for padding of an operand that is gathered on `core`: chip, row and column."""
         name = op.inputs[index]
         streams = name in self.epoch.netlist.queues and name not in self.epoch.prologue
-        id = self._known.get((op.name, index, *core))
+        id = self._known.get((op.name, index, core))
         if id is not None:
             if not streams:
                 own = self.made[id]
                 self.made[id] = replace(own, tiles_per_input=own.tiles_per_input + own.scatter_gather_num_tiles)
             return id
-        id = self._known[op.name, index, core[0], core[1]] = self._ids.new()
+        id = self._known[op.name, index, core] = self._ids.new()
         cut = self.cuts[name]
-        fields = self._streamed(name, cut) if streams else self._kept(op, index, cut, core)
+        fields = self._streamed(name, cut) if streams else self._kept(op, index, cut, core[1:])
         self.made[id] = Buffer(
             id=id,
             operand=0,
             op=op.name,
             is_scatter=True,
             is_padding=True,
-            chip=op.target_device,
+            chip=core[0],
             scatter_gather_num_tiles=cut.tiles,
             dram_addr=self._address(op, index),
             **fields,
         )
         return id
 
-    def known(self, op: Op, index: int, core: Place) -> int:
+    def known(self, op: Op, index: int, core: tuple[int, int, int]) -> int:
         """The id of a buffer that was asked for before."""
-        return self._known[op.name, index, core[0], core[1]]
+        return self._known[op.name, index, core]
 
     def _address(self, op: Op, index: int) -> int:
         if self._addresses is None:

@@ -151,12 +151,12 @@ class PipeMaker:
         draft = Draft(id, inputs, outputs, where, op.name, index, name, steps, channel=channel)
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
-            draft.bases.append(self.buffers.padding.known(op, index, where[0][1:]))
+            draft.bases.append(self.buffers.padding.known(op, index, where[0]))
         draft.cleared = self.buffers.ops.operands[op.name][index].cleared
         if len(outputs) > 1:
             draft.scattered = True
             draft.padding = [
-                self.buffers.padding.get(op, index, place[1:]) if padded else NO_PADDING
+                self.buffers.padding.get(op, index, place) if padded else NO_PADDING
                 for padded, place in zip(pipe.padding, where, strict=True)
             ]
             _merge_alike(draft)
@@ -182,7 +182,7 @@ class PipeMaker:
         if not padded:
             return found
         for number in np.nonzero(pieces.cores < 0)[0].tolist():
-            found[number] = self.buffers.padding.get(op, index, where[1:])
+            found[number] = self.buffers.padding.get(op, index, where)
         return found
 
     def _check_pieces(self, reader: str, name: str, pieces: Pieces, cut: Cut, steps: int) -> None:

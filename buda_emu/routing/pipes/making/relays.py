@@ -33,7 +33,7 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
         op, operand = epoch.ops[name], own.operands[name][0]
         for cell, id in enumerate(ids):
             tile, piece = operand.tile_size, operand.gathered
-            gathered = _gathered(epoch, filled[id], piece, tile)
+            gathered = _gathered(epoch, buffers, filled[id], piece, tile)
             relay = Relay(piece, tile, operand.per_input * count, gathered)
             sized.setdefault(sends_from(epoch, op, cell), []).append((id, {"op": name}, relay))
             there = arrives_at(epoch, op, cell)
@@ -51,11 +51,12 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
             yield _buffer(core, number, id, result, relay, count)
 
 
-def _gathered(epoch: Epoch, draft: Draft, piece: int, tile: int) -> int:
+def _gathered(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:
     if draft.channel < 0:  # it is gathered on a worker core
         return 0
     from_dram = draft.source in epoch.netlist.queues
-    return gathered_bytes(len(draft.inputs), len(draft.bases), piece, tile, from_dram=from_dram)
+    cores = sum(id not in buffers.padding.made for id in draft.bases)
+    return gathered_bytes(len(draft.inputs), cores, piece, tile, from_dram=from_dram)
 
 
 def _buffer(core: EthernetCore, number: int, id: int, result: Mapping[str, Any], relay: Relay, count: int) -> Buffer:

@@ -47,7 +47,7 @@ class Account:
         self._buffers()
         for draft in drafts:
             self.connect(draft)
-            if draft.channel < 0 and not draft.link:
+            if not draft.link:
                 for core in self.cores_of(draft):
                     self.room(core).bytes += self.held(draft)
 

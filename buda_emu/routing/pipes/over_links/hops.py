@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from buda_emu.errors import UnsupportedError
 from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 from buda_emu.routing.pipes.between_chips.hop import Core, Hop
 from buda_emu.routing.pipes.buffers.ids import base_of
@@ -32,10 +31,9 @@ class Hops:
         self._ids, self._counter = account.buffers.ids, account.counter
 
     def lay(self) -> None:
-        """RefusedError for what finds no way or no room; UnsupportedError for padding, and for what another chip's DRAM
-        sends to several cores in turn."""
+        """RefusedError for what finds no way or no room, and for what would be padded on its way."""
         for draft in self.drafts.values():
-            self._follows(draft)
+            self._check_padding(draft)
         for draft in [one for one in self.drafts.values() if one.link and not self._is_link(one)]:
             self._detour(draft)
         for fixed in (True, False):
@@ -48,24 +46,15 @@ class Hops:
     def _crosses(self, draft: Draft) -> bool:
         return self.account.crosses(draft)
 
-    def _follows(self, draft: Draft) -> None:
-        """UnsupportedError for pipes that are not followed from chip to chip."""
+    def _check_padding(self, draft: Draft) -> None:
+        """RefusedError where a pipe gathers padding beside what another chip sends; pieces in turn have it apart."""
         account = self.account
         own = {base_of(one) for one in draft.inputs}
         padding = own & account.buffers.padding.made.keys()
-        padded = bool(padding) or any(draft.padding)
         chips = {account.chip_of(one) for one in own - padding}
-        if {account.chip_of(one) for one in draft.outputs[0]} <= chips:
-            return
-        if padding and not draft.scattered:
+        if padding and not draft.scattered and not {account.chip_of(one) for one in draft.outputs[0]} <= chips:
             what = f"{draft.source} of another chip would be padded after the way"
             raise RefusedError("V368", what, "pad it on the chip that it comes from", draft.reader)
-        if padded:
-            raise UnsupportedError(f"op {draft.reader}: padding of what comes from another chip is not followed")
-        if draft.scattered and self._in_dram(draft):
-            raise UnsupportedError(
-                f"op {draft.reader}: what another chip's DRAM sends to several cores in turn is not followed"
-            )
 
     def _detour(self, draft: Draft) -> None:
         """A copy between chips that no link connects: over the link of its first channel to a relay, from there as any
@@ -74,12 +63,13 @@ class Hops:
         self.account.disconnect(draft)
         del self.drafts[draft.id]
         first, last = (self._at_far_end(one, end) for one in (begin, end))
-        for near, far in ((begin, first.id), (last.id, end)):
-            link = self._pipe(draft, [near], (far,), from_relay=True, to_relay=True)
-            link.cores = [(self.account.chip_of(far), *self.account.cores[base_of(far)].place)]
-        middle = self._pipe(draft, [first.id], (last.id,), from_relay=True, to_relay=True)
-        middle.link = False
-        self._at(middle, first.at)
+        for near, far in ((begin, first.id), (first.id, last.id), (last.id, end)):
+            part = self._pipe(draft, [near], (far,), from_relay=True, to_relay=True)
+            part.link = near != first.id
+            if part.link:
+                part.cores = [(self.account.chip_of(far), *self.account.cores[base_of(far)].place)]
+            else:
+                self._at(part, first.at)
 
     def _at_far_end(self, buffer: int, arrival: int) -> Hop:
         """A relay where the link of a buffer's Ethernet core leads to, for what arrives at another: as large as that
@@ -112,13 +102,12 @@ class Hops:
                 self._split(draft)
 
     def _is_fixed(self, draft: Draft) -> bool:
-        in_dram = self._in_dram(draft)
-        if draft.scattered:
-            return not in_dram and self._one_source(draft)
+        if draft.scattered:  # of an op: a queue's pieces need no turns
+            return self._one_source(draft)
         if len(draft.inputs) == 1:
             return False
         here = draft.cores[0][0] == self.account.chip_of(draft.inputs[0])
-        return here or (not in_dram and self._one_source(draft))
+        return here or (not self._in_dram(draft) and self._one_source(draft))
 
     def _in_dram(self, draft: Draft) -> bool:
         return self.account.queue_of(draft.inputs[0]) is not None

@@ -84,15 +84,15 @@ def _function(sheet: Sheet, declared: OpType) -> dict[str, object]:
     """Attributes of vector functions, and those that only this one has."""
     draw = sheet.draw
     found: dict[str, object] = {}
-    if declared.has("vector unit") and draw.chance(25):
+    if declared.has("vector unit") and draw.sometimes(25, "approximate_mode"):
         found["approximate_mode"] = draw.chance(50)
-    if declared.has("vector unit") and draw.chance(15):
+    if declared.has("vector unit") and draw.sometimes(15, "vector"):
         found["vector"] = _vector(sheet)
     own = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
-        if name in own and (draw.chance(60) or name == "exp"):
+        if name in own and (draw.sometimes(60, name) or name == "exp"):
             found[name] = draw.pick(own[name])
-    if "sfpu_execution_thread" in declared.attributes and draw.chance(10):
+    if "sfpu_execution_thread" in declared.attributes and draw.sometimes(10, "sfpu_execution_thread"):
         words = ("math",) if sheet.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
         found["sfpu_execution_thread"] = draw.pick(words)
     return found
@@ -109,7 +109,7 @@ def extras(sheet: Sheet) -> dict[str, object]:
     """Attributes that any op may have: relu, stochastic rounding in its words, broadcasts that stay in L1."""
     draw = sheet.draw
     found: dict[str, object] = {}
-    if draw.chance(12):
+    if draw.sometimes(12, "relu_en", "relu_threshold", "relu_mode"):
         found["relu_en"] = True
         found["relu_threshold"] = draw.pick((0.0, 0.5, 1.5))
         found["relu_mode"] = draw.pick(ATTRIBUTES["relu_mode"].words)

@@ -31,6 +31,8 @@ def reduce(sheet: Sheet, op_type: str) -> None:
         down, across = (many if "r" in dim else rows), (many if "c" in dim else cols)
         shape, source = (t, 1 if "r" in dim else rows, 1 if "c" in dim else cols), (t, down, across)
         accepted = operands(sheet)
+    if sheet.graph.family == "a" and formats.acc == "Float32":  # NETLIST V039
+        formats = Formats(formats.out, formats.intermed, "Float16")
     operand_0 = operand(sheet, source, accepted)
     blocking = sheet.blocking(shape, in_ublock(sheet, formats), order="r")
     if dim == "r":

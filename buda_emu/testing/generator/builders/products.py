@@ -1,5 +1,7 @@
 """Dense, sparse and depthwise products (OPS 6.1 to 6.3)."""
 
+from typing import Final
+
 from buda_emu.spec.blocking import Blocking
 from buda_emu.testing.generator.builders.elementwise import extras
 from buda_emu.testing.generator.formats import chosen, in_ublock, operands
@@ -7,13 +9,16 @@ from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
 from buda_emu.testing.generator.sheet import Formats, NoRoomError, Sheet
 
+_OF_SPARSE: Final = frozenset(("identity", "num_sparse_tiles", "num_index_tiles", "act_t", "fracture_factor"))
+_OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
+
 
 def matmul(sheet: Sheet, op_type: str) -> None:
     """A product: of floats, of integers, or with sparse tiles."""
-    kind = sheet.draw.integer(0, 9)
-    if kind < 2:
+    kind, wanted = sheet.draw.integer(0, 9), sheet.draw.wanted
+    if kind < 2 or _OF_SPARSE & wanted:
         _sparse(sheet, op_type)
-    elif kind < 4 and sheet.arch.name != "grayskull":
+    elif (kind < 4 or _OF_INTEGERS & wanted) and sheet.arch.name != "grayskull":
         _of_integers(sheet, op_type)
     else:
         _dense(sheet, op_type)
@@ -28,8 +33,8 @@ def _dense(sheet: Sheet, op_type: str) -> None:
     draw = sheet.draw
     t, rows, cols = any_shape(sheet)
     m_k, u_kt = _inner(sheet)
-    summed = draw.pick((2, 3)) if t < 3 and draw.chance(15) else 1
-    bias = draw.chance(35)
+    summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
+    bias = draw.sometimes(35, "bias")
     gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
     formats = chosen(sheet, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
     inner = m_k * u_kt
@@ -43,11 +48,11 @@ def _dense(sheet: Sheet, op_type: str) -> None:
     if bias:
         attributes["bias"] = True
         sources.append(operand(sheet, (t, rows, cols), operands(sheet)))
-    if draw.chance(10):
+    if draw.sometimes(10, "sfpu_op"):
         attributes["sfpu_op"] = "gelu"
-    if draw.chance(10):
+    if draw.sometimes(10, "min_buffer_input"):
         attributes["min_buffer_input"] = draw.integer(0, 1)
-    if formats.intermed in ("Float32", "Float16_b") and sheet.arch.name != "grayskull" and draw.chance(20):
+    if formats.intermed in ("Float32", "Float16_b") and sheet.arch.name != "grayskull" and draw.sometimes(20, "l1_acc"):
         attributes["l1_acc"] = True
         formats = Formats(
             formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b"
@@ -117,7 +122,7 @@ def depthwise(sheet: Sheet, op_type: str) -> None:
     draw = sheet.draw
     t, rows, cols = any_shape(sheet)
     m_k = draw.integer(1, 3)
-    bias = draw.chance(35)
+    bias = draw.sometimes(35, "bias")
     formats = chosen(sheet, sums=True)
     found = sheet.blocking((t, rows, cols), in_ublock(sheet, formats), order="r")
     blocking = Blocking((found.grid_size[0], 1), t, (found.mblock[0], cols // found.ublock[1]), found.ublock, "r")
@@ -129,6 +134,6 @@ def depthwise(sheet: Sheet, op_type: str) -> None:
     if bias:
         attributes["bias"] = True
         sources.append(operand(sheet, (t, rows, cols), operands(sheet)))
-    if draw.chance(15):
+    if draw.sometimes(15, "min_buffer_input"):
         attributes["min_buffer_input"] = 0
     sheet.add(op_type, sources, blocking, formats, attributes=attributes | extras(sheet))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from buda_emu.caches import digest
-from buda_emu.netlist import build, cache, pickled, yaml_reader
+from buda_emu.netlist import build, yaml_reader
+from buda_emu.netlist.kept import cache, pickled
 from buda_emu.netlist.load import NetlistResult, check
 from buda_emu.netlist.model import Execute, Netlist, Sourced
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -182,7 +183,12 @@ def test_no_file_can_change_a_result_or_run_code(net: Path, caches: Path, tmp_pa
 
 
 def test_only_classes_of_a_netlist_can_be_named() -> None:
-    for name in ("os\nsystem", "builtins\neval", "buda_emu.netlist.load\nload", "buda_emu.netlist.pickled\n_slots"):
+    for name in (
+        "os\nsystem",
+        "builtins\neval",
+        "buda_emu.netlist.load\nload",
+        "buda_emu.netlist.kept.pickled\n_slots",
+    ):
         payload = f"c{name}\n.".encode()
         with pytest.raises(pickle.UnpicklingError, match="no part of a netlist"):
             pickled.unpickled(memoryview(len(payload).to_bytes(8, "little") + payload), b"")

@@ -1,0 +1,40 @@
+"""Where the search begins: the first fit, and epochs by the dynamic program."""
+
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.place.candidates import first_choice
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
+from buda_emu.compiler.search.cuts import cuts
+from buda_emu.compiler.search.pack import in_epochs, pack
+from buda_emu.compiler.target import Objective, Target
+from buda_emu.errors import UnsupportedError
+
+
+def searched_spots(
+    line: CandidateTable, aim: Objective, full: float, step: float = STEP
+) -> dict[str, PlacementDecision]:
+    """Epochs by the dynamic program, each packed at its best pace."""
+    ends, _ = cuts(line, aim, full, step)
+    return in_epochs(line, ends, lambda start, stop, epoch: pack(line, start, stop, epoch, aim.chips))
+
+
+def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
+    """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
+    rows, columns = target.arch.grid
+    room, epoch, chip = CoreGrid(rows, columns), 0, 0
+    spots: dict[str, PlacementDecision] = {}
+    program = next((op.program for op in tiles.ops.values()), "")
+    for op in tiles.ops.values():
+        if op.program != program:  # programs share no epoch (FRONTEND 5)
+            room, epoch, chip, program = CoreGrid(rows, columns), epoch + 1, 0, op.program
+        choice = first_choice(target, tiles, op)
+        at = room.take(choice.blocks.grid)
+        if at is None:
+            room = CoreGrid(rows, columns)
+            epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
+            at = room.take(choice.blocks.grid)
+            if at is None:
+                raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
+        spots[op.name] = PlacementDecision(choice, epoch, chip, at)
+    return spots

@@ -1,0 +1,91 @@
+"""One try of the search: epochs of a form of a graph are improved from a start, and the timing model is asked."""
+
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.ahead import ahead
+from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.search.improve import Known, Start, improved
+from buda_emu.compiler.search.report import limits
+from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.target import Objective
+from buda_emu.compiler.work import Trial
+
+SHARES = (0.8, 0.88, 1.0)
+"""Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
+default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
+    those that no placement undercuts (the math of all cores, the host link); the best `line` that was searched, the
+    `spots` of the placement on it; `aim` in rounds that memory has room for."""
+
+    aim: Objective
+    placement: Placement
+    cycles: float = 0.0
+    host: float = 0.0
+    chips: float = 0.0
+    bound: float = 0.0
+    line: CandidateTable | None = None
+    spots: Mapping[str, PlacementDecision] | None = None
+
+    @staticmethod
+    def of(
+        aim: Objective,
+        best: Evaluated,
+        line: CandidateTable | None = None,
+        spots: Mapping[str, PlacementDecision] | None = None,
+    ) -> "Found":
+        """With what the timing model says."""
+        chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
+        bound = max(limits(best).math, best.host)
+        return Found(aim, best.placement, best.cycles, best.host, chips, bound, line, spots)
+
+
+def cycles_of(found: Found) -> tuple[float, float]:
+    """Of one input; where the host link takes longer, of the chips."""
+    return found.cycles, found.chips
+
+
+def told(aim: Objective, placement: Placement) -> Evaluated:
+    """What the timing model says of a whole placement, as part of the work."""
+    aim.work.modelled += len(placement.ops)
+    found = judged(placement)
+    aim.work.trials.append(Trial(aim.effort, found.cycles))
+    return found
+
+
+def try_form(line: CandidateTable, aim: Objective, full: float, entries: int) -> Found:
+    """A form of a graph, where rectangles are expected to cover such a share of a chip."""
+    return try_start(line, Start(searched_spots(line, aim, full), aim, "default", entries))
+
+
+def try_start(line: CandidateTable, start: Start, known: Known | None = None) -> Found:
+    """What a start comes to; `known`: what workers found ahead."""
+    if known is None:
+        (known,) = ahead(line, [start], start.aim)
+    found = improved(line, start, known)
+    return Found.of(start.aim, told(start.aim, start.make(line, found)), line, found)
+
+
+def starts_of(
+    line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int
+) -> Generator[tuple[Start, Known], None, None]:
+    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
+    made: deque[Start] = deque()
+
+    def each() -> Iterator[Start]:
+        for full in shares:
+            made.append(Start(searched_spots(line, aim, full), aim, "default", entries))
+            yield made[-1]
+
+    with closing(ahead(line, each(), aim)) as found:
+        for known in found:
+            yield made.popleft(), known  # which holds its placement: not longer than it is improved

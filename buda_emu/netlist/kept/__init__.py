@@ -1,0 +1,1 @@
+"""Loaded netlists kept between runs (docs/cache.md)."""

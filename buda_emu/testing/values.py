@@ -1,0 +1,138 @@
+"""Inputs that ordinary data never has: what a kernel has to get right, and seldom meets (docs/generate-netlists.md)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import NetlistError
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.spec.formats import FORMATS, is_integer, is_raw
+from buda_emu.spec.stimulus import Stimulus
+from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.sparse import encoding_tiles, sparse_shape
+from buda_emu.verify.inputs.stimulus import generator
+from buda_emu.verify.prepared import Chosen, prepared
+
+Values = NDArray[Any]
+_Drawn = Callable[[np.random.Generator, tuple[int, ...], bool], Values]
+"""float64 of a shape; the flag: of a format whose exponents have 5 bits."""
+
+with np.errstate(invalid="ignore"):
+    _NAN: Final = np.float64(np.inf) - np.float64(np.inf)
+    """As the processor makes them: which of two different ones a sum keeps is nobody's definition."""
+_SPECIAL: Final = (0.0, -0.0, np.inf, -np.inf, _NAN, 1e-45, -1e-40, 2.0**-126, 3.4e38, -65504.0, 6e-8, 1.0)
+_FEW: Final = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1.5, -1.5, 3.0, 1.00390625, 1.01171875, -2.5)
+"""Equal ones, opposite ones, and halves of the last place of most formats."""
+_SOME_STRIPS: Final = Stimulus("sparse_encoding", zero_strip_freq=0.3, zero_ublock_freq=0.3, zero_tile_freq=0.3)
+
+
+def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
+    """Data for every queue that the host fills, to be pushed as `emulator.push(block.queue, block.array, block.slot)`.
+
+    Of floats each queue has one kind: close together or far apart, at either end of the exponents, few different ones,
+    all zero, and in half of the queues one in 30 or 1,000 is infinite, NaN, denormal or a zero of either sign. Every
+    second seed has nothing below zero, infinite or NaN, as square roots demand. Integers go to their ends. Sparse
+    encodings have several strips, and their tiles mostly one element in each row. What an op understands as row
+    numbers stays so. Depends on `seed` and the queue's name. Raises what `default_inputs` raises.
+    """
+    ready = prepared(netlist, Chosen())
+    sparse = [op for op in netlist.ops.values() if op.attributes.identity]
+    readers = {name: (op, position) for op in sparse for position, name in enumerate(op.inputs)}
+    for block in default_inputs(netlist, ready.config, ready.bodies, ready.values, seed):
+        queue = netlist.queues[block.queue]
+        op, position = readers.get(queue.name, (None, -1))
+        stream = generator(seed, f"awkward {queue.name}")
+        if op is not None and position == 2:
+            yield _encoded(netlist, block, op, stream)
+        elif block.source != "default" or is_raw(queue.df):
+            yield block
+        elif is_integer(queue.df):
+            yield replace(block, array=_integers(stream, block.array), source="awkward")
+        else:
+            values = _floats(stream, queue, block.array.shape, plain=seed % 2 == 0)
+            if op is not None and position == 0 and stream.random() < 0.7:
+                values = _one_in_a_row(stream, values)
+            yield replace(block, array=values, source="awkward")
+
+
+def _encoded(netlist: Netlist, block: InputBlock, op: Op, stream: np.random.Generator) -> InputBlock:
+    """More than the least encoding, where it fits its tiles."""
+    source = netlist.queues.get(op.inputs[1]) or netlist.ops[op.inputs[1]]
+    shape, queue = sparse_shape(op, source.blocking.t), netlist.queues[block.queue]
+    try:
+        made = [encoding_tiles(shape, _SOME_STRIPS, queue, stream) for _ in range(len(block.array))]
+    except NetlistError:
+        return block
+    return replace(block, array=np.concatenate(made), source="awkward")
+
+
+def _integers(stream: np.random.Generator, array: Values) -> Values:
+    """Of the whole range of 32 bits, of 8, or few: the format's own ends are where the push saturates."""
+    most = int(stream.choice([3, 127, 255, 70_000, (1 << 31) - 1]))
+    values = stream.integers(-most, most, array.shape, endpoint=True)
+    return np.where(stream.random(array.shape) < 0.02, stream.choice([0, most, -most], array.shape), values).astype(
+        array.dtype
+    )
+
+
+def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
+    small = FORMATS[queue.df].family == "a"
+    values = _KINDS[int(stream.integers(len(_KINDS)))](stream, shape, small)
+    share = float(stream.choice([0.0, 0.0, 1 / 1000, 1 / 30]))
+    values = np.where(stream.random(shape) < share, stream.choice(_SPECIAL, shape), values)
+    if plain:
+        values = np.where(np.isfinite(values), np.abs(values), 1.0)
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
+    """All but one element of each row of a tile 0, and those that are left 1 in half of the cases."""
+    *_, rows, cols = values.shape
+    width = min(32, cols)
+    kept = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
+    mask: NDArray[np.bool_] = np.equal(np.tile(np.arange(width), cols // width), kept)
+    kept_values = np.ones_like(values) if stream.random() < 0.5 else values
+    return np.where(mask, kept_values, np.float32(0))
+
+
+def _signs(stream: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    return stream.choice([1.0, -1.0], shape)
+
+
+def _close(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    return stream.uniform(-2.0, 2.0, shape)
+
+
+def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Exponents far apart, so that blocks with a shared one and sums lose what is small."""
+    return _signs(stream, shape) * 2.0 ** stream.uniform(*((-12, 8) if small else (-40, 40)), shape)
+
+
+def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Around the smallest normal number."""
+    return _signs(stream, shape) * 2.0 ** stream.uniform(*((-15, -12) if small else (-127, -124)), shape)
+
+
+def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
+    """Up to the largest number."""
+    return _signs(stream, shape) * 2.0 ** stream.uniform(*((12, 16) if small else (124, 128)), shape)
+
+
+def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    """Half of all values of one exponent, or a power of two: products and sums meet the ends of roundings."""
+    return _signs(stream, shape) * 2.0 ** stream.integers(-3, 4, shape) * (1 + stream.integers(0, 2, shape) * 2.0**-8)
+
+
+def _few(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    return stream.choice(_FEW, shape)
+
+
+def _alike(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:
+    return np.full(shape, stream.choice(_FEW))
+
+
+_KINDS: Final[tuple[_Drawn, ...]] = (_close, _close, _spread, _spread, _low, _high, _half_way, _few, _alike)
