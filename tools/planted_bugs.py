@@ -50,9 +50,11 @@ def planted(count: int, seed: int) -> list[Mutant]:
     """Mutants of kernels that change what is computed: those that are known to change nothing are left out."""
     root = PACKAGE / "kernels"
     files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in OTHERS]
-    known = explained()
-    drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import and item.key not in known]
-    return drawn[:: max(1, len(drawn) // count)][:count]
+    drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import]
+    apart = max(1, len(drawn) // count)
+    parts = (drawn[first : first + apart] for first in range(0, len(drawn), apart))
+    found = [next((item for item in part if item.key not in explained()), None) for part in parts]
+    return [item for item in found if item is not None][:count]
 
 
 # ------------------------------------------------------------------------------------- in a process with a mutant
