@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import buda_emu as be
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from buda_emu.verify.inputs.push import push
 from conditions import ROOT, SHARED, conditions
 

@@ -1,11 +1,14 @@
 """Where things are kept between runs, and whether somebody else could have written what lies there."""
 
+import io
 import os
+import pickle
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from typing import Any
 
 _OTHERS = 0o022  # write permission of the group and of everybody
 _MOST_LINKS = 40  # as the system follows
@@ -151,6 +154,26 @@ def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None
                 os.unlink(own)  # noqa: PTH108
             raise
         _make_room(folder, most_bytes)
+
+
+def unpickled_of(names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> Any:
+    """The object of a pickle that knows these names, by module and name, and no other, so that reading runs no code but
+    theirs. `what` it is part of, for the message. Raises any Exception for a pickle that is not ours."""
+    return _Unpickler(names, payload, what).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, names: Mapping[tuple[str, str], Any], payload: memoryview, what: str) -> None:
+        super().__init__(io.BytesIO(payload))
+        self._names = names
+        self._what = what
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        """What is known by that name."""
+        found = self._names.get((module_name, global_name))
+        if found is None:
+            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of {self._what}")
+        return found
 
 
 def digest(file: str, payload: "bytes | memoryview") -> bytes:

@@ -12,11 +12,7 @@ from buda_emu.netlist.yaml_reader import UnreadableError, decode
 @cache
 def asked_of_objects() -> tuple[str, ...]:
     """Ids of the rules that are asked of objects; the others are found where something is read or made."""
-    kinds = (
-        registry.netlist_check, registry.graph_check, registry.queue_check, registry.op_check, registry.fused_check,
-        registry.program_check,
-    )  # fmt: skip
-    return tuple(sorted({check.rule.id for kind in kinds for check in kind.all}))
+    return tuple(sorted({check.rule.id for kind in registry.EVERY_KIND for check in kind.all}))
 
 
 @cache

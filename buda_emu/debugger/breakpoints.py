@@ -6,15 +6,15 @@ from typing import Any, Literal
 
 from buda_emu.checker.text import plural
 from buda_emu.debugger.expressions.evaluate import evaluate
-from buda_emu.debugger.expressions.functions import OF_POINTERS
+from buda_emu.debugger.expressions.functions import OF_POINTERS, OF_TENSOR
 from buda_emu.debugger.expressions.message import Pieces, told
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
 from buda_emu.debugger.figures import summary
-from buda_emu.debugger.goal import Moment
+from buda_emu.debugger.machine.goal import Moment
+from buda_emu.debugger.machine.steps import Steps
+from buda_emu.debugger.machine.stop import StoppedShortError
 from buda_emu.debugger.names import Names, line_of
 from buda_emu.debugger.scope import MomentScope
-from buda_emu.debugger.steps import Steps
-from buda_emu.debugger.stop import StoppedShortError
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
@@ -243,8 +243,6 @@ class BreakpointSet:
 
     def _not_finite(self, engine: Steps, now: Moment, kind: str) -> str | None:
         """NaN in the result of the op that has run; of kind "inf" infinities, too."""
-        from buda_emu.debugger.expressions.functions import OF_TENSOR
-
         op = engine.op_now
         if now.event != "result" or op is None or op.name not in engine.values:
             return None

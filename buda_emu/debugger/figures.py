@@ -43,14 +43,15 @@ def summary(found: Found) -> str:
     )
 
 
-def extremes(found: Found) -> tuple[str, str]:
-    """What a picture has room for: the least and the greatest element, or how many are not finite."""
+def extremes(found: Found, *, worded: bool = True) -> tuple[str, str]:
+    """What a picture has room for: the least and the greatest element, `worded` or bare, or how many are not finite."""
     told = figures(found.values())
     slot = "" if found.slot is None else f"[{found.slot}] "
     bad = [f"{told[what]} {word}" for what, word in (("nan", "NaN"), ("inf", "infinite")) if told[what]]
     if told["min"] is None or bad:
         return f"{slot}{bad[0]}", bad[1] if len(bad) > 1 else f"of {told['elements']}"
-    return f"{slot}min {number(told['min'])}", f"max {number(told['max'])}"
+    least, greatest = number(told["min"]), number(told["max"])
+    return (f"{slot}min {least}", f"max {greatest}") if worded else (f"{slot}{least}", greatest)
 
 
 def whole(found: Found) -> Answer:

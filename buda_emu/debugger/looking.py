@@ -8,10 +8,10 @@ from buda_emu.checker.text import plural
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.breakpoints import pointers_of
 from buda_emu.debugger.figures import extremes, summary
-from buda_emu.debugger.position import STORED
+from buda_emu.debugger.machine.position import STORED
+from buda_emu.debugger.machine.steps import Steps
 from buda_emu.debugger.provenance import chain_lines, why
 from buda_emu.debugger.session import Session
-from buda_emu.debugger.steps import Steps
 from buda_emu.debugger.tensors import Found, held, of_queue
 from buda_emu.device.channel import Ram
 from buda_emu.device.host_memory import size_text
@@ -77,9 +77,19 @@ def _cores(op: Op) -> dict[str, Any]:
 
 
 def _on(op: Op) -> str:
+    return f"chip {op.target_device} cores {_place(op)}"
+
+
+def _place(op: Op) -> str:
     rows, columns = op.cores
     at = ",".join(map(str, op.grid_loc)) or "ethernet"
-    return f"chip {op.target_device} cores {at} {rows}x{columns}"
+    return f"{at} {rows}x{columns}"
+
+
+def _short_cores(run: Session, op: Op) -> str:
+    """For tables: the chip only where there are several."""
+    chips = {graph.target_device for graph in run.netlist.graphs.values()}
+    return f"chip {op.target_device} {_place(op)}" if len(chips) > 1 else _place(op)
 
 
 # ---------------------------------------------------------------------------------------------------------------- info
@@ -138,7 +148,7 @@ def ops(run: Session) -> Answer:
     headers = ("", "op", "type", "graph", "cores", "reads", *(("node",) if named else ()))
     cells = [
         (
-            row["state"], row["name"], row["type"], row["graph"], _on(run.names.ops[row["name"]]),
+            row["state"], row["name"], row["type"], row["graph"], _short_cores(run, run.names.ops[row["name"]]),
             ", ".join(row["inputs"]), *((row["node"],) if named else ()),
         )
         for row in rows
@@ -232,26 +242,28 @@ def graph(run: Session) -> Answer:
     engine = run.engine
     topo = _running(run)
     now = _now(run)
-    cells = [("", _short(now, name), name, "read", "", "") for name in topo.reads if name in run.netlist.queues]
+    cells: list[tuple[str, ...]] = [
+        ("", *_short(now, name), name, "read", "", "") for name in topo.reads if name in run.netlist.queues
+    ]
     rows: list[dict[str, Any]] = []
     for number, op in enumerate(topo.ops):
         state = _state(run, number)
         mark = {"ran": "*", "next": ">"}.get(state, "")
-        told = _short(now, op.name) if op.name in now else ""
-        cells.append((mark, told, op.name, op.type, _on(op), ", ".join(op.inputs)))
+        told = _short(now, op.name) if op.name in now else ("", "")
+        cells.append((mark, *told, op.name, op.type, _short_cores(run, op), ", ".join(op.inputs)))
         fed = topo.sinks.get(op.name, ())
-        cells += [("", _short(now, name), f"-> {name}", "written", "", "") for name in fed]
+        cells += [("", *_short(now, name), f"-> {name}", "written", "", "") for name in fed]
         rows.append(
             {"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed),
-             "value": _in_a_line(now, op.name) if told else ""}
+             "value": _in_a_line(now, op.name) if op.name in now else ""}
         )  # fmt: skip
     queues = {name: _in_a_line(now, name) for name in now if name in run.netlist.queues}
-    lines = table(("", "values", "op or queue", "type", "cores", "reads"), cells)
+    lines = table(("", "least", "greatest", "op or queue", "type", "cores", "reads"), cells)
     return answer("graph", lines, graphs=list(engine.graphs), ops=rows, queues=queues)
 
 
-def _short(now: Mapping[str, Found], name: str) -> str:
-    return ", ".join(extremes(now[name])) if name in now else "nothing yet"
+def _short(now: Mapping[str, Found], name: str) -> tuple[str, str]:
+    return extremes(now[name], worded=False) if name in now else ("nothing yet", "")
 
 
 def _running(run: Session) -> Topology:

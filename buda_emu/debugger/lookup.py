@@ -3,17 +3,17 @@
 from abc import abstractmethod
 from typing import Any, Final
 
-from buda_emu.debugger.engine import Engine
 from buda_emu.debugger.expressions.evaluate import evaluate
 from buda_emu.debugger.expressions.message import Pieces, pieces_of
 from buda_emu.debugger.expressions.parse import parse, tensor
 from buda_emu.debugger.expressions.tree import Ideal, Tensor, calls
-from buda_emu.debugger.goal import Moment
+from buda_emu.debugger.machine.engine import Engine
+from buda_emu.debugger.machine.goal import Moment
+from buda_emu.debugger.machine.position import Position
+from buda_emu.debugger.machine.steps import Steps
+from buda_emu.debugger.machine.stop import Stop, StoppedShortError
 from buda_emu.debugger.names import Names
-from buda_emu.debugger.position import Position
 from buda_emu.debugger.scope import MomentScope
-from buda_emu.debugger.steps import Steps
-from buda_emu.debugger.stop import Stop, StoppedShortError
 from buda_emu.debugger.tensors import Found, here, newest
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op, Queue

@@ -6,7 +6,7 @@ from typing import Final
 
 from buda_emu.checker.suggest import near
 from buda_emu.debugger.breakpoints import Kind
-from buda_emu.debugger.engine import Engine
+from buda_emu.debugger.machine.engine import Engine
 from buda_emu.debugger.names import Names
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Execute

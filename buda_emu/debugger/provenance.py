@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from buda_emu.debugger.engine import Engine
-from buda_emu.debugger.log import Chunk
+from buda_emu.debugger.machine.engine import Engine
+from buda_emu.debugger.machine.log import Chunk
+from buda_emu.debugger.machine.position import Position
 from buda_emu.debugger.names import Names
-from buda_emu.debugger.position import Position
 from buda_emu.netlist.model import Op
 from buda_emu.records import dataclass
 

@@ -6,8 +6,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from buda_emu.debugger.expressions.tree import Tensor
+from buda_emu.debugger.machine.steps import Steps
 from buda_emu.debugger.names import Names
-from buda_emu.debugger.steps import Steps
 from buda_emu.debugger.tensors import Found
 from buda_emu.device.channel import Ram
 from buda_emu.errors import HostError, ProgramError
@@ -49,7 +49,8 @@ class MomentScope:
         """See `Scope`."""
         engine = self.engine
         own = {
-            "input": engine.done + 1 if engine.graphs else 0, "inputs": engine.input_count,
+            "input": engine.done + 1 if engine.graphs else 0,
+            "inputs": engine.input_count,
             "instruction": engine.count,
-        }  # fmt: skip
+        }
         return own[name]

@@ -6,18 +6,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from buda_emu.debugger.backwards import BACK, before_here
 from buda_emu.debugger.breakpoints import Breakpoint, BreakpointSet
 from buda_emu.debugger.changing import Changing
-from buda_emu.debugger.engine import Engine
-from buda_emu.debugger.goal import Goal, Kind
-from buda_emu.debugger.history import DEFAULT_LIMIT
-from buda_emu.debugger.interrupts import Interrupt
+from buda_emu.debugger.machine.backwards import BACK, before_here
+from buda_emu.debugger.machine.engine import Engine
+from buda_emu.debugger.machine.goal import Goal, Kind
+from buda_emu.debugger.machine.history import DEFAULT_LIMIT
+from buda_emu.debugger.machine.interrupts import Interrupt
+from buda_emu.debugger.machine.position import START, Position
+from buda_emu.debugger.machine.steps import Change
+from buda_emu.debugger.machine.stop import Stop
 from buda_emu.debugger.names import Names
 from buda_emu.debugger.places import place
-from buda_emu.debugger.position import START, Position
-from buda_emu.debugger.steps import Change
-from buda_emu.debugger.stop import Stop
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.image.opened import Opened, open_file

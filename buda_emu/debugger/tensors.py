@@ -19,7 +19,7 @@ from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.tilize import untilize
 
 if TYPE_CHECKING:
-    from buda_emu.debugger.steps import Steps
+    from buda_emu.debugger.machine.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """A placement becomes a netlist directly: the one that its text is read as."""
 
 from dataclasses import replace
+from math import prod
 
+import numpy as np
 import pytest
 
 import buda_emu as be
@@ -33,3 +35,17 @@ def test_a_training_and_its_loops_too():
     module = torch.nn.Sequential(torch.nn.Linear(40, 50), torch.nn.ReLU(), torch.nn.Linear(50, 10))
     compiled = be.compile_training(module, [torch.ones(4, 40)], loss="mse", optimizer="adam", target=torch.zeros(4, 10))
     assert_text_says_the_same(compiled)
+
+
+@pytest.mark.parametrize("sizes", [(36, 40), (64, 96)])
+def test_places_of_a_single_channel_go_to_the_host_in_few_tiles(sizes):
+    """Not each in a row of a tile of its own: the host link is slow."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module, x = torch.nn.Conv2d(32, 1, 1).eval(), torch.randn(1, 32, *sizes)
+    compiled = be.compile(module, (x,), board="n150", effort="low")
+    (output,) = (queue for queue in compiled.placement.queues.values() if queue.role == "output")
+    blocks = output.blocks
+    assert blocks.t * prod(blocks.mblock) * prod(blocks.ublock) == -(-sizes[0] // 32) * -(-sizes[1] // 32)
+    assert not compiled.check(strict=True)
+    assert np.allclose(compiled(x.numpy(), precision="ideal")[0], module(x).detach().numpy(), atol=1e-6)

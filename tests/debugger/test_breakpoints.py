@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session
 from shared_files import ROOT

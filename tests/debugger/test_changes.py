@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.debugger.position import START, Position
+from buda_emu.debugger.machine.position import START, Position
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, session, state, walk
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from buda_emu.debugger.provenance import chain_lines, why
 from buda_emu.errors import BudaError, NetlistWarning
 from debug_sessions import TRAINING, TWO_CHIPS, session, state

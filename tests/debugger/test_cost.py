@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench_debug import BOUND, debugged
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from debug_sessions import ATTENTION, TRAINING, session
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.debugger import log
+from buda_emu.debugger.machine import log
 from buda_emu.debugger.provenance import chain_lines, why
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

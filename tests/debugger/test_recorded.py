@@ -7,7 +7,7 @@ import pytest
 
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
-from buda_emu.debugger.position import Position
+from buda_emu.debugger.machine.position import Position
 from buda_emu.debugger.provenance import why
 from debug_sessions import session, state
 from shared_files import CORPUS, ROOT, needs_corpus

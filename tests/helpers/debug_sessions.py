@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import buda_emu as be
 from buda_emu.debugger.breakpoints import pointers_of
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from shared_files import ROOT
 
 TRAINING = str(ROOT / "netlists" / "training.yaml")

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,8 +16,8 @@ from buda_emu.cli.output import Progress, complain, say, speak_apart
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
-from buda_emu.debugger.history import DEFAULT_LIMIT
 from buda_emu.debugger.looking import stop_data
+from buda_emu.debugger.machine.history import DEFAULT_LIMIT
 from buda_emu.debugger.session import Session
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import BudaError, Exit, HostError
@@ -151,12 +152,18 @@ def _do(console: Console, ctrl_c: CtrlC, line: str, args: argparse.Namespace, *,
     return error.exit_code if error is not None else 0
 
 
+def _below(line: str, columns: int | None) -> str:
+    """What begins the further lines of a row of the help: they stand below its words where these have room."""
+    words = re.match(r"  \S.*?  +(?=\S)", line)
+    return " " * (words.end() if words and columns and words.end() <= columns // 2 else 6 if words else 2)
+
+
 def coloured(found: Answer) -> Iterator[str]:
     """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
     sentences go on on a further line."""
     screen = current()
     for whole in found.lines:
-        line = wrapped(whole) if found.kind == "help" else whole
+        line = wrapped(whole, _below(whole, screen.columns)) if found.kind == "help" else whole
         if found.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
             line = f"{line[: screen.columns - 3]}..."
         if found.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):

@@ -91,6 +91,17 @@ def conv_transpose(
     )
 
 
+def elements_of_windows(
+    index: Array, size: int, stride: int, dilation: int, pad: tuple[int, int], count_pads: bool
+) -> Array:
+    """How many elements of one dimension each window's mean counts; `index`: its `taps`, [kernel, windows]."""
+    if not count_pads:
+        return (index >= 0).sum(0)
+    k, count = (int(edge) for edge in index.shape)
+    where = np.arange(count)[None, :] * stride + np.arange(k)[:, None] * dilation
+    return (where < size + sum(pad)).sum(0)
+
+
 @_op
 def avg_pool(
     b: Builder, x: Node, *, kernel: Sequence[int], strides: Sequence[int], pads: Pads, dilations: Sequence[int],
@@ -107,15 +118,14 @@ def avg_pool(
         index = taps(size, k, stride, dilation, pad, count)
         row = np.broadcast_to(np.arange(count), index.shape)
         inside = index >= 0
-        where = np.arange(count)[None, :] * stride + np.arange(k)[:, None] * dilation
-        valid = (where < size + sum(pad)) if count_pads else inside
+        counted = elements_of_windows(index, size, stride, dilation, pad, count_pads)
         shape = [1] * len(kernel)
         shape[place] = count
-        counts = counts * valid.sum(0).reshape(shape).astype(np.float32)
-        even = counts.size and (valid.sum(0) == valid.sum(0)[0]).all() and not total and not divisor
-        weight = 1 / valid.sum(0)[0] if even else 1.0
+        counts = counts * counted.reshape(shape).astype(np.float32)
+        even = counts.size and (counted == counted[0]).all() and not total and not divisor
+        weight = 1 / counted[0] if even else 1.0
         if even:
-            counts = counts / valid.sum(0).reshape(shape).astype(np.float32)
+            counts = counts / counted.reshape(shape).astype(np.float32)
         x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))
     if divisor:
         return b.multiply(x, 1 / divisor)

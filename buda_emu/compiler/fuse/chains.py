@@ -11,6 +11,8 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES
 
 _FAMILIES: Final = ("binary", "unary", "sfpu")
+_MOST: Final = 128
+"""Sub-ops of one fused op: a longer chain becomes several, which several cores compute at a time."""
 Wanted = Callable[[TileOp, list[TileOp]], bool]
 
 
@@ -45,21 +47,22 @@ Group = tuple[dict[str, TileOp], tuple[SubOp, ...], list[Use]]
 
 
 def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
-    """The root and all before it that only the group itself reads, as many as there are buffers for. So nothing leaves
+    """The root and what is before it that only the group itself reads, as far as there are buffers. So nothing leaves
     the group but by the root, and no way leads out of it and back."""
     members = {root.name: root}
     best: Group | None = None
     refused: set[str] = set()
-    while True:
+    while len(members) < _MOST:
         found = _next(readers, members, root, refused)
         if found is None:
-            return best
+            break
         more = {**members, found.name: found}
         schedule = scheduled(more, root.name, target.arch.name)
         if schedule is None:
             refused.add(found.name)
             continue
         members, best = more, (more, *schedule)
+    return best
 
 
 def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:

@@ -1,6 +1,6 @@
 """Appends nodes to a graph, giving shapes and names; an op whose operands are all constant is computed at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, Final
@@ -21,6 +21,8 @@ MOST_PLACES: Final = 1 << 24
 """Of a dimension that an op moves or sums up: 128 MiB of indices, several times."""
 MOST_MADE: Final = 1 << 28
 """Of a constant that is computed of smaller ones: 1 GiB in float32. What a model holds itself lies in its file."""
+MOST_GROWN: Final = 1 << 30
+"""Of all constants that are computed, more than what they are computed of: 4 GiB in float32."""
 
 
 class Builder:
@@ -34,6 +36,7 @@ class Builder:
         self.source = ""
         self._decompose = decompose
         self._counts: dict[str, int] = {}
+        self._grown = 0
 
     def __getattr__(self, op: str) -> Any:
         if op.startswith("_"):
@@ -58,12 +61,21 @@ class Builder:
         if constant:
             if declared.reference is None:
                 raise InternalError(f"front-end op {op} has no reference")
-            made_size(op, declared.shape(*[node.shape for node in nodes], **attrs), sum(map(_size, nodes)))
+            self.grow(op, declared.shape(*[node.shape for node in nodes], **attrs), nodes)
             with np.errstate(all="ignore"):
                 value = as_array(declared.reference(*[node.value for node in nodes], **attrs))
             return self.constant(value, dtype=dtype)
         shape = declared.shape(*[node.shape for node in nodes], **attrs)
         return self._add(op, nodes, attrs, shape, dtype)
+
+    def grow(self, what: str, shape: Shape, nodes: Iterable[Node]) -> None:
+        """Before a constant is computed of others. Raises UnsupportedError where it is much larger than these, or all
+        that were computed are."""
+        held = sum(map(_size, {node.name: node for node in nodes}.values()))
+        made_size(what, shape, held)
+        self._grown += max(prod(shape) - held, 0)
+        if self._grown > MOST_GROWN:
+            raise UnsupportedError(f"{what} of constants: those computed so far have more than {MOST_GROWN:,} elements")
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
         _sized(op, shape)

@@ -16,6 +16,8 @@ from buda_emu.errors import UnsupportedError
 
 WIDEST = 64
 """Tiles of a row that one core gives the host: a nop that untilizes keeps a whole one, twice."""
+EMPTY = 8
+"""An output of so many times the tiles that it needs has its elements moved together first."""
 
 
 @lowers("input")
@@ -97,7 +99,8 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     else:
         value = low.values[output.value]
     shape = node.shape
-    if any(piece.axis == "-" for piece in value.layout.pieces) or not _in_order(value.layout):
+    bare = prod(value.layout.extent) >= EMPTY * prod(standard(shape).extent)
+    if any(piece.axis == "-" for piece in value.layout.pieces) or bare or not _in_order(value.layout):
         value = relayout(low, value, _for_host(value.layout, low.target.arch.grid[1]))
     value = low.real(value)
     layout = value.layout
@@ -124,9 +127,11 @@ def _as_slices(value: Value) -> tuple[Value, int]:
 
 
 def _for_host(layout: Layout, most: int) -> Layout:
-    """Where the elements of an output shall stand to be in order: what stands along columns along rows, and all that
-    has a part along rows along columns, as a channel's places, which a transpose does, if that takes no more tiles than
-    the standard layout, and `most` columns of cores have room for its rows; else the standard layout."""
+    """Where the elements of an output shall stand to be in order, and not each in a row of a tile of its own, as places
+    of a single channel do, for which the host link would take up to 32 times as long: what stands along columns along
+    rows, and all that has a part along rows along columns, as a channel's places, which a transpose does, if that takes
+    no more tiles than the standard layout, and `most` columns of cores have room for its rows; else the standard
+    layout."""
     shape = layout.shape
     plain = standard(shape)
     tall = [any(piece.axis == "r" for piece in dim) for dim in layout.dims]

@@ -54,7 +54,7 @@ def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
         if prod(best.grid) >= work:
             break
     if best is None:
-        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
+        raise no_grid(target, op)
     return best
 
 
@@ -158,3 +158,11 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total
+
+
+def no_grid(target: Target, op: TileOp) -> UnsupportedError:
+    """What is said of an op for whose buffers no grid has room."""
+    return UnsupportedError(
+        f"compile: {op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles: divide it "
+        "into several, in the model"
+    )

@@ -14,6 +14,7 @@ from buda_emu.compiler.place.blocks import (
     divided_as,
     grids,
     l1_bytes,
+    no_grid,
     size_of_tile,
 )
 from buda_emu.compiler.place.cost import (
@@ -79,7 +80,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
         if kept:
             best.append(min(kept, key=lambda choice: choice.cycles))
     if not best:
-        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
+        raise no_grid(target, op)
     return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from buda_emu.debugger.backwards import BACK
 from buda_emu.debugger.console.command import COMMANDS, find
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.expressions.functions import OF_POINTERS, OF_TENSOR, OF_TWO, WORDS
+from buda_emu.debugger.machine.backwards import BACK
 from buda_emu.debugger.places import WORDS as PLACES
 from buda_emu.errors import HostError
 

@@ -6,10 +6,10 @@ from typing import Any
 from buda_emu.debugger import looking
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.words import split_tile, tile_of
-from buda_emu.debugger.goal import Kind
 from buda_emu.debugger.inside_op import Step
+from buda_emu.debugger.machine.goal import Kind
+from buda_emu.debugger.machine.stop import Stop
 from buda_emu.debugger.session import Session
-from buda_emu.debugger.stop import Stop
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 

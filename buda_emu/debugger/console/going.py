@@ -1,11 +1,11 @@
 """Commands that run the program, forward and backward, and step inside an op."""
 
 from buda_emu.debugger.answer import Answer
-from buda_emu.debugger.backwards import BACK
 from buda_emu.debugger.console.command import command
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.words import count, one_of
-from buda_emu.debugger.goal import Kind
+from buda_emu.debugger.machine.backwards import BACK
+from buda_emu.debugger.machine.goal import Kind
 from buda_emu.debugger.places import place
 from buda_emu.errors import HostError
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 from buda_emu.checker.suggest import near
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.dap.protocol import CANCELLED, Channel, MalformedError, Message, Sink, Source, is_request
-from buda_emu.debugger.goal import Kind
+from buda_emu.debugger.machine.goal import Kind
+from buda_emu.debugger.machine.stop import Stop
 from buda_emu.debugger.session import Session
-from buda_emu.debugger.stop import Stop
 from buda_emu.debugger.tensors import Found
 from buda_emu.errors import BudaError, Exit, HostError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from buda_emu.debugger.dap.adapter import ERROR_FILTER, NAN_FILTERS, Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message
-from buda_emu.debugger.position import START
+from buda_emu.debugger.machine.position import START
 from buda_emu.debugger.session import Session
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError

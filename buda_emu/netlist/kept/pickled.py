@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
+from buda_emu.caches import unpickled_of
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.fix import Edit, Fix
 from buda_emu.netlist import model, nodes
@@ -54,8 +55,14 @@ def unpickled(payload: memoryview, document: bytes) -> Result:
     """The result again; `document` is what it was read from. Raises any Exception."""
     size = int.from_bytes(payload[:8], "little")
     tree = _Tree(document)
-    sections = _Unpickler(payload[8 : 8 + size], tree).load()
-    netlist, diagnostics = _Unpickler(payload[8 + size :], tree).load()
+    names: dict[tuple[str, str], Any] = {
+        **{(kind.__module__, kind.__qualname__): kind for kind in _RECORDS},
+        (__name__, "_record"): _record,
+        (__name__, "_map"): partial(_LateMapping, tree),
+        (__name__, "_list"): partial(_LateSequence, tree),
+    }
+    sections = unpickled_of(names, payload[8 : 8 + size], "a netlist")
+    netlist, diagnostics = unpickled_of(names, payload[8 + size :], "a netlist")
     if not isinstance(netlist, Netlist) or not isinstance(sections, dict):
         raise pickle.UnpicklingError("no netlist")
     return replace(netlist, sections=sections), diagnostics
@@ -131,26 +138,6 @@ def _read_late(node: _LateMapping | _LateSequence, name: str, slots: tuple[str, 
     for slot in slots:
         setattr(node, slot, getattr(found, slot))
     return getattr(found, name)
-
-
-class _Unpickler(pickle.Unpickler):
-    """Knows the classes of a netlist and nothing else."""
-
-    def __init__(self, payload: memoryview, tree: _Tree) -> None:
-        super().__init__(io.BytesIO(payload))
-        self._names: dict[tuple[str, str], Any] = {
-            **{(kind.__module__, kind.__qualname__): kind for kind in _RECORDS},
-            (__name__, "_record"): _record,
-            (__name__, "_map"): partial(_LateMapping, tree),
-            (__name__, "_list"): partial(_LateSequence, tree),
-        }
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """The classes of `_RECORDS` and what makes them."""
-        found = self._names.get((module_name, global_name))
-        if found is None:
-            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of a netlist")
-        return found
 
 
 def _reduce(item: Any) -> tuple[Any, ...]:

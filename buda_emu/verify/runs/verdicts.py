@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.caches import own_caches, package_file, read_kept, sources, usable, write_kept
+from buda_emu.caches import own_caches, package_file, read_kept, sources, unpickled_of, usable, write_kept
 from buda_emu.errors import HostError
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify import result as results
@@ -63,7 +63,7 @@ class Verdicts:
         if payload is None:
             return None
         try:
-            found = _Unpickler(io.BytesIO(payload)).load()
+            found = unpickled_of(_NAMES, payload, "a verdict")
         except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
             return None
         if not isinstance(found, CaseResult) or _from_machine(found) or found.seconds > self._timeout:
@@ -168,17 +168,6 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, numpy.generic):
             return _element, (obj.item(),)
         return NotImplemented
-
-
-class _Unpickler(pickle.Unpickler):
-    """Knows the classes of a verdict and nothing else, so that reading one runs no code but ours."""
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """The classes of `_RECORDS`, and what makes arrays."""
-        found = _NAMES.get((module_name, global_name))
-        if found is None:
-            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of a verdict")
-        return found
 
 
 def _array(data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:

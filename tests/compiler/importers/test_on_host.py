@@ -111,21 +111,66 @@ def test_loops_and_branches_run_on_the_host_with_what_they_see_around_them():
     compiled.close()
 
 
-def test_a_loop_that_never_ends_is_stopped(monkeypatch):
-    """A stranger's model must not hang the machine that runs it."""
-    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.MOST_ROUNDS", 50)
-    text = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[3, 3] x) => (float[3, 3] y) {
-        n = Constant <value = int64 {9223372036854775807}> ()
-        go = Constant <value = bool {1}> ()
-        y = Loop (n, go, x) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
-            more = Identity (c)
-            next = Identity (v)
+ENDLESS = """
+g (float[3, 3] x) => (float[3, 3] y) {
+    n = Constant <value = int64 {9223372036854775807}> ()
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
+        more = Identity (c)
+        next = Identity (v)
+    }>
+}"""
+NESTED = """
+g (float[3, 3] x) => (float[3, 3] y) {
+    n = Constant <value = int64 {8}> ()
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = once (int64 i, bool c, float[3, 3] v) => (bool more, float[3, 3] next) {
+        more = Identity (c)
+        next = Loop (n, go, v) <body = again (int64 j, bool d, float[3, 3] w) => (bool yet, float[3, 3] then) {
+            yet = Identity (d)
+            then = Identity (w)
         }>
-    }"""
-    compiled = be.compile_in_parts(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
-    with pytest.raises(be.ProgramError, match="more than 50 rounds of one loop"):
+    }>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "most", "message"),
+    [
+        (ENDLESS, "MOST_ROUNDS", 50, "more than 50 rounds of one loop"),
+        (NESTED, "MOST_ROUNDS", 50, "more than 50 rounds of one loop"),
+        (NESTED, "MOST_SECONDS", 0.0, "more than 0 seconds of one loop"),
+    ],
+)
+def test_a_loop_that_never_ends_is_stopped(text, bound, most, message, monkeypatch):
+    """A stranger's model must not hang the machine that runs it."""
+    compiled = be.compile_in_parts(parsed(text))
+    if text == NESTED:
+        np.testing.assert_array_equal(compiled(np.ones((3, 3), np.float32))[0], 1)
+    monkeypatch.setattr(f"buda_emu.compiler.importers.from_onnx.evaluator.{bound}", most)
+    with pytest.raises(be.ProgramError, match=message):
         compiled(np.ones((3, 3), np.float32))
+    compiled.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to an amount of memory")
+def test_what_the_host_runs_takes_no_more_memory_than_there_is(monkeypatch):
+    """Nor does it take all of a machine: here 256 MiB of 64."""
+    text = """g (float[3, 3] x, bool c) => (float[3, 3] y) {
+        y = If (c) <then_branch = wide () => (float[3, 3] sum) {
+            shape = Constant <value_ints = [7456540, 3, 3]> ()
+            sizes = Cast <to = 7> (shape)
+            large = Expand (x, sizes)
+            axes = Constant <value = int64[1] {0}> ()
+            sum = ReduceSum <keepdims = 0> (large, axes)
+        }, else_branch = same () => (float[3, 3] x2) { x2 = Identity (x) }>
+    }"""
+    compiled = be.compile_in_parts(parsed(text))
+    monkeypatch.setattr("buda_emu.compiler.importers.from_onnx.evaluator.default_memory_limit", lambda: 64 << 20)
+    x = np.ones((3, 3), np.float32)
+    np.testing.assert_array_equal(compiled(x, np.array(False))[0], x)
+    with pytest.raises(be.ProgramError, match=r"on the host: y\S*: If: Unable to allocate 256"):
+        compiled(x, np.array(True))
     compiled.close()
 
 

@@ -1,6 +1,7 @@
 """Strange ONNX graphs, each of a kind that damaged files found: what a user gets of it."""
 
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -163,13 +164,15 @@ def test_values_without_elements_are_constants():
         ([("EyeLike", ["x"], ["z"], {})], [0], [40_000, 40_000]),
         ([("ReduceSum", ["x", "axis"], ["z"], {})], [0], [1, 1 << 28]),
         ([("Relu", ["x"], ["z"], {})], [0], [1] * 33),
+        ([("Conv", ["x", "kernel"], ["z"], {"pads": [255] * 4})], [0], [1, 1, 512, 512]),
     ],
     ids=lambda value: value[0][0] if isinstance(value[0], tuple) else "",
 )
 def test_what_takes_too_much_is_refused_before_memory_is_taken(nodes, held, shape):
     proto = model(
         nodes, inputs={"x": shape},
-        held={"n": np.array(held), "one": np.ones(1, np.float32), "axis": [1], "one_of": [1]},
+        held={"n": np.array(held), "one": np.ones(1, np.float32), "axis": [1], "one_of": [1],
+              "kernel": np.ones((1, 1, 511, 511), np.float32)},
     )  # fmt: skip
     tracemalloc.start()
     try:
@@ -321,3 +324,49 @@ def test_hardmax_before_opset_13_is_over_all_dimensions_from_the_axis_on():
     (found,) = run(model([("Hardmax", ["x"], ["z"], {"axis": 1})], inputs={"x": [2, 3, 4]}, opset=11), x, effort="low")
     expected = (x == x.max(axis=(1, 2), keepdims=True)).astype(np.float32)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_functions_that_call_functions_are_counted_before_they_are_put_in_place():
+    """Each calls the one before it twice: 2^40 operators."""
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    functions = [helper.make_function("own", "f0", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], sets)]
+    for number in range(1, 41):
+        calls = [helper.make_node(f"f{number - 1}", [a], [b], domain="own") for a, b in (("a", "t"), ("t", "b"))]
+        functions.append(helper.make_function("own", f"f{number}", ["a"], ["b"], calls, sets))
+    proto = model([("f40", ["x"], ["z"], {"domain": "own"})])
+    proto.functions.extend(functions)
+    proto.opset_import.append(sets[1])
+    with pytest.raises(UnsupportedError, match="131,072 operators, and more, with its own functions in place"):
+        be.compile(proto)
+    del proto.functions[5:]
+    proto.graph.node[0].op_type = "f4"
+    np.testing.assert_allclose(run(proto, X)[0], X.clip(0))
+
+
+@pytest.mark.parametrize(("most", "message"), [("MOST_MADE", "of constants, of shape"), ("MOST_GROWN", "computed so")])
+def test_constants_that_are_computed_of_each_other_do_not_grow_for_ever(most, message, monkeypatch):
+    monkeypatch.setattr(f"buda_emu.compiler.graph.builder.{most}", 1000)
+    last = ("Add", ["x", "s"], ["z"], {})
+    few = [*doubled_of("c", 3), ("ReduceSum", ["c3"], ["s"], {"keepdims": 0}), last]
+    np.testing.assert_allclose(run(model(few), X)[0], X + 8 * HELD.sum())
+    many = [*doubled_of("c", 9), ("ReduceSum", ["c9"], ["s"], {"keepdims": 0}), last]
+    with pytest.raises(UnsupportedError, match=message):
+        be.compile(model(many))
+
+
+def doubled_of(name, count):
+    """Nodes that double a value again and again."""
+    names = [name, *(f"{name}{number}" for number in range(1, count + 1))]
+    return [("Concat", [a, a], [b], {"axis": 0}) for a, b in pairwise(names)]
+
+
+def test_a_long_chain_becomes_several_fused_ops():
+    nodes = [("Add" if k % 2 else "Mul", [f"v{k}", "k"], [f"v{k + 1}"], {}) for k in range(600)]
+    held = {"k": np.float32(1.001)}
+    compiled = be.compile(model(nodes, ["v600"], {"v0": [2, 3]}, held), effort="low")
+    assert not compiled.check(strict=True)
+    want = X.astype(np.float64)
+    for k in range(600):
+        want = want + 1.001 if k % 2 else want * 1.001
+    np.testing.assert_allclose(compiled(X)[0], want, rtol=1e-4)
+    assert max(len(op.steps) for op in compiled.placement.tiles.ops.values()) == 128

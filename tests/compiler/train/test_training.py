@@ -425,7 +425,17 @@ def resized():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [transposed, resized])
+def averaged():
+    """Windows of several sizes: at the end, and where padding does not count; and a divisor of its own."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 1), nn.AvgPool2d(2, 2, ceil_mode=True), nn.Upsample(size=(7, 5)), nn.Conv2d(3, 3, 1),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), nn.Conv2d(3, 2, 1),
+        nn.AvgPool2d(2, 1, divisor_override=3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [transposed, resized, averaged])
 def test_backward_passes_of_images_that_grow_are_those_of_torch(make):
     torch.manual_seed(3)
     module = make()

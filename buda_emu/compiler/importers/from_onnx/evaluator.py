@@ -1,6 +1,9 @@
 """One operator by itself, by onnx's own evaluator."""
 
-from collections.abc import Callable, Mapping
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
@@ -10,11 +13,15 @@ from onnx import helper
 
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.device.host_memory import default_memory_limit, mapped_memory
 
 NEEDS: Final = {"ImageDecoder": ("PIL", "Pillow")}
 """Operators for which the evaluator imports a package: the module, and what pip calls it."""
 MOST_ROUNDS: Final = 100_000
-"""Of an ONNX `Loop` that the host runs; a model that needs more, or never ends it, is stopped."""
+"""Of an ONNX `Loop` that the host runs, and of those within it; a model that needs more, or never ends it, is
+stopped."""
+MOST_SECONDS: Final = 600.0
+"""Of all rounds of such a loop."""
 
 
 def evaluated(node: Any, values: Mapping[str, Array], model: Any) -> list[Array]:
@@ -54,7 +61,7 @@ def computes(model: Any) -> Callable[..., list[Array]]:
     def run(*arrays: Array) -> list[Array]:
         values = {name: array.astype(kind) for (name, kind), array in zip(inputs.items(), arrays, strict=True)}
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), _bounded():
                 return [np.asarray(array) for array in made.run(None, values)]
         except MemoryError:
             raise
@@ -62,6 +69,31 @@ def computes(model: Any) -> Callable[..., list[Array]]:
             raise NotSupportedError(f"onnx's evaluator: {error}") from error
 
     return run
+
+
+class _Bounds:
+    """What is left to a loop of a model; `depth` of loops that are being run."""
+
+    depth, rounds, end = 0, 0, 0.0
+
+
+@contextmanager
+def _bounded() -> Generator[None]:
+    """A model takes no more memory than a machine of ours may (`default_memory_limit`), on Linux: numpy raises
+    MemoryError."""
+    _Bounds.depth = 0
+    if sys.platform != "linux" or not (mapped := mapped_memory()):
+        yield
+        return
+    import resource  # there is none on Windows
+
+    low, high = resource.getrlimit(resource.RLIMIT_AS)
+    most = mapped + default_memory_limit()
+    resource.setrlimit(resource.RLIMIT_AS, (most if low == resource.RLIM_INFINITY else min(low, most), high))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (low, high))
 
 
 @cache
@@ -75,18 +107,24 @@ def _bounded_loop() -> type[Any]:
         def __init__(self, onnx_node: Any, run_params: Any) -> None:
             super().__init__(onnx_node, run_params)
             body: Callable[..., Any] = self._run_body
-            self._rounds = 0
 
             def counted(*values: Any, **named: Any) -> Any:
-                self._rounds += 1
-                if self._rounds > MOST_ROUNDS:
+                _Bounds.rounds += 1
+                if _Bounds.rounds > MOST_ROUNDS:
                     raise RuntimeError(f"more than {MOST_ROUNDS:,} rounds of one loop")
+                if time.monotonic() > _Bounds.end:
+                    raise RuntimeError(f"more than {MOST_SECONDS:g} seconds of one loop")
                 return body(*values, **named)
 
             self._run_body = counted
 
         def _run(self, *values: Any, **named: Any) -> Any:
-            self._rounds = 0
-            return super()._run(*values, **named)
+            if not _Bounds.depth:
+                _Bounds.rounds, _Bounds.end = 0, time.monotonic() + MOST_SECONDS
+            _Bounds.depth += 1
+            try:
+                return super()._run(*values, **named)
+            finally:
+                _Bounds.depth -= 1
 
     return Loop

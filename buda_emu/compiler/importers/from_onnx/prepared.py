@@ -1,7 +1,7 @@
 """A model as the reader takes it: its own functions inlined, sizes of example inputs put in, shapes inferred."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -9,6 +9,10 @@ from onnx import inliner
 
 from buda_emu.compiler.graph.builder import MOST_ELEMENTS
 from buda_emu.compiler.importers.open_sizes import OpenSizes
+from buda_emu.errors import UnsupportedError
+
+MOST_OPERATORS: Final = 1 << 17
+"""Of a model with its own functions in their places: functions that call functions grow without bound."""
 
 
 def prepared(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
@@ -17,8 +21,30 @@ def prepared(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
 
 
 def _without_functions(model: Any) -> Any:
-    """With the nodes of its own functions in their place."""
-    return inliner.inline_local_functions(model) if model.functions else model
+    """With the nodes of its own functions in their place. Raises UnsupportedError for too many."""
+    if not model.functions:
+        return model
+    functions = {(item.domain, item.name, item.overload): item for item in model.functions}
+    counts: dict[Any, int] = {}
+
+    def count(nodes: Iterable[Any]) -> int:
+        return sum(
+            counted((node.domain, node.op_type, node.overload))
+            + sum(count(item.g.node) for item in node.attribute if item.HasField("g"))
+            for node in nodes
+        )
+
+    def counted(key: Any) -> int:
+        if key not in functions:
+            return 1
+        if key not in counts:
+            counts[key] = 0  # of one that calls itself, which onnx refuses
+            counts[key] = count(functions[key].node)
+        return counts[key]
+
+    if count(model.graph.node) > MOST_OPERATORS:
+        raise UnsupportedError(f"compile: {MOST_OPERATORS:,} operators, and more, with its own functions in place")
+    return inliner.inline_local_functions(model)
 
 
 def _bound(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:

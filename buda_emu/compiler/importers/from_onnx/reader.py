@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from buda_emu.checker.text import plural
-from buda_emu.compiler.graph.builder import Builder, made_size
+from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
@@ -212,7 +211,7 @@ class _Reader:
             if constant and not moved and node.op_type not in _RANDOM and not has_graph(node):
                 foreseen = shapes_of(told)
                 for shape in foreseen.values():
-                    made_size(node.op_type, shape, sum(prod(item.shape) for item in inputs if item is not None))
+                    b.grow(node.op_type, shape, (item for item in inputs if item is not None))
                 try:
                     return self._folded(node, inputs, foreseen)
                 except UnsupportedError:  # the evaluator does not know every operator in every version
@@ -332,6 +331,8 @@ class _Reader:
             f"{what}: {plural(count, 'time')}" + (f", first at {self._places[what]}" * bool(self._places[what]))
             for what, count in self._refused.most_common()
         ]
+        if REFUSED not in self._on_host:
+            lines.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
         raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.convolution import windows_in_rows
+from buda_emu.compiler.frontend_ops.convolution import elements_of_windows, windows_in_rows
 from buda_emu.compiler.frontend_ops.core import taps
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
@@ -154,18 +154,18 @@ def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
 def avg_pool_backward(
     b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, ceil: bool, count_pads: bool, divisor: Any
 ) -> Node:
-    """g shared out over each window"""
+    """g shared out over each window, by what its mean counts"""
     options = window(x, 2, kernel, stride, pad, [1], ceil)
-    if ceil or (any(any(item) for item in options["pads"]) and not count_pads):
-        raise NotSupportedError("with windows of several sizes")
-    g = b.multiply(g, 1.0 / float(divisor or prod(options["kernel"])))
     for place, size in enumerate(x.shape[2:]):
         own = (options["kernel"][place], options["strides"][place], 1, options["pads"][place], options["out"][place])
         index = taps(size, *own)
+        counted = elements_of_windows(index, size, *own[1:4], count_pads)
         inside = index >= 0
         where = np.broadcast_to(np.arange(index.shape[1]), index.shape)
-        g = b.linear(g, dim=2 + place, matrix=Sparse.of((size, index.shape[1]), index[inside], where[inside]).merged())
-    return g
+        weight = np.broadcast_to(1.0 if divisor else 1 / counted, index.shape)[inside]
+        matrix = Sparse.of((size, index.shape[1]), index[inside], where[inside], weight)
+        g = b.linear(g, dim=2 + place, matrix=matrix.merged())
+    return b.multiply(g, 1.0 / divisor) if divisor else g
 
 
 # ---------------------------------------------------------------------------------------------------- picks and places

@@ -182,7 +182,7 @@ class Reader:
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
         if fixed and "getitem" not in word and not self._is_product(node, word):
-            return self._folded(node, word, arguments, options)
+            return self._folded(node, word, arguments, options, nodes)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
             # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
@@ -247,11 +247,20 @@ class Reader:
             return [self._argument(part) for part in item]
         return item
 
-    def _folded(self, node: Any, word: str, arguments: Any, options: Any) -> Any:
+    def _folded(self, node: Any, word: str, arguments: Any, options: Any, held: Sequence[Node]) -> Any:
         """Of constants alone: by torch itself."""
         options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
         if "rand" in word:
             self._refuse(f"{word} (random numbers: give them as an input)", node)
+            return _POISONED
+        value = node.meta.get("val")
+        try:
+            for item in value if isinstance(value, (list, tuple)) else (value,):
+                sizes: tuple[Any, ...] = tuple(item.shape) if isinstance(item, torch.Tensor) else ()
+                if all(isinstance(size, int) for size in sizes):  # others hang on data
+                    self._b.grow(word, sizes, held)
+        except UnsupportedError as error:
+            self._refuse(str(error), node)
             return _POISONED
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})

@@ -9,7 +9,7 @@ dropped, so that going back a little replays little, and going back far replays 
 from time import perf_counter
 from typing import Final
 
-from buda_emu.debugger.position import Position
+from buda_emu.debugger.machine.position import Position
 from buda_emu.device.store import TileStore
 from buda_emu.records import dataclass
 from buda_emu.runtime.snapshots.checkpoint import Checkpoint, Checkpoints

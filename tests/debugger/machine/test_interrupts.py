@@ -9,7 +9,7 @@ import pytest
 
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
-from buda_emu.debugger.stop import StoppedShortError
+from buda_emu.debugger.machine.stop import StoppedShortError
 from debug_sessions import session, state
 from small_netlists import execute as run_graph
 from small_netlists import fifo_settings, graph, op, program, queue, text

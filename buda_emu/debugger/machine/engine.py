@@ -7,13 +7,13 @@ inputs run together, so a moment is reached again by running from a checkpoint b
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from buda_emu.debugger.goal import Goal, Moment
-from buda_emu.debugger.history import DEFAULT_LIMIT, History
-from buda_emu.debugger.interrupts import Interrupt, ctrl_c
-from buda_emu.debugger.position import START, STORED, Position
-from buda_emu.debugger.steps import Change, Hit, Steps
-from buda_emu.debugger.stop import Event, Stop, StoppedShortError
-from buda_emu.debugger.worker import Worker
+from buda_emu.debugger.machine.goal import Goal, Moment
+from buda_emu.debugger.machine.history import DEFAULT_LIMIT, History
+from buda_emu.debugger.machine.interrupts import Interrupt, ctrl_c
+from buda_emu.debugger.machine.position import START, STORED, Position
+from buda_emu.debugger.machine.steps import Change, Hit, Steps
+from buda_emu.debugger.machine.stop import Event, Stop, StoppedShortError
+from buda_emu.debugger.machine.worker import Worker
 from buda_emu.errors import BudaError, HostError
 from buda_emu.runtime.emulator import Emulator
 

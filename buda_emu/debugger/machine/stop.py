@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from buda_emu.debugger.position import Position
+from buda_emu.debugger.machine.position import Position
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from buda_emu.debugger.position import STORED, Position
+from buda_emu.debugger.machine.position import STORED, Position
 from buda_emu.records import dataclass
 
 MOST_SLOTS: Final = 1_000_000

@@ -39,6 +39,19 @@ def test_a_script_in_a_batch(tmp_path, capsys):
     assert out.startswith(f"{NETLIST} on wormhole_b0, precision format, programs run_fwd, run_bwd, run_opt; `help`")
 
 
+def test_on_a_terminal_of_80_columns(capsys, monkeypatch):
+    """Values are whole, and the words of the help stand below each other."""
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = [word for line in ("break product", "continue", "graph", "help") for word in ("-e", line)]
+    assert main(["debug", NETLIST, "--batch", "-q", *commands, "--threads", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    graph = lines[lines.index("(buda) graph") + 1 : lines.index("(buda) help")]
+    assert all("..." not in line[: graph[0].index("op or queue")] for line in graph)
+    below = lines.index("  runs is run to its end.".rjust(len("  runs is run to its end.") + 21))
+    assert lines[below - 1].startswith("  step [N]             Run to the next instruction")
+
+
 def test_a_batch_ends_at_what_is_refused(capsys):
     assert main(["debug", NETLIST, "--batch", "-q", "-e", "prnt x", "-e", "next", "--threads", "1"]) == 2
     assert capsys.readouterr().out == "(buda) prnt x\nno command 'prnt' (did you mean 'print'?); `help` lists them\n"

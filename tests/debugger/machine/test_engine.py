@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.debugger.position import START, STORED, Position
+from buda_emu.debugger.machine.position import START, STORED, Position
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session, state, walk
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
-from buda_emu.debugger.position import STORED, Position
-from buda_emu.debugger.stop import Event
+from buda_emu.debugger.machine.position import STORED, Position
+from buda_emu.debugger.machine.stop import Event
 from buda_emu.records import dataclass
 
 Kind = Literal["step", "next", "input", "epoch", "finish", "until", "continue", "position"]

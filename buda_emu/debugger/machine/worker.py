@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, Literal, TypeVar
 
-from buda_emu.debugger.stop import Stop
+from buda_emu.debugger.machine.stop import Stop
 from buda_emu.records import dataclass
 
 T = TypeVar("T")

@@ -2,8 +2,8 @@
 
 import tracemalloc
 
-from buda_emu.debugger import history
-from buda_emu.debugger.position import START, Position
+from buda_emu.debugger.machine import history
+from buda_emu.debugger.machine.position import START, Position
 from debug_sessions import session, state
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 

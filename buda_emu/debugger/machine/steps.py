@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from buda_emu.debugger.goal import Goal, Moment
-from buda_emu.debugger.history import History
-from buda_emu.debugger.interrupts import Interrupt
-from buda_emu.debugger.log import Chunk, Log
-from buda_emu.debugger.position import START, STORED, Position
-from buda_emu.debugger.stop import Event, Stop, StoppedShortError
+from buda_emu.debugger.machine.goal import Goal, Moment
+from buda_emu.debugger.machine.history import History
+from buda_emu.debugger.machine.interrupts import Interrupt
+from buda_emu.debugger.machine.log import Chunk, Log
+from buda_emu.debugger.machine.position import START, STORED, Position
+from buda_emu.debugger.machine.stop import Event, Stop, StoppedShortError
 from buda_emu.netlist.model import Instruction, Netlist, Op
 from buda_emu.program.interpreter import Standing
 from buda_emu.program.place import Place

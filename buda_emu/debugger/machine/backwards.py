@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from buda_emu.debugger.engine import Engine
-from buda_emu.debugger.log import Chunk
-from buda_emu.debugger.position import START, STORED, Position
+from buda_emu.debugger.machine.engine import Engine
+from buda_emu.debugger.machine.log import Chunk
+from buda_emu.debugger.machine.position import START, STORED, Position
 
 BACK: Final = ("step", "next", "input", "epoch", "finish")
 
