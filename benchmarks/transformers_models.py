@@ -288,9 +288,11 @@ class Windows(nn.Module):
         config = getattr(self.package, f"{word}Config")(**words)
         config._attn_implementation = "eager"
         self.inner = getattr(self.package, cls)(config)
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self.empty, self.layers = torch.zeros(1, heads, self.LENGTH, size), config.num_hidden_layers
+        with torch.no_grad():
+            filled = self.inner(input_ids=torch.zeros(1, 1, dtype=torch.int64), use_cache=True).past_key_values
+        first = filled.layers[0].keys  # heads and sizes have many names in configurations
+        self.empty = torch.zeros(1, first.shape[1], self.LENGTH, first.shape[3])
+        self.layers = len(filled.layers)
 
     def forward(self, tokens: Tensor, positions: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
         n = tokens.shape[1]

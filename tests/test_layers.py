@@ -76,7 +76,7 @@ OWN = {
     },
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-MOST_IN_FUNCTIONS = 227
+MOST_IN_FUNCTIONS = 228
 
 
 def test_import_contracts(root, child_environment):

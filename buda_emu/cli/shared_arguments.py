@@ -56,10 +56,11 @@ def add_arch(
 def add_board(parser: Taker) -> None:
     """--board: the boards of `spec.boards`, or several in a row. What is none is refused where it is looked up."""
     parser.add_argument(
-        "--board", metavar="NAME",
+        "--board",
+        metavar="NAME",
         help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or several "
         "in a row such as n150x4; default: a chip by itself, nothing harvested",
-    )  # fmt: skip
+    )
 
 
 def add_cluster(parser: Taker, more: str = "") -> None:
@@ -120,9 +121,10 @@ def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, sho
         help=f"worker processes (default: {words}); never changes results",
     )  # fmt: skip
     where.add_argument(
-        "--dask", metavar="SCHEDULER",
+        "--dask",
+        metavar="SCHEDULER",
         help="share the work out over the Dask cluster of this scheduler, such as tcp://host:8786",
-    )  # fmt: skip
+    )
 
 
 def workers_of(args: argparse.Namespace) -> "Workers":

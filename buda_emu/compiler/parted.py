@@ -29,9 +29,7 @@ class PartedModel:
     """What `compile_in_parts` returns: some operators run on the host. `steps`: programs of the netlist and the host's
     work, in order; `compiled`: all programs, None where nothing is left for the device."""
 
-    def __init__(
-        self, graph: Graph, steps: Sequence[DeviceStep | HostWork], compiled: CompiledPrograms | None
-    ) -> None:  # fmt: skip
+    def __init__(self, graph: Graph, steps: Sequence[DeviceStep | HostWork], compiled: CompiledPrograms | None) -> None:
         self.graph = graph
         self.steps = tuple(steps)
         self.compiled = compiled

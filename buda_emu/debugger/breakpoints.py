@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from buda_emu.checker.text import plural
 from buda_emu.debugger.expressions.evaluate import evaluate
-from buda_emu.debugger.expressions.functions import OF_POINTERS
+from buda_emu.debugger.expressions.functions import OF_POINTERS, OF_TENSOR
 from buda_emu.debugger.expressions.message import Pieces, told
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
 from buda_emu.debugger.figures import summary
@@ -243,8 +243,6 @@ class BreakpointSet:
 
     def _not_finite(self, engine: Steps, now: Moment, kind: str) -> str | None:
         """NaN in the result of the op that has run; of kind "inf" infinities, too."""
-        from buda_emu.debugger.expressions.functions import OF_TENSOR
-
         op = engine.op_now
         if now.event != "result" or op is None or op.name not in engine.values:
             return None

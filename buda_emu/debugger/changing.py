@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from buda_emu.checker.suggest import near
 from buda_emu.debugger.expressions.parse import tensor
 from buda_emu.debugger.filled import filled
 from buda_emu.debugger.lookup import Lookup
@@ -33,8 +34,6 @@ class Changing(Lookup):
         text = name if name.startswith("$") else f"${name}"
         known = engine.call(engine.variables.snapshot)
         if text not in known:
-            from buda_emu.checker.suggest import near
-
             raise HostError(f"no variable {text} ({near(text, known) or ', '.join(known) or 'there is none'})")
         self._change(f"{text} set to {value}", lambda machine: machine.set_variable(text, value))
 

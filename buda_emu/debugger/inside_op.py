@@ -49,9 +49,7 @@ class Step:
         """Plain data, words as hexadecimal rows."""
         rows = [[f"{word:x}" for word in row] for row in self.words.tolist()]
         exponents = None if self.exponents is None else self.exponents.tolist()
-        return {
-            "unit": self.unit, "what": self.what, "format": self.format, "words": rows, "exponents": exponents
-        }  # fmt: skip
+        return {"unit": self.unit, "what": self.what, "format": self.format, "words": rows, "exponents": exponents}
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class MomentScope:
         """See `Scope`."""
         engine = self.engine
         own = {
-            "input": engine.done + 1 if engine.graphs else 0, "inputs": engine.input_count,
+            "input": engine.done + 1 if engine.graphs else 0,
+            "inputs": engine.input_count,
             "instruction": engine.count,
-        }  # fmt: skip
+        }
         return own[name]

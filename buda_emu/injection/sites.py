@@ -146,8 +146,9 @@ class Sites:
                 width = FORMATS[visit.df].bits
                 bits = {
                     "dst": blocking.ublock[0] * blocking.ublock[1] * 1024 * width,
-                    "sfpu": _LANES * width, "packer": bits_of_tile(visit.df),
-                }[visit.place]  # fmt: skip
+                    "sfpu": _LANES * width,
+                    "packer": bits_of_tile(visit.df),
+                }[visit.place]
                 share = visit.tiles / sum(other.tiles for other in known[key] if other.place == visit.place)
                 yield Site(
                     visit.place, node.number, visit.df, visit.tiles, bits * share * cycles, first=visit.first,
@@ -169,9 +170,10 @@ class Sites:
         if by == "bit":
             return sorted(self._by_bit(), key=lambda part: part.name)
         names: Mapping[str, Callable[[Site], str]] = {
-            "place": lambda site: site.place, "tensor": lambda site: name_of(self.trace.nodes[site.node]),
+            "place": lambda site: site.place,
+            "tensor": lambda site: name_of(self.trace.nodes[site.node]),
             "op": lambda site: name_of(self.trace.nodes[site.node if site.reader is None else site.reader]),
-        }  # fmt: skip
+        }
         parts: dict[str, list[Site]] = {}
         for site in self.all.items:
             parts.setdefault(names[by](site), []).append(site)

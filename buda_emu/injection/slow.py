@@ -91,8 +91,9 @@ class Times:
         checks = read_performance_checks(self.netlist.path, self.netlist.sections)
         return {
             f"{item.config} {item.graph} {item.target} {item.bound.metric}".replace("  ", " ")
-            for item in evaluate(self.netlist, run, checks) if not item.passed
-        }  # fmt: skip
+            for item in evaluate(self.netlist, run, checks)
+            if not item.passed
+        }
 
     # ----------------------------------------------------------------------------------------------- protection
     def with_wider_words(self, added: float) -> float | None:

@@ -252,9 +252,10 @@ class Trace:
         read = {name for op in netlist.ops.values() for name in op.inputs}
         made = {place: number for place, number in self._at.items() if not netlist.queues[place[0]].host_fed}
         found = {
-            (name, slot): number for (name, slot), number in made.items()
+            (name, slot): number
+            for (name, slot), number in made.items()
             if netlist.queues[name].is_ram or name not in read
-        }  # fmt: skip
+        }
         return found or made
 
     def changed(

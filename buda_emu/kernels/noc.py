@@ -306,7 +306,7 @@ class Steps(NamedTuple):
 @kernel
 def time_move(
     steps: Steps, edges: Edges, grids: Grids, rows: tuple[Rows, Rows], change: Change, durations: Ints
-) -> None:  # fmt: skip
+) -> None:
     """Write how long the tasks of the transfers take that the last move touches (`timing.epoch.tasks.step_cycles`)."""
     old, new = rows
     for number in range(change.found[1]):

@@ -103,9 +103,10 @@ def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, m
             else:
                 rows = first * step, last * step
             part = read(
-                t, slice((row * down + rows[0]) * height, (row * down + rows[1]) * height),
+                t,
+                slice((row * down + rows[0]) * height, (row * down + rows[1]) * height),
                 slice((column * across + columns[0]) * width, (column * across + columns[1]) * width),
-            )  # fmt: skip
+            )
             tiles = tilize(part[np.newaxis, np.newaxis], blocking.tile_dim)[0, 0]
             tile_r, tile_c = blocking.ublock
             ublocks = tiles.reshape(-1, tile_r, tiles.shape[1] // tile_c, tile_c, *tiles.shape[2:])

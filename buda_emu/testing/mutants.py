@@ -212,9 +212,10 @@ class _Mutator:
         """A pair of the example, in a map that may be one for it: beside the attributes, or among fields."""
         value = self._named(self.hints[key])
         among = [
-            where.pairs[at][1] for where, at in self.pairs
+            where.pairs[at][1]
+            for where, at in self.pairs
             if (_text(where.pairs[at][0]) == "attributes") == (key in ATTRIBUTES)
-        ]  # fmt: skip
+        ]
         maps = [node for node in among if isinstance(node, nodes.Mapping)] or [where for where, _ in self.pairs]
         where = self.draw.pick(maps)
         before = where.pairs[:]

@@ -37,9 +37,10 @@ UNDEFINED: Final = 16
 _QUANT_CODES: Final[Mapping[str, int]] = {"37XX": 7, "40XX": UNDEFINED}
 _HOST_FLOATS: Final[Mapping[str, str]] = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "uint16"}
 _CODE_NAMES: Final[Mapping[int, str]] = {
-    **{code: name for name, code in _CODES.items() if name not in ("bf16", "ui1", "si1")}, 15: "bf16",
+    **{code: name for name, code in _CODES.items() if name not in ("bf16", "ui1", "si1")},
+    15: "bf16",
     UNDEFINED: "undefined",
-}  # fmt: skip
+}
 
 
 def element(name: str) -> Element | None:

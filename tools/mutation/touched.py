@@ -32,17 +32,17 @@ COMPILED = "kernels-compiled"  # their intrinsics, which are Python: its mutants
 JIT = "jit"  # what compiles, keeps and loads them: likewise
 LONGEST = 20.0  # of processor time, for one test: a longer one is not recorded
 ALSO = {
-    "api": ("api", "cli/test_run.py"),
+    "api": ("api", "cli/verbs/test_run.py"),
     "cli": ("cli", "vpux/test_comparison.py"),
-    "gemini": ("gemini", "cli/test_gemini.py"),
+    "gemini": ("gemini", "cli/verbs/test_gemini.py"),
     UNCOMPILED: ("kernels", "jit", "ops", "formats", "tensix", "timeline", "darwinn/test_twin.py"),
     JIT: ("jit", "runtime/graph/test_worker_pool.py", "tensix/elementwise/test_eltwise_by_singles.py"),
     COMPILED: ("kernels", "jit", "tensix/elementwise/test_eltwise_by_singles.py"),
     "report": (
         "report",
         "darwinn/test_replay.py",
-        "cli/test_perf_against.py",
-        "cli/test_perf_sweep.py",
+        "cli/verbs/test_perf_against.py",
+        "cli/verbs/test_perf_sweep.py",
         "cli/test_tables.py",
     ),
     "spec": ("spec", "formats", "docs/test_pages.py"),

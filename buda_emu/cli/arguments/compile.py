@@ -39,10 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is searched for: throughput (default), latency or cores",
     )  # fmt: skip
     parser.add_argument(
-        "--chips", metavar="N",
+        "--chips",
+        metavar="N",
         help="cut or copy the model over so many chips, or over those of a cluster's file; default: all of the board, "
         "without one 1",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--microbatch", type=int, metavar="N",
         help="inputs that go through an epoch before the next begins; default: 64, of objective latency 1",

@@ -28,10 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-e", "--command", action="append", default=[], metavar="COMMAND", help="do this command first, repeatable"
     )
     parser.add_argument(
-        "--batch", action="store_true",
+        "--batch",
+        action="store_true",
         help="end after these commands; exit code 2 where one is refused, 4 where the program has failed, 130 after "
         "Ctrl-C",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print each answer as JSON, one a line")
     parser.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, on stdio")
     parser.add_argument(

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import index_size
+from buda_emu.compiler.graph.builder import MOST_ELEMENTS, index_size
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.errors import UnsupportedError
 
 
 def _need(holds: bool, words: str) -> None:
@@ -169,6 +170,9 @@ def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, 
     _need(min(out, default=1) >= 1, f"windows of {list(kernel)} reach beyond {list(space)} and pads {attrs['pads']}")
     for size, k in zip(out, kernel, strict=True):
         index_size("windows", size * k)
+    if prod(out) * prod(kernel) > MOST_ELEMENTS:
+        places = f"{list(kernel)} at {list(out)} places"
+        raise UnsupportedError(f"windows of {places}: more than {MOST_ELEMENTS:,} elements")
     return out
 
 

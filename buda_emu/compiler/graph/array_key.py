@@ -1,18 +1,22 @@
 """Arrays as keys of dictionaries, without a copy of them."""
 
-from typing import Any
+import zlib
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.tensor.referenced import Referenced
 
-_SAMPLES = 64
+_SAMPLES: Final = 64
+_SMALL: Final = 1 << 20
+"""Bytes of an array that is hashed as a whole: pickers of the steps of a loop differ in a single element."""
 
 
 class ArrayKey:
-    """Equal to that of an array with the same shape, type and bits. Its hash looks at a few elements only; all of them
-    are compared when two are as alike as that. References are equal where they are made of the same memory alike."""
+    """Equal to that of an array with the same shape, type and bits. The hash of a large one looks at a few elements
+    only; all of them are compared when two are as alike as that. References are equal where they are made of the same
+    memory alike."""
 
     __slots__ = ("_array", "_hash")
 
@@ -21,8 +25,9 @@ class ArrayKey:
         if isinstance(array, Referenced):
             self._hash = hash((array.shape, array.dtype.str, array.key))
             return
-        picked = array.flat[np.arange(0, array.size, max(1, array.size // _SAMPLES))]
-        self._hash = hash((array.shape, array.dtype.str, picked.tobytes()))
+        if array.nbytes > _SMALL:
+            array = array.flat[np.arange(0, array.size, max(1, array.size // _SAMPLES))]
+        self._hash = hash((self._array.shape, array.dtype.str, zlib.crc32(_bits(array).data)))
 
     def __hash__(self) -> int:
         return self._hash

@@ -80,9 +80,10 @@ DTYPES: Final = frozenset(
 )
 """Element types of values, as numpy names them."""
 _SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
-    "input": frozenset({"label"}), "constant": frozenset({"value"}),
+    "input": frozenset({"label"}),
+    "constant": frozenset({"value"}),
     "state": frozenset({"label", "initial", "slots", "dim", "df"}),
-}  # fmt: skip
+}
 """What each must have."""
 
 

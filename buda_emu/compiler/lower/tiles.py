@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import isqrt
 from typing import Any, Final, TypedDict, cast
 
 from numpy.typing import NDArray
@@ -43,7 +44,8 @@ def over(shape: Shape) -> tuple[Tm, ...]:
 
 def divisors(number: int) -> list[int]:
     """Ascending."""
-    return [size for size in range(1, number + 1) if number % size == 0]
+    low = [size for size in range(1, isqrt(number) + 1) if number % size == 0]
+    return low + [number // size for size in reversed(low) if size * size != number]
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,9 +142,10 @@ def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int,
     size = size_of_tile(target.activation_df, target.arch.alignment)
     room = target.arch.dram_channel_bytes - DRAM_BASE
     held = [
-        (number, tiles.constants[use.source].shape) for number, use in enumerate(op.uses)
+        (number, tiles.constants[use.source].shape)
+        for number, use in enumerate(op.uses)
         if use.source in tiles.constants and tiles.constants[use.source].kind == "value"
-    ]  # fmt: skip
+    ]
     return all(prod(shape) * size // prod(divided_like(op, number, shape, grid)) <= room for number, shape in held)
 
 

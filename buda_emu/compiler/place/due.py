@@ -66,7 +66,7 @@ def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
 
 def _backwards(
     found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
-) -> None:  # fmt: skip
+) -> None:
     """By when each op has to begin, where its epoch is to end when it does."""
     done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
     first_by = dict(done_by)

@@ -61,13 +61,11 @@ def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str
             moved[name] = {phase: moved[name][phase] for phase in due[name]}
     Memory(found.target).add(
         found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due, channels
-    )  # fmt: skip
+    )
     _share_addresses(found)
 
 
-def _moved(
-    found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]
-) -> dict[str, dict[Phase, float]]:  # fmt: skip
+def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]) -> dict[str, dict[Phase, float]]:
     """What each queue moves in each phase. Two rams on the same bytes count as the one that gives them: for `due`,
     too."""
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}

@@ -96,8 +96,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         attrs = before_end if number == 0 else kept(before_end, before_end.keys() - {"bias"})
         tms = (("hstack", taps),) if taps > 1 else ()
         uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
-        made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs,
-                            inner=product.inner // count))  # fmt: skip
+        made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs, inner=product.inner // count))
         if number:
             made.append(add(number, Use(f"{part}.{number}")))
     made += [add(sums, term) for term in added_last]

@@ -232,9 +232,7 @@ class _Epoch:
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
             enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
-            moved |= rewired(
-                own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires)
-            )  # fmt: skip
+            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}

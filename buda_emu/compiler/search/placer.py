@@ -43,7 +43,7 @@ def place(tiles: TileGraph, target: Target, aim: Objective = ONE_BY_ONE, *, entr
 
 def place_best(
     graphs: Sequence[TileGraph], target: Target, aim: Objective, *, entries: int = 2
-) -> tuple[int, Placement]:  # fmt: skip
+) -> tuple[int, Placement]:
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
     aim.work.running = True

@@ -39,8 +39,9 @@ def limits(found: Evaluated) -> Limits:
         inputs = max(epoch.timing.inputs, 1)
         moved += sum(
             sum(edge.memory_bytes.values()) / (inputs if edge.once else 1)
-            for edge in epoch.edges if edge.memory == "dram"
-        )  # fmt: skip
+            for edge in epoch.edges
+            if edge.memory == "dram"
+        )
     return Limits(math / cores, work / cores, moved / (speeds(placement.target.chip).dram * chips), found.host)
 
 
@@ -151,9 +152,10 @@ def detours_text(placement: Placement) -> list[str]:
     routed = [(reader, source, detour.why) for (reader, source), detour in placement.detours.items()]
     known = routed + [
         (name, placement.queues[use.source].input, BESIDE_LONG)
-        for name, placed in placement.ops.items() for use in placed.op.uses
+        for name, placed in placement.ops.items()
+        for use in placed.op.uses
         if use.source in placement.queues and placement.queues[use.source].role == "fork"
-    ]  # fmt: skip
+    ]
     if not known:
         return []
     lines = [f"  {reader} reads {source}: {why}" for reader, source, why in known[:DETOURS]]

@@ -9,6 +9,7 @@ from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.command import command
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.words import flags_of, number, one_of, split_tile
+from buda_emu.debugger.expressions.functions import WORDS
 from buda_emu.debugger.expressions.parse import tensor
 from buda_emu.debugger.figures import difference, tile, whole
 from buda_emu.debugger.names import line_of
@@ -84,8 +85,6 @@ def int_or(value: float) -> float:
 
 def _is_tensor(console: Console, text: str) -> bool:
     """A name alone, and no word of the language."""
-    from buda_emu.debugger.expressions.functions import WORDS
-
     try:
         which = tensor(text)
     except HostError:

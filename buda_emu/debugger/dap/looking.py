@@ -220,9 +220,10 @@ def read_memory(adapter: Adapter, arguments: Message) -> Message:
     start = max(0, offset)
     part = data[start : start + max(0, count - (start - offset))]
     return {
-        "address": f"{start:#x}", "data": base64.b64encode(part).decode(),
+        "address": f"{start:#x}",
+        "data": base64.b64encode(part).decode(),
         "unreadableBytes": max(0, count - len(part) - (start - offset)),
-    }  # fmt: skip
+    }
 
 
 @request("writeMemory")

@@ -19,11 +19,12 @@ def coverage_page(found: Coverage, path: str) -> str:
     ]
     return str(
         render(
-            "coverage.html", title=f"Coverage in {path}",
+            "coverage.html",
+            title=f"Coverage in {path}",
             facts=f"{plural(found.netlists, 'netlist')}, {found.percent:.1f} % of the language",
             lists=table((Column("list"), Column("exercised", "number"), Column("not", "number")), lists),
             names=table(
                 (Column("list", choose=True), Column("name", "name"), Column("netlists", "number")), names, "name"
             ),
         )
-    )  # fmt: skip
+    )

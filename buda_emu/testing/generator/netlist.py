@@ -146,9 +146,8 @@ def _open(sheet: Sheet, number: int, inputs: int) -> None:
     if before is None:
         return
     graph.values += [
-        value for value in before.values
-        if value.is_queue and (sheet.chips == 1 or value.name not in sheet.constants)
-    ]  # fmt: skip
+        value for value in before.values if value.is_queue and (sheet.chips == 1 or value.name not in sheet.constants)
+    ]
     if graph.chip > before.chip:
         tiled = {op.name for op in before.ops if not op.untilize_output and not op.gradient_op}
         graph.values += [value for value in before.values if value.name in tiled]

@@ -152,9 +152,10 @@ class Sheet:
         turned = self.draw.chance(15)
         rows, cols = blocking.grid_size[::-1] if turned else blocking.grid_size
         places = [
-            (row, col) for row, col in sorted(self.graph.free)
+            (row, col)
+            for row, col in sorted(self.graph.free)
             if all((row + r, col + c) in self.graph.free for r in range(rows) for c in range(cols))
-        ]  # fmt: skip
+        ]
         if not places:
             raise NoRoomError
         row, col = self.draw.pick(places)

@@ -164,13 +164,15 @@ def test_values_without_elements_are_constants():
         ([("EyeLike", ["x"], ["z"], {})], [0], [40_000, 40_000]),
         ([("ReduceSum", ["x", "axis"], ["z"], {})], [0], [1, 1 << 28]),
         ([("Relu", ["x"], ["z"], {})], [0], [1] * 33),
+        ([("Conv", ["x", "kernel"], ["z"], {"pads": [255] * 4})], [0], [1, 1, 512, 512]),
     ],
     ids=lambda value: value[0][0] if isinstance(value[0], tuple) else "",
 )
 def test_what_takes_too_much_is_refused_before_memory_is_taken(nodes, held, shape):
     proto = model(
         nodes, inputs={"x": shape},
-        held={"n": np.array(held), "one": np.ones(1, np.float32), "axis": [1], "one_of": [1]},
+        held={"n": np.array(held), "one": np.ones(1, np.float32), "axis": [1], "one_of": [1],
+              "kernel": np.ones((1, 1, 511, 511), np.float32)},
     )  # fmt: skip
     tracemalloc.start()
     try:

@@ -95,4 +95,4 @@ def _plain(result: RunResult, words: str) -> dict[str, Any]:
         "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
         "races": [{**asdict(item), "first": None if item.first < 0 else item.first} for item in result.races],
         "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result.outputs],
-    }  # fmt: skip
+    }

@@ -36,9 +36,7 @@ def body_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     return None
 
 
-def operators(
-    node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]
-) -> list[Any]:  # fmt: skip
+def operators(node: Any, body: Any, inputs: Sequence[Node | None], within: str, opset: Mapping[str, int]) -> list[Any]:
     """Those of the body, named after what they are within; operands that are left out have no name."""
     given = dict(zip(body.input, inputs, strict=False))
     absent = {name for name in body.input if given.get(name) is None}

@@ -200,9 +200,7 @@ def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> 
     return b.where(wide, b.add(x, values, dtype=x.dtype) if add else values, x, dtype=x.dtype)
 
 
-def _put_by_computed(
-    b: Builder, own: Node, values: Node, rows: Node, dim: int, add: bool
-) -> tuple[Node, Node]:  # fmt: skip
+def _put_by_computed(b: Builder, own: Node, values: Node, rows: Node, dim: int, add: bool) -> tuple[Node, Node]:
     """Values at their places along a dimension, zeros elsewhere; and what stays of the own ones."""
     order = (dim, *[place for place in range(len(own.shape)) if place != dim])
     back = [order.index(place) for place in range(len(order))]

@@ -38,8 +38,9 @@ def input_shapes(
         raise UnsupportedError(f"compile: {model}: not supported: {how_to_give(*missing[0])}")
     return {
         name: tuple(int(size if isinstance(size, int) else size.subs(found)) for size in shape)
-        for name, shape in shapes.items() if not all(isinstance(size, int) for size in shape)
-    }  # fmt: skip
+        for name, shape in shapes.items()
+        if not all(isinstance(size, int) for size in shape)
+    }
 
 
 def _within(program: Any, symbol: Any, value: int, what: str) -> int:

@@ -74,8 +74,9 @@ def _of_integers(sheet: Sheet, op_type: str) -> None:
     inner, bias = m_k * u_kt, draw.chance(50)
     end = draw.pick(("", "requant", "dequant"))
     sources = [
-        operand(sheet, (t, rows, inner), ("Int8",)), operand(sheet, (t, inner, cols), ("Int8",)),
-    ]  # fmt: skip
+        operand(sheet, (t, rows, inner), ("Int8",)),
+        operand(sheet, (t, inner, cols), ("Int8",)),
+    ]
     attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
     if bias:
         attributes["bias"] = True

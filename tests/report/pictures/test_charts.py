@@ -90,7 +90,7 @@ def drawn() -> str:
 
 
 def test_charts_are_drawn_as_ever() -> None:
-    """`python tests/report/test_charts.py` writes them anew, after a change that is meant."""
+    """`python tests/report/pictures/test_charts.py` writes them anew, after a change that is meant."""
     assert drawn() == KEPT.read_text(encoding="utf-8")
 
 

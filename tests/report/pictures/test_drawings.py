@@ -16,7 +16,7 @@ from buda_emu.report.pictures.svg import width_of
 from buda_emu.report.sweep import sweep_chart
 from buda_emu.timing.figures import OpFigures
 from example_netlists import DIRECTORY
-from report.pictures import pipeline
+from report.drawn import pipeline
 
 
 def elements(svg, name):

@@ -1,4 +1,4 @@
-"""The floor plan as SVG: what `buda-emu graph` has no option for (tests/cli/test_graph.py has the rest)."""
+"""The floor plan as SVG: what `buda-emu graph` has no option for (tests/cli/verbs/test_graph.py has the rest)."""
 
 from xml.etree import ElementTree
 

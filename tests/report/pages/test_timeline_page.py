@@ -8,7 +8,7 @@ import pytest
 from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.timeline.picture import Lane, Slice, TimelinePicture
 from report.browsing import in_browser, opened, opens_all, problems
-from report.pictures import pipeline
+from report.drawn import pipeline
 
 
 def data_of(page):

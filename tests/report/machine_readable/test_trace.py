@@ -8,7 +8,7 @@ import pytest
 from buda_emu.report.machine_readable.trace import trace
 from buda_emu.timeline import Live
 from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, Stretch, TimelinePicture
-from report.pictures import pipeline
+from report.drawn import pipeline
 
 
 @pytest.fixture(scope="module")
