@@ -180,6 +180,11 @@ def test_values_are_put_where_a_mask_is_set_one_after_the_other():
     agrees(run, words, torch.randn(20, 6), torch.randn(7, 6), torch.randn(90))
 
 
+def test_constants_that_no_machine_should_hold_are_refused_before_they_are_made():
+    with pytest.raises(be.UnsupportedError, match=r"full\.default of constants, of shape \[32768, 32768\]: more than"):
+        be.compile(Small(lambda x: x + torch.ones(1 << 15, 1 << 15).sum()), (PAIR,))
+
+
 def test_random_numbers_are_refused():
     with pytest.raises(be.UnsupportedError, match=r"rand\.default \(random numbers: give them as an input\): 1 time"):
         be.compile(Small(lambda x: x + torch.rand(7)), (PAIR,))
