@@ -93,15 +93,21 @@ class Verb(NamedTuple):
 
 
 def add_verb(verbs: Any, name: str, verb: Verb, work: str) -> ExampleParser:
-    """The parser of a verb; `main` of the module `work` is what it does, imported when it is called."""
+    """The parser of a verb; `main` of the module `work` is what it does, imported when it is called, or that of a
+    module that an argument names (`other_work`)."""
     own: ExampleParser = verbs.add_parser(name, help=verb.line, description=verb.line, example=verb.example)
     verb.add_arguments(own)
 
     def do(args: argparse.Namespace) -> int:
-        return import_module(work).main(args)
+        return import_module(args.work or work).main(args)
 
-    own.set_defaults(verb=do)
+    own.set_defaults(verb=do, work=None)
     return own
+
+
+def other_work(module: str) -> dict[str, Any]:
+    """For `add_argument`: a flag with which the verb does what a module of its own does, without importing the rest."""
+    return {"action": "store_const", "dest": "work", "const": f"buda_emu.cli.verbs.{module}"}
 
 
 def add_verbs(parser: argparse.ArgumentParser, folder: str, verbs: Mapping[str, Verb]) -> None:

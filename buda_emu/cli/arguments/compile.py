@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from buda_emu.cli.parser import other_work
 from buda_emu.cli.shared_arguments import add_arch, add_board, add_memory_limit, add_workers
 from buda_emu.spec.archs import DEFAULT_ARCH
 
@@ -67,8 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(parser)
     add_memory_limit(parser)
     _add_passes(parser)
-    parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
-    parser.add_argument("--list-boards", action="store_true", help="list the boards that --board knows, nothing else")
+    parser.add_argument(
+        "--ops", **other_work("compile_ops"), help="list the operators that models may have, and nothing else"
+    )
+    parser.add_argument(
+        "--list-boards", **other_work("compile_boards"), help="list the boards that --board knows, nothing else"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
 
 

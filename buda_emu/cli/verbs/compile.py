@@ -18,22 +18,14 @@ from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.parted import PartedModel, compile_in_parts
 from buda_emu.compiler.pipeline import NAMES, Observer, known
 from buda_emu.compiler.steps import compile_from, compile_until
-from buda_emu.compiler.support import HEADERS, rows
 from buda_emu.debugger.machine.interrupts import ctrl_c
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.host.plan import DeviceStep
 from buda_emu.report.terminal.text import table
-from buda_emu.spec.boards import BOARDS
 
 
 def main(args: argparse.Namespace) -> int:
     """Compile and say what came of it. Exit code 0; failures are raised."""
-    if args.ops:
-        say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
-        return 0
-    if args.list_boards:
-        say(boards_table())
-        return 0
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
@@ -146,25 +138,6 @@ def times(seconds: Mapping[str, float]) -> str:
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
     return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
-
-
-def boards_table() -> str:
-    """What each board is, and where its figures come from."""
-    headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
-    rows = [
-        (
-            item.name, item.arch, str(item.chips), f"{item.cores} ({item.grid[0]}x{item.grid[1]})", str(item.clock),
-            item.dram, f"{item.dram_gbps:g}", str(item.links or "-"), ", ".join(map(str, item.on_host)), item.host,
-        )
-        for item in BOARDS.values()
-    ]  # fmt: skip
-    origins: dict[str, list[str]] = {}
-    for item in BOARDS.values():
-        for field, source in item.sources.items():
-            origins.setdefault(f"{field}: {source}", []).append(item.name)
-    lines = [f"{', '.join(names)}: {text}" for text, names in origins.items()]
-    words = "Links are those of 100 Gbit/s between neighbouring chips. Where the figures come from:"
-    return "\n".join([table(headers, rows, right=(2, 4, 6, 7)), "", words, *lines])
 
 
 def summary(compiled: CompiledModel) -> str:
