@@ -30,7 +30,10 @@ HEARD = {
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 T5 = {"vocab_size": 211, "d_model": 48, "d_kv": 12, "d_ff": 80, "num_layers": 2, "num_heads": 4}
 
-OUTPUTS = ("logits", "text_embeds", "last_hidden_state", "predicted_depth", "prediction_outputs")
+OUTPUTS = (
+    "logits", "text_embeds", "last_hidden_state", "predicted_depth", "prediction_outputs", "pooler_output",
+    "language_output",
+)  # fmt: skip
 """The first of these that a model gives is compared."""
 
 TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
@@ -134,13 +137,13 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
     "blenderbot": ("Blenderbot", "BlenderbotForConditionalGeneration", SPOKEN, "pair"),
     "mt5": ("MT5", "MT5ForConditionalGeneration", T5, "pair"),
     "umt5": ("UMT5", "UMT5ForConditionalGeneration", T5, "pair"),
-    "longt5": ("LongT5", "LongT5ForConditionalGeneration", T5 | {"local_radius": 7}, "pair"),
+    "longt5": ("LongT5", "LongT5ForConditionalGeneration", T5 | {"local_radius": 7}, "masked pair"),
     "prophetnet": ("ProphetNet", "ProphetNetForConditionalGeneration", {"vocab_size": 211, "hidden_size": 48,
         "encoder_ffn_dim": 80, "decoder_ffn_dim": 80, "num_encoder_layers": 2, "num_decoder_layers": 2,
         "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4, "max_position_embeddings": 64, "ngram":
         2}, "pair"),
     "fsmt": ("FSMT", "FSMTForConditionalGeneration", {**{k:v for k, v in SPOKEN.items() if k!="vocab_size"},
-        "src_vocab_size": 211, "tgt_vocab_size": 211, "langs": ["a", "b"]}, "pair"),
+        "src_vocab_size": 211, "tgt_vocab_size": 211, "langs": ["a", "b"]}, "masked pair"),
     "layoutlm": ("LayoutLM", "LayoutLMModel", TEXT | {"max_2d_position_embeddings": 64}, "tokens"),
     "convbert": ("ConvBert", "ConvBertModel", TEXT | {"embedding_size": 64, "conv_kernel_size": 5}, "tokens"),
     "funnel": ("Funnel", "FunnelModel", {"vocab_size": 211, "block_sizes": [1, 1], "d_model": 64, "n_head": 4,
@@ -213,7 +216,8 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
     "patchtst": ("PatchTST", "PatchTSTForPrediction", {"num_input_channels": 3, "context_length": 32, "patch_length":
         8, "patch_stride": 8, "d_model": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
         "prediction_length": 8, "scaling": None}, "series"),
-    "switch": ("SwitchTransformers", "SwitchTransformersForConditionalGeneration", T5 | {"num_experts": 4}, "pair"),
+    "switch": ("SwitchTransformers", "SwitchTransformersForConditionalGeneration", T5 | {"num_experts": 4},
+        "masked pair"),
     "fnet": ("FNet", "FNetModel", {word: size for word, size in TEXT.items() if word != "num_attention_heads"}, "ids"),
     "mixtral": ("Mixtral", "MixtralForCausalLM", GROUPED | {"num_local_experts": 4}, "tokens"),
     "qwen2_moe": ("Qwen2Moe", "Qwen2MoeForCausalLM", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2,
@@ -245,14 +249,72 @@ TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], str]] = {
         2], "window_size": 4}, "image"),
     "vitdet": ("VitDet", "VitDetModel", SEEN, "image"),
     "textnet": ("TextNet", "TextNetModel", {"stem_out_channels": 8, "hidden_sizes": [8, 8, 16, 16, 24]}, "image"),
-    "hgnet_v2": ("HGNetV2", "HGNetV2ForImageClassification", {"embedding_size": 16, "hidden_sizes": [16, 24, 32, 40],
-        "depths": [1, 1, 1, 1]}, "image"),
+    "hgnet_v2": ("HGNetV2", "HGNetV2ForImageClassification", {"embedding_size": 8, "hidden_sizes": [16, 24, 32, 40],
+        "depths": [1, 1, 1, 1], "stem_channels": [3, 8, 16], "stage_in_channels": [16, 16, 24, 32],
+        "stage_mid_channels": [8, 8, 12, 16], "stage_out_channels": [16, 24, 32, 40], "stage_num_blocks": [1, 1, 1, 1],
+        "stage_numb_of_layers": [2, 2, 2, 2]}, "image"),
     "unispeech": ("UniSpeech", "UniSpeechModel", HEARD, "sound"),
     "data2vec_audio": ("Data2VecAudio", "Data2VecAudioForCTC", HEARD, "sound"),
     "patchtsmixer": ("PatchTSMixer", "PatchTSMixerForPrediction", {"num_input_channels": 3, "context_length": 32,
         "patch_length": 8, "patch_stride": 8, "d_model": 16, "num_layers": 2, "prediction_length": 8, "scaling": None},
         "series"),
     "data2vec_vision": ("Data2VecVision", "Data2VecVisionForImageClassification", SEEN, "image"),
+    "nomic_bert": ("NomicBert", "NomicBertModel", TEXT, "tokens"),
+    "eurobert": ("EuroBert", "EuroBertModel", GROUPED | TOKENS, "tokens"),
+    "mra": ("Mra", "MraModel", TEXT | {"max_position_embeddings": 64}, "tokens"),
+    "yoso": ("Yoso", "YosoModel", TEXT, "tokens"),
+    "reformer": ("Reformer", "ReformerModel", {"vocab_size": 211, "hidden_size": 64, "attn_layers": ["local", "local"],
+        "num_attention_heads": 4, "attention_head_size": 16, "feed_forward_size": 96, "axial_pos_embds": False,
+        "max_position_embeddings": 64, "local_attn_chunk_length": 8}, "ids"),
+    "canine": ("Canine", "CanineModel", TEXT | {"num_hash_buckets": 64, "local_transformer_stride": 8,
+        "downsampling_rate": 4, "max_position_embeddings": 128}, "ids"),
+    "markuplm": ("MarkupLM", "MarkupLMModel", TEXT, "tokens"),
+    "bros": ("Bros", "BrosModel", TEXT, "boxes"),
+    "xlm": ("XLM", "XLMModel", {"vocab_size": 211, "emb_dim": 64, "n_layers": 2, "n_heads": 4,
+        "max_position_embeddings": 64}, "tokens"),
+    "xlm_roberta_xl": ("XLMRobertaXL", "XLMRobertaXLModel", TEXT, "tokens"),
+    "bert_generation": ("BertGeneration", "BertGenerationEncoder", TEXT, "tokens"),
+    "dpr": ("DPR", "DPRQuestionEncoder", TEXT, "tokens"),
+    "tapas": ("Tapas", "TapasModel", TEXT, "tokens"),
+    "luke": ("Luke", "LukeModel", TEXT | {"entity_vocab_size": 20, "entity_emb_size": 24}, "tokens"),
+    "layoutlmv3": ("LayoutLMv3", "LayoutLMv3Model", TEXT | {"visual_embed": False, "max_2d_position_embeddings": 64,
+        "coordinate_size": 8, "shape_size": 16}, "boxes"),
+    "visual_bert": ("VisualBert", "VisualBertModel", TEXT | {"visual_embedding_dim": 24}, "regions"),
+    "lxmert": ("Lxmert", "LxmertModel", {"vocab_size": 211, "hidden_size": 64, "num_attention_heads": 4,
+        "intermediate_size": 96, "l_layers": 1, "x_layers": 1, "r_layers": 1, "visual_feat_dim": 24,
+        "max_position_embeddings": 64}, "objects"),
+    "perceiver": ("Perceiver", "PerceiverModel", {"num_latents": 16, "d_latents": 48, "d_model": 32, "num_blocks": 1,
+        "num_self_attends_per_block": 2, "num_self_attention_heads": 4, "num_cross_attention_heads": 4}, "values"),
+    "mvp": ("Mvp", "MvpForConditionalGeneration", SPOKEN, "pair"),
+    "bigbird_pegasus": ("BigBirdPegasus", "BigBirdPegasusForConditionalGeneration", SPOKEN | {"attention_type":
+        "original_full"}, "pair"),
+    "rwkv": ("Rwkv", "RwkvForCausalLM", {"vocab_size": 211, "hidden_size": 48, "num_hidden_layers": 2, "context_length":
+        64}, "ids"),
+    "mamba2": ("Mamba2", "Mamba2ForCausalLM", {"vocab_size": 211, "hidden_size": 32, "num_hidden_layers": 2,
+        "state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 8}, "ids"),
+    "xlstm": ("xLSTM", "xLSTMForCausalLM", {"vocab_size": 211, "hidden_size": 64, "num_hidden_layers": 2, "num_heads":
+        4, "chunk_size": 16}, "ids"),
+    "gpt_oss": ("GptOss", "GptOssForCausalLM", GROUPED | TOKENS | {"num_local_experts": 4, "num_experts_per_tok": 2,
+        "head_dim": 16, "sliding_window": 8}, "tokens"),
+    "deepseek_v3": ("DeepseekV3", "DeepseekV3ForCausalLM", GROUPED | {"kv_lora_rank": 16, "q_lora_rank": 16,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "num_key_value_heads":
+        4}, "tokens"),
+    "llama4": ("Llama4Text", "Llama4ForCausalLM", GROUPED | TOKENS | {"intermediate_size_mlp": 96, "num_local_experts":
+        4, "head_dim": 16, "attention_chunk_size": 8}, "tokens"),
+    "wav2vec2_bert": ("Wav2Vec2Bert", "Wav2Vec2BertModel", {"hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 96, "feature_projection_input_dim": 24}, "features"),
+    "llava": ("Llava", "LlavaForConditionalGeneration", {"text_config": GROUPED | TOKENS | {"model_type": "llama"},
+        "vision_config": SEEN | {"model_type": "clip_vision_model"}, "image_token_index": 210, "image_seq_length": 36,
+        "vision_feature_layer": -1}, "seen"),
+    "detr": ("Detr", "DetrForObjectDetection", {"backbone_config": {"model_type": "resnet", "embedding_size": 16,
+        "hidden_sizes": [16, 24, 32, 40], "depths": [1, 1, 1, 1], "out_features": ["stage4"]}, "backbone": None,
+        "use_timm_backbone": False, "use_pretrained_backbone": False, "d_model": 32, "num_queries": 9,
+        "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}, "masked image"),
+    "time_series": ("TimeSeriesTransformer", "TimeSeriesTransformerModel", {"prediction_length": 6, "context_length":
+        24, "lags_sequence": [1, 2, 3], "num_time_features": 2, "d_model": 32, "encoder_layers": 1, "decoder_layers": 1,
+        "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}, "times"),
 }  # fmt: skip
 """By name the word before `Config`, the class, words of the configuration, and what goes in (`_inputs`)."""
 
@@ -273,7 +335,7 @@ class Called(nn.Module):
         words = dict(zip(self.names, inputs, strict=True))
         cached = {"use_cache": False} if hasattr(self.inner.config, "use_cache") else {}
         found = self.inner(**words, **cached, return_dict=True)
-        return next(getattr(found, name) for name in OUTPUTS if hasattr(found, name))
+        return next(getattr(found, name) for name in OUTPUTS if getattr(found, name, None) is not None)
 
 
 class Windows(nn.Module):
@@ -341,11 +403,24 @@ def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
         "ids": {"input_ids": tokens},
         "tokens": {"input_ids": tokens, "attention_mask": torch.ones(1, 19, dtype=torch.int64)},
         "pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13))},
+        "masked pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13)), "attention_mask":
+            torch.ones(1, 19, dtype=torch.int64), "decoder_attention_mask": torch.ones(1, 13, dtype=torch.int64)},
+        "boxes": {"input_ids": tokens, "bbox": torch.cat([torch.randint(low, low + 20, (1, 19, 2)) for low in (0, 20)],
+            -1)},
+        "regions": {"input_ids": tokens, "visual_embeds": torch.randn(1, 5, 24)},
+        "objects": {"input_ids": tokens, "visual_feats": torch.randn(1, 5, 24), "visual_pos": torch.rand(1, 5, 4)},
+        "values": {"inputs": torch.randn(1, 20, 32)},
+        "seen": {"input_ids": torch.cat([torch.full((1, 36), 210), tokens], 1), "pixel_values":
+            torch.randn(1, 3, 48, 48)},
+        "masked image": {"pixel_values": torch.randn(1, 3, 64, 64), "pixel_mask": torch.ones(1, 64, 64).long()},
+        "times": {"past_values": torch.randn(1, 27), "past_time_features": torch.randn(1, 27, 2), "past_observed_mask":
+            torch.ones(1, 27), "future_values": torch.randn(1, 6), "future_time_features": torch.randn(1, 6, 2)},
+        "features": {"input_features": torch.randn(1, 40, 24)},
         "spoken": {"input_features": torch.randn(1, 20, 120), "decoder_input_ids": torch.randint(3, 200, (1, 13))},
         "image": {"pixel_values": torch.randn(1, 3, edge, edge)},
         "video": {"pixel_values": torch.randn(1, 4, 3, edge, edge)},
         "sound": {"input_values": torch.randn(1, 640)},
         "spectrum": {"input_values": torch.randn(1, 48, 24)},
         "series": {"past_values": torch.randn(1, 32, 3)},
-    }
+    }  # fmt: skip
     return found[given]

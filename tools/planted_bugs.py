@@ -27,7 +27,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -42,6 +42,8 @@ from mutation.sites import PACKAGE, ROOT, Mutant, sample
 OTHERS = ("darwinn", "timeline", "intrinsics", "noc.py")
 PRECISIONS = ("device", "format")
 TRIED = "tried.yaml"
+BUDGETS = {True: (2, 1, 6, 2), False: (1, 1, 1, 1)}
+"""Of a netlist for kernels that are compiled, and for those that run in Python: ops, graphs, tiles, inputs."""
 MOST_SECONDS = 60  # of processor time for one netlist: a kernel without an end has shown its bug
 MOST_TRIALS = {"in one process": 400, "a process each": 60}
 
@@ -50,13 +52,15 @@ def planted(count: int, seed: int) -> list[Mutant]:
     """Mutants of kernels that change what is computed: those that are known to change nothing are left out."""
     root = PACKAGE / "kernels"
     files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in OTHERS]
-    known = explained()
-    drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import and item.key not in known]
-    return drawn[:: max(1, len(drawn) // count)][:count]
+    drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import]
+    apart = max(1, len(drawn) // count)
+    parts = (drawn[first : first + apart] for first in range(0, len(drawn), apart))
+    found = [next((item for item in part if item.key not in explained()), None) for part in parts]
+    return [item for item in found if item is not None][:count]
 
 
 # ------------------------------------------------------------------------------------- in a process with a mutant
-def hunt(seconds: float, seed: int, tiles: int = 6) -> dict[str, object]:
+def hunt(seconds: float, seed: int, most: Sequence[int]) -> dict[str, object]:
     """The first netlist that shows the mutant, and the smallest. Which one is tried is printed, and stands in `TRIED`:
     a mutant may end the process."""
     from buda_emu.testing.generator.netlist import Budget
@@ -64,7 +68,7 @@ def hunt(seconds: float, seed: int, tiles: int = 6) -> dict[str, object]:
 
     number = 0
     clean = Clean()
-    budget = Budget(ops=2, graphs=1, tiles=tiles, inputs=2)
+    budget = Budget(*most)
 
     def spent() -> float:
         return time.process_time() + clean.seconds  # other work on the machine does not count
@@ -241,7 +245,7 @@ def main() -> int:
     parser.add_argument(
         "--answers", metavar="FOLDER", help="what the unchanged package said, kept for further runs of the same sources"
     )
-    parser.add_argument("--hunt", nargs=3, metavar=("FILE", "LINE", "TILES"), help=argparse.SUPPRESS)
+    parser.add_argument("--hunt", nargs=3, metavar=("FILE", "LINE", "BUDGET"), help=argparse.SUPPRESS)
     parser.add_argument("--shows", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--clean", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -249,12 +253,12 @@ def main() -> int:
         _answer()
         return 0
     if args.hunt is not None:
-        path, line, tiles = args.hunt
+        path, line, most = args.hunt
         keep_changed_kernels_apart(path, int(line))
         if args.shows:
             _bound()
             return int(shows(Path(args.shows[0]).read_text(), json.loads(args.shows[1]), Clean()))
-        print(json.dumps(hunt(args.seconds, args.seed, int(tiles))))
+        print(json.dumps(hunt(args.seconds, args.seed, json.loads(most))))
         return 0
     mutants = planted(args.count, args.seed)
     chosen = [int(word) - 1 for word in args.only.split(",") if word] or range(len(mutants))
@@ -294,7 +298,7 @@ def _environment(mutant: Mutant, answers: str) -> Iterator[dict[str, str]]:
 
 
 def _hunted(mutant: Mutant, folder: Path, environment: dict[str, str], args: argparse.Namespace) -> dict[str, Any]:
-    site = [str(mutant.path), str(mutant.line), "6" if is_compiled(mutant) else "2"]
+    site = [str(mutant.path), str(mutant.line), json.dumps(BUDGETS[is_compiled(mutant)])]
     words = [sys.executable, __file__, "--seed", str(args.seed), "--hunt", *site]
     searching = [*words, "--seconds", str(args.seconds)]
     done = subprocess.run(searching, env=environment, cwd=folder, capture_output=True, text=True, check=False)

@@ -33,10 +33,11 @@ def awkward_inputs(netlist: Netlist, seed: int) -> Iterator[InputBlock]:
     """Data for every queue that the host fills, to be pushed as `emulator.push(block.queue, block.array, block.slot)`.
 
     Of floats each queue has one kind: close together or far apart, at either end of the exponents, few different ones,
-    all zero, and in half of the queues one in 30 or 1,000 is infinite, NaN, denormal or a zero of either sign. Every
-    second seed has nothing below zero, infinite or NaN, as square roots demand. Integers go to their ends. Sparse
-    encodings have several strips, and their tiles mostly one element in each row. What an op understands as row
-    numbers stays so. Depends on `seed` and the queue's name. Raises what `default_inputs` raises.
+    all alike; in a quarter of the queues zeros lie among them, and in half of the queues one in 30 or 1,000 is
+    infinite, NaN, denormal or a zero of either sign. Even seeds have nothing below zero, infinite or NaN, as square
+    roots demand. Integers go to their ends. Sparse encodings have several strips, and their tiles mostly one element in
+    each row. What an op understands as row numbers stays so. Depends on `seed` and the queue's name. Raises what
+    `default_inputs` raises.
     """
     ready = prepared(netlist, Chosen())
     sparse = [op for op in netlist.ops.values() if op.attributes.identity]
@@ -81,6 +82,7 @@ def _integers(stream: np.random.Generator, array: Values) -> Values:
 def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *, plain: bool) -> Values:
     small = FORMATS[queue.df].family == "a"
     values = _KINDS[int(stream.integers(len(_KINDS)))](stream, shape, small)
+    values = np.where(stream.random(shape) < stream.choice([0.0, 0.0, 0.0, 0.4]), 0.0, values)
     share = float(stream.choice([0.0, 0.0, 1 / 1000, 1 / 30]))
     values = np.where(stream.random(shape) < share, stream.choice(_SPECIAL, shape), values)
     if plain:
@@ -90,13 +92,13 @@ def _floats(stream: np.random.Generator, queue: Queue, shape: tuple[int, ...], *
 
 
 def _one_in_a_row(stream: np.random.Generator, values: Values) -> Values:
-    """All but one element of each row of a tile 0, and those that are left 1 in half of the cases."""
+    """All but one element of each row of a tile 0; those that are left are 1, one power of two, or as they were."""
     *_, rows, cols = values.shape
     width = min(32, cols)
     kept = stream.integers(0, width, (rows, cols // width)).repeat(width, axis=1)
     mask: NDArray[np.bool_] = np.equal(np.tile(np.arange(width), cols // width), kept)
-    kept_values = np.ones_like(values) if stream.random() < 0.5 else values
-    return np.where(mask, kept_values, np.float32(0))
+    alike = np.full_like(values, stream.choice([1.0, 1.0, 2.0**-126, 2.0**-14, 0.5, 2.0**15, 2.0**127]))
+    return np.where(mask, alike if stream.random() < 0.7 else values, np.float32(0))
 
 
 def _signs(stream: np.random.Generator, shape: tuple[int, ...]) -> Values:
@@ -113,13 +115,15 @@ def _spread(stream: np.random.Generator, shape: tuple[int, ...], small: bool) ->
 
 
 def _low(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Around the smallest normal number."""
-    return _signs(stream, shape) * 2.0 ** stream.uniform(*((-15, -12) if small else (-127, -124)), shape)
+    """Around the smallest normal number, or all of its exponent."""
+    least, below = (-14 if small else -126), stream.integers(2)
+    return _signs(stream, shape) * 2.0 ** stream.uniform(least - below, least + 1 + below, shape)
 
 
 def _high(stream: np.random.Generator, shape: tuple[int, ...], small: bool) -> Values:
-    """Up to the largest number."""
-    return _signs(stream, shape) * 2.0 ** stream.uniform(*((12, 16) if small else (124, 128)), shape)
+    """Up to the largest number, or all of its exponent."""
+    most = 16 if small else 128
+    return _signs(stream, shape) * 2.0 ** stream.uniform(most - stream.choice((1, 4)), most, shape)
 
 
 def _half_way(stream: np.random.Generator, shape: tuple[int, ...], _small: bool) -> Values:

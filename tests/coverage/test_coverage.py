@@ -1,6 +1,7 @@
 """Coverage: lists that come from the tables, features that are found, counts that merge."""
 
 import json
+import re
 
 import pytest
 
@@ -8,10 +9,11 @@ import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.coverage.features import features
 from buda_emu.coverage.lists import lists
-from buda_emu.coverage.report import Coverage, of_netlists, read
+from buda_emu.coverage.report import Coverage, every_list, of_netlists, read
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing import generate
 from example_netlists import DIRECTORY
+from shared_files import ROOT
 
 EXAMPLES = sorted(DIRECTORY.glob("**/*.yaml"))
 
@@ -22,6 +24,25 @@ def test_lists_are_those_of_the_tables():
     assert "reduce dim=z" in lists()["attributes"]
     assert "add m_k" not in lists()["attributes"]
     assert all(len(names) == len(set(names)) for names in lists().values())
+
+
+def test_the_page_states_how_many_names_there_are():
+    """Rows of `of N` and `of N each`; where all are exercised, `all of N`."""
+    page = (ROOT / "docs/coverage.md").read_text()
+    rows = dict(re.findall(r"^\| ([^|]+) \| (?:\d+|all) of (\d[\d, and]*)(?: each)? \|", page, re.MULTILINE))
+    assert len(rows) == 8
+    for subjects, totals in rows.items():
+        names = (
+            ["operands in a format", "queues in a format"] if " in a format" in subjects and "," in subjects else None
+        )
+        names = names or [one.strip() for one in subjects.split(",")]
+        counts = [len(every_list()[_subject(name)]) for name in names]
+        stated = [int(word) for word in re.findall(r"\d+", totals)]
+        assert (stated if len(stated) > 1 else stated * len(counts)) == counts, subjects
+
+
+def _subject(name):
+    return "queue settings" if name == "settings" else name
 
 
 def test_what_an_example_has():

@@ -8,13 +8,13 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
-from buda_emu.compiler.search.connected import connected, ways
 from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.search.moves.connected import connected, ways
+from buda_emu.compiler.search.moves.resized import resized
+from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
+from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, rewired
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
-from buda_emu.compiler.search.resized import resized
-from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.wiring import PATIENCE, Wires, rewired
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed

@@ -98,18 +98,16 @@ class ChunkRun(ABC, Generic[V]):
 
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
-        part, duties = self._context.part, self._duties
         later: dict[int, Read] = {}  # what is lent is made when it is needed, not all at once
+        part, duties = self._context.part, self._duties
         for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
-            source = 0 if part is None or duties is None else duties.source[number]
-            own = 0 if part is None else part.number
-            for value in later.keys() & uses(step) if later and source == own else ():
-                self._read(later.pop(value))
-            if part is not None and source != own:
-                if source >= 0:
-                    self._values[step.value] = self._from_arrays(step.value, part.receive(source))
-            else:
+            if part is None or duties is None or duties.source[number] == part.number:
+                if later:
+                    for value in later.keys() & uses(step):
+                        self._read(later.pop(value))
                 self._step(step, freed, later)
+            elif duties.source[number] >= 0:
+                self._values[step.value] = self._from_arrays(step.value, part.receive(duties.source[number]))
             if part is not None and duties is not None:
                 for other in duties.targets[number]:
                     if step.value in later:

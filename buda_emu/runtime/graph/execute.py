@@ -301,8 +301,8 @@ def _lent(memory: Memory, plan: Plan) -> int:
     """Bytes of the two largest tensors that are read from files: they are made when an op needs them."""
     sizes = (
         plan.tiles[step.value] * TILE_BYTES
-        for step in plan.steps
-        if isinstance(step, Read) and memory.channels[step.queue].view.store.source is not None
+        for step in plan.reads
+        if memory.channels[step.queue].view.store.source is not None
     )
     return sum(nlargest(2, sizes))
 

@@ -86,10 +86,11 @@ Step: TypeAlias = Read | Convert | Run | Same
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order and the pushes that wait for all of them; tiles of each tensor, and which tensors are no longer
-    needed after each step."""
+    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
+    tensor, and which tensors are no longer needed after each step."""
 
     steps: tuple[Step, ...]
+    reads: tuple[Read, ...]
     pushes: tuple[Push, ...]
     tiles: tuple[int, ...]
     releases: tuple[tuple[int, ...], ...]
@@ -155,13 +156,14 @@ class _Builder:
         pushes = tuple(step for step in self._steps if isinstance(step, Push))
         direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
         peak = _peak(self._steps, tiles, releases)
-        placed = {step.value for step in self._steps if isinstance(step, Read)} | {push.value for push in direct}
+        reads = tuple(step for step in self._steps if isinstance(step, Read))
+        placed = {step.value for step in reads} | {push.value for push in direct}
         own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
         labels = tuple(self._value_labels)
         steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
         return Plan(
-            tuple(step for step, _ in steps), pushes, tiles, tuple(freed for _, freed in steps), only_pushed, direct,
-            peak, own, labels,
+            tuple(step for step, _ in steps), reads, pushes, tiles, tuple(freed for _, freed in steps), only_pushed,
+            direct, peak, own, labels,
         )  # fmt: skip
 
     def _tensor(self, shape: Shape, label: str) -> int:

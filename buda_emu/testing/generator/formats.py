@@ -35,7 +35,7 @@ def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradi
         legal = [name for name in legal if name in (*A_FORMATS, *B_FORMATS, "Float32")]
     result = draw.pick(legal)
     if gradient:
-        result = draw.pick(_SUMS[family])
+        result = "Float32" if acc == "Float32" and draw.chance(60) else draw.pick(_SUMS[family])
         return Formats(result, result, acc if acc != "Float32" or result == "Float32" else _SUMS[family][0])
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
     if not out and not sums and draw.chance(8):  # only the packer knows of it (DEVICE_NUMERICS 4.1)

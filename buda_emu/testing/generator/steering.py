@@ -74,7 +74,8 @@ def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: 
     arch, draw = archs[(number + turn) % len(archs)], Draw(Random(f"{seed} {number}"))
     df = draw.pick(lists()["operands in a format"])
     own = draw.pick([*OP_TYPES[types[0]].attributes, ""])
-    wanted = _words(name) | {own, df, FORMATS[df].family or "", *_words(draw.pick(lists()["TMs"]))}
+    more = {own, df, FORMATS[df].family or "", draw.pick(lists()["structure"]), *_words(draw.pick(lists()["TMs"]))}
+    wanted = _words(name) | more
     try:
         return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=wanted)
     except HostError:  # an op that this architecture does not have

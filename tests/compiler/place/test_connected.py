@@ -15,7 +15,7 @@ from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.search import improve
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.connected import Way, connected, ways
+from buda_emu.compiler.search.moves.connected import Way, connected, ways
 from buda_emu.compiler.target import Target
 from vendor_router import ARCHS, needs_vendor_router, refusal
 

@@ -10,11 +10,11 @@ from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.moves.resized import resized
+from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
+from buda_emu.compiler.search.moves.wiring import Wires, exchanged, rewired
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.resized import resized
 from buda_emu.compiler.search.spots import first_spots
-from buda_emu.compiler.search.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.wiring import Wires, exchanged, rewired
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.model import evolve
 from buda_emu.spec.devices import device

@@ -9,7 +9,10 @@ from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
 from buda_emu.testing.generator.sheet import Formats, NoRoomError, Sheet
 
-_OF_SPARSE: Final = frozenset(("identity", "num_sparse_tiles", "num_index_tiles", "act_t", "fracture_factor"))
+_OF_SPARSE: Final = frozenset(
+    ("identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",
+     "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "num_nz_strips")
+)  # fmt: skip
 _OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
 
 

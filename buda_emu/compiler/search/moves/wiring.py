@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.search.wires_of_one import WiresOfOne
+from buda_emu.compiler.search.moves.wires_of_one import WiresOfOne
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
