@@ -92,7 +92,7 @@ def test_a_cell_of_a_tiny_model(form):
 
 def test_where_memory_is_full_fewer_inputs_go_through_a_round():
     def wide():
-        return torch.nn.Conv2d(3, 1, 1), (torch.randn(1, 3, 256, 256),)  # a column of places: 2048 tiles an input
+        return torch.nn.Conv2d(3, 32, 1), (torch.randn(1, 3, 256, 256),)  # 2048 tiles of outputs an input
 
     model = Model("wide", "Wide", "torch", "3x256x256", "images/s", wide, {}, Settings("Float16_b", "LoFi", 128))
     found = measure(model, "n150", "torch", (), "abc", "low")
