@@ -123,7 +123,8 @@ errors come in with keys and values. What the report would change is `in_df` and
 
 With 24 layers the network is chaotic at these factors: of T5-Large the original in float32 beside the original in
 float64 has a PCC of 0.955, and 60 % of its likeliest tokens are the same. So what is below for it does not say whether
-it is right; with matrices twice as large float32 and float64 agree (PCC 0.999999999998), which has not been run here."""
+it is right; with matrices twice as large float32 and float64 agree (PCC
+0.999999999998), which has not been run here."""
 
 
 def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
