@@ -14,8 +14,10 @@ from buda_emu.compiler.passes.dce import dce
 def fold_pads(graph: Graph) -> Graph:
     """`conv(pad(x, a), w, pads=b)` becomes `conv(x, w, pads=a + b)`, where only dimensions of places are padded; what
     nobody reads then goes."""
-    nodes = {name: _folded(graph, node) if node.op == "conv" else node for name, node in graph.nodes.items()}
-    return dce(Graph(graph.name, nodes, graph.inputs, graph.outputs))
+    folded = {name: _folded(graph, node) for name, node in graph.nodes.items() if node.op == "conv"}
+    if all(node is graph[name] for name, node in folded.items()):
+        return graph
+    return dce(Graph(graph.name, {**graph.nodes, **folded}, graph.inputs, graph.outputs))
 
 
 def _folded(graph: Graph, conv: Node) -> Node:
