@@ -14,7 +14,6 @@ __all__ = ["CORPUS", "ROOT", "SHARED", "corpus_files", "needs_corpus"]
 settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("any machine")
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell: Ctrl-C is tested here, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -102,7 +102,7 @@ def test_what_cannot_be_cut_is_refused_as_ever():
 
 def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
     """Of a network of 256 rows: the second product begins with the first slice."""
-    from buda_emu.compiler.search import cuts, placer, single
+    from buda_emu.compiler.search import cuts, refine, single
 
     for room in (cuts, single):  # else fewer epochs, without slices, are quicker
         monkeypatch.setattr(room, "epoch_load", lambda _: (0.0, 0.0))
@@ -122,7 +122,7 @@ def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
 
     x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)
     sliced = compiled()
-    monkeypatch.setattr(placer, "SLICES", ())
+    monkeypatch.setattr(refine, "SLICES", ())
     whole = compiled()
     assert max(placed.op.shape[0] for placed in whole.placement.ops.values()) == 1
     assert max(placed.op.shape[0] for placed in sliced.placement.ops.values()) > 1
