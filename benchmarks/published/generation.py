@@ -13,6 +13,9 @@ from torch import Tensor, nn
 import buda_emu as be
 
 WINDOW = 32
+DEEP = 24
+"""Layers of a T5 with which the original itself is no longer the same in float32 and float64, if scores are 16 times as
+large: PCC 0.955. If they are 9 times as large it is 0.9999999 (FLAN-T5: 0.999997)."""
 FAR = -1e9
 Caches = tuple[Tensor, ...]
 
@@ -151,8 +154,9 @@ class Encoder(nn.Module):
         return tuple(item.reshape(1, item.shape[1], self.heads, -1).transpose(1, 2) for item in made)
 
 
-def sharpened(module: nn.Module) -> nn.Module:
-    """With larger matrices and smaller embeddings, so that tokens hang on what layers compute, and differ."""
+def sharpened(module: nn.Module, scores: float = 4) -> nn.Module:
+    """With larger matrices and smaller embeddings, so that tokens hang on what layers compute, and differ. `scores`:
+    how much larger those of queries and keys are, by which attention amplifies what rounding does."""
     scaled: dict[int, nn.Module] = {}
     for part in module.modules():  # embeddings first: some share their weights with the last product
         if isinstance(part, nn.Embedding):
@@ -163,6 +167,9 @@ def sharpened(module: nn.Module) -> nn.Module:
     with torch.no_grad():
         for part in scaled.values():
             part.weight.mul_(0.3 if isinstance(part, nn.Embedding) else 4)
+        for name, part in module.named_modules():
+            if scores != 4 and name.endswith((".q", ".k")):
+                part.weight.mul_(scores / 4)
     return module.eval()
 
 
@@ -193,7 +200,7 @@ def t5(length: int = 64, places: int = 64, **words: Any) -> Generation:
     package = importlib.import_module("transformers")
     config = package.T5Config(**words)
     config._attn_implementation = "eager"
-    model = sharpened(package.T5ForConditionalGeneration(config))
+    model = sharpened(package.T5ForConditionalGeneration(config), 3 if config.num_layers >= DEEP else 4)
     source = torch.randint(0, config.vocab_size, (1, places))
     attentions = [block.layer[1].EncDecAttention for block in model.decoder.block]
     encoder = Encoder(model.encoder, [(item.k, item.v) for item in attentions], config.num_heads).eval()
