@@ -108,11 +108,12 @@ class Sheet:
         layout: str = "tilized",
         input_tms: tuple[Tm, ...] = (),
     ) -> Queue:
-        """A new queue of the open graph's chip, in DRAM, or, of the chip at the host, now and then in the host's."""
+        """A new queue of the open graph's chip, in DRAM, or, of the chip at the host, now and then in the host's, where
+        no embedding or tilizer reads it (V082)."""
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
-        at_host = chip == 0 and kind == "queue" and self.draw.chance(6)
+        at_host = chip == 0 and kind == "queue" and layout != "flat" and self.draw.chance(6)
         entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, True)
         size = 2 * entry * entries * self.rounds + self.arch.alignment
         buffers: list[Buffer] = []

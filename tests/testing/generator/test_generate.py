@@ -57,6 +57,13 @@ def test_every_op_type_is_drawn(arch):
     assert drawn == known - (NOT_ON_GRAYSKULL if arch == "grayskull" else set())
 
 
+def test_what_reads_rows_reads_them_in_dram():
+    read = ("embedding", "tilizer")
+    for seed in range(40):
+        made = generate(seed, arch="grayskull", op_types=read)
+        assert "V082" not in {finding.rule for finding in check_text(made.text, strict=True).diagnostics}
+
+
 def test_op_types_can_be_chosen():
     types = {op.type for seed in range(20) for op in generate(seed, op_types=("matmul", "exp")).netlist.ops.values()}
     assert types == {"matmul", "exp"}
