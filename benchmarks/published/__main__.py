@@ -94,16 +94,26 @@ def _cell(args: argparse.Namespace) -> int:
     from .models import MODELS
 
     name, board, form = args.cell
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], stdout=subprocess.PIPE, text=True, check=False,
-        cwd=Path(__file__).parent,
-    ).stdout.strip()  # fmt: skip
     found = measure(
-        MODELS[name], board, form, args.checks, commit or "unknown", args.effort,
+        MODELS[name], board, form, args.checks, _commit(), args.effort,
         lambda text: print(f"    {text}", file=sys.stderr, flush=True), _show,
     )  # fmt: skip
     _show(found)
     return 0
+
+
+def _commit() -> str:
+    """The commit, with a `+` where anything but the results and their page was changed."""
+    own = [f":(top,exclude){path.relative_to(PAGE.parents[1])}" for path in (RESULTS, PAGE)]
+    number = _git("rev-parse", "--short", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", *own)
+    return f"{number}{'+' if changed else ''}" if number else "unknown"
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], stdout=subprocess.PIPE, text=True, check=False, cwd=Path(__file__).parent
+    ).stdout.strip()
 
 
 def _show(cell: "Cell") -> None:
