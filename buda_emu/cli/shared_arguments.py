@@ -258,10 +258,15 @@ def shard(text: str) -> tuple[int, int]:
 
 def seconds(text: str) -> float:
     """argparse type: a time above 0."""
+    return number_below(text, float("inf"), "a number of seconds above 0")
+
+
+def number_below(text: str, below: float, what: str) -> float:
+    """A number above 0 and below another, for argparse types. Raises ArgumentTypeError, which says `what` it is not."""
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    if not 0 < value < below:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return value

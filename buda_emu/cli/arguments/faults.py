@@ -11,6 +11,7 @@ from buda_emu.cli.shared_arguments import (
     add_seed,
     add_workers,
     natural,
+    number_below,
     positive,
     seconds,
 )
@@ -72,10 +73,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _width(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.02")
-    return value
+    return number_below(text, 1, "a share between 0 and 1, such as 0.02")

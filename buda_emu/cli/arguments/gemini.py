@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from buda_emu.cli.arguments.check import add_options
 from buda_emu.cli.parser import Verb, add_verbs
-from buda_emu.cli.shared_arguments import Taker, add_frontend, add_json, add_workers, memory_size
+from buda_emu.cli.shared_arguments import Taker, add_frontend, add_json, add_workers, memory_size, number_below
 from buda_emu.documents.kinds import kind_named
 from buda_emu.gemini.time.durations import Rates
 
@@ -46,13 +46,7 @@ def rates_of(args: argparse.Namespace) -> Rates:
 
 def rate(text: str) -> float:
     """argparse type: a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e15:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
+    return number_below(text, 1e15, "a number above 0")
 
 
 def _check(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,7 @@ from buda_emu.kernels.noc import (
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
-from buda_emu.timing.transfers.noc import alike_cores, buffers_of, cores_of, groups_of
+from buda_emu.timing.transfers.noc import alike_cores, buffers_of, cores_of, ends_of, groups_of
 from buda_emu.timing.transfers.rates import Rates
 
 Ints = NDArray[np.int64]
@@ -180,15 +180,16 @@ class _Made:
     def edges(self, edges: Sequence[Flow]) -> Edges:
         """All, in their order."""
         for edge in edges:
-            op, _ = self._ends(edge)
+            op, _ = ends_of(edge, self._ops, self._queues)
             self._blocks.setdefault((op.target_device, edge.once), len(self._blocks) * self._block)
         rows: list[tuple[int, ...]] = []
         group = [0]
         for edge in edges:
-            op, other = self._ends(edge)
+            op, other = ends_of(edge, self._ops, self._queues)
             rows.append((
                 self._number[op.name], self._number[other.name] if isinstance(other, Op) else -1, edge.operand < 0,
-                self._blocks[op.target_device, edge.once], self._kind(edge, other), self._crossing(edge, op, other),
+                self._blocks[op.target_device, edge.once], self._far_ports(edge, other),
+                self._crossing(edge, op, other),
             ))  # fmt: skip
             self._add(edge, op, other)
             group.append(len(self._cell_first) - 1)
@@ -207,12 +208,7 @@ class _Made:
         one = [rate for rate, count in block for _ in range(count * routers)]
         return np.array(one * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
 
-    def _ends(self, edge: Flow) -> tuple[Op, Op | Queue]:
-        """As `noc.paths` has them: the op whose cores the edge is cut by, and the other end."""
-        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
-        return self._ops[name], self._queues.get(other) or self._ops[other]
-
-    def _kind(self, edge: Flow, other: Op | Queue) -> int:
+    def _far_ports(self, edge: Flow, other: Op | Queue) -> int:
         return 0 if isinstance(other, Op) else 1 if edge.memory == "dram" else -1
 
     def _crossing(self, edge: Flow, op: Op, other: Op | Queue) -> int:
@@ -224,7 +220,7 @@ class _Made:
 
     def _size(self, edge: Flow) -> float:
         """Bytes of a core, or of all that crosses chips."""
-        op, _ = self._ends(edge)
+        op, _ = ends_of(edge, self._ops, self._queues)
         tall, wide = alike_cores(op, edge.operand, op.blocking.grid_size)
         return edge.core_bytes * op.blocking.cells / (tall * wide) if edge.crosses else float(edge.core_bytes)
 

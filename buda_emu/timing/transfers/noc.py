@@ -91,13 +91,15 @@ _NOWHERE: Final = Path({}, False, {}, _ANYWHERE)
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
     """The path of every edge. Of what crosses chips only the crossing is known."""
-    ops = netlist.ops
-    found: list[Path] = []
-    for edge in edges:
-        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
-        far = netlist.queues.get(other)
-        found.append(path(edge, ops[name], far if far is not None else ops[other], chip))
-    return found
+    ends = (ends_of(edge, netlist.ops, netlist.queues) for edge in edges)
+    return [path(edge, op, other, chip) for edge, (op, other) in zip(edges, ends, strict=True)]
+
+
+def ends_of(edge: Flow, ops: Mapping[str, Op], queues: Mapping[str, Queue]) -> tuple[Op, Op | Queue]:
+    """The op whose cores an edge is cut by, and the other end."""
+    name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
+    queue = queues.get(other)
+    return ops[name], ops[other] if queue is None else queue
 
 
 def loads(found: Iterable[tuple[Flow, Path]], *, once: bool = False) -> dict[Way, float]:

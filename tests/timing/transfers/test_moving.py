@@ -14,7 +14,7 @@ from buda_emu.timing.epoch.tasks import step_cycles
 from buda_emu.timing.program import epochs
 from buda_emu.timing.transfers.flows import flows
 from buda_emu.timing.transfers.moving import MovingPaths, steps_of
-from buda_emu.timing.transfers.noc import loads, path
+from buda_emu.timing.transfers.noc import ends_of, loads, path
 from buda_emu.timing.transfers.rates import speed
 
 NETLISTS = Path(__file__).parents[3] / "netlists"
@@ -25,11 +25,7 @@ ADDED = 2.0  # no transfer is that fast by itself
 
 def ways(ops, queues, edges, chip):
     """One by one."""
-    found = []
-    for edge in edges:
-        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
-        found.append(path(edge, ops[name], queues.get(other) or ops[other], chip))
-    return found
+    return [path(edge, *ends_of(edge, ops, queues), chip) for edge in edges]
 
 
 def check(moving, ops, queues, edges, chip, rates):

@@ -20,7 +20,7 @@ from buda_emu.compiler.search.moves.wires_of_one import WiresOfOne
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
-from buda_emu.timing.transfers.noc import Link, Path, path
+from buda_emu.timing.transfers.noc import Link, Path, ends_of, path
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,8 +75,7 @@ class Wires:
 
     def _path(self, number: int) -> Path:
         edge = self.edges[number]
-        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
-        return path(edge, self.ops[name], self.queues.get(other) or self.ops[other], self.chip)
+        return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
     def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
         """Move ops if the links' loads get better by it."""
