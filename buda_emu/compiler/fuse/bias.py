@@ -7,7 +7,6 @@ import numpy as np
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.tiles import RELU, TileAttributes, TileGraph, TileOp, kept
 
-PRODUCTS: Final = ("matmul", "depthwise")
 _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
 
 
@@ -27,7 +26,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 
 def is_product(op: TileOp) -> bool:
     """Whether nothing has been put after the product yet."""
-    return op.type in PRODUCTS and not any(op.attrs.get(key) for key in _TAKEN)
+    return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
 
 
 def _one_row(tiles: TileGraph, name: str) -> bool:

@@ -152,7 +152,7 @@ def _reduced(ctx: Context, name: str) -> Op | None:
         op = ctx.ops.get(name)
         if op is None or name in ctx.broken:
             return None
-        if op.type in OP_TYPES and OP_TYPES[op.type].has("reduces"):
+        if op.has("reduces"):
             return op
         known = OP_TYPES.get(op.type)
         keeps_places = known is not None and known.one_input and known.has("tile by tile")

@@ -22,7 +22,7 @@ from buda_emu.ops.on_device.units import Pair, Product, Spill
 from buda_emu.ops.sfpu.op import Region, run_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
-from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
+from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, touched
 from buda_emu.tensix.products.fidelity import PHASES
@@ -168,7 +168,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
         yield Switch("fidelity", fidelity="HiFi4")
     if registers.dst != "fp32":
         yield Switch("dest")
-    if OP_TYPES[op.type].has("keeps sums"):
+    if op.has("keeps sums"):
         yield Switch("spills", {"intermed_df": "Float32", "attributes": _in_one_block(op)})
     if "sfpu" in used:
         yield Switch("sfpu", exact=True)
@@ -215,7 +215,7 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
         for name in _FIDELITIES:
             if len(PHASES[name]) > phases:
                 yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
-    if OP_TYPES[op.type].has("keeps sums") and not call.gradient:
+    if op.has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
             yield changed("intermed_df", df, intermed_df=df)
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
@@ -234,8 +234,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
     """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
     for all of it. A matmul's gelu keeps the rest in the reference too."""
-    calls = [step.call for step in fused_plan(op).steps] if OP_TYPES[op.type].has("sub-ops") else [op]
-    modes: list[VectorMode] = [vector_mode(call) for call in calls if OP_TYPES[call.type].has("vector unit")]
+    calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
+    modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
     parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
 

@@ -95,7 +95,7 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
         for key, value in (("name", sub.name), ("type", sub.type), ("inputs", sub.inputs), ("output", sub.output)):
             if not value:
                 yield step.at(f"{key} is missing", key)
-        if sub.type == "fused_op":
+        if sub.has("sub-ops"):
             yield step.at("a fused op inside a fused op", "type")
         for key, pair in (("mblock", sub.mblock), ("ublock", sub.ublock)):
             if min(pair) < 1:

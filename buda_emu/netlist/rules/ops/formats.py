@@ -25,7 +25,7 @@ L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
     )
 )
 def grayskull_gradient(ctx: Context, op: Op) -> Findings:
-    if op.gradient_op and ctx.arch.name == "grayskull" and not OP_TYPES[op.type].has("sums gradients on grayskull"):
+    if op.gradient_op and ctx.arch.name == "grayskull" and not op.has("sums gradients on grayskull"):
         yield Finding(
             op.at("gradient_op"), f"grayskull accumulates gradients in matmul, multiply and nop, not {op.type}"
         )
@@ -286,7 +286,7 @@ def l1_accumulation(ctx: Context, op: Op) -> Findings:
 )
 def uint16(_: Context, op: Op) -> Findings:
     """NETLIST 2, OPS 6.11: indices of topk."""
-    topk = op.type == "topk"
+    topk = op.has("result indices")
     for index, name in enumerate(op.in_df):
         if name == "UInt16" and not (topk and index == 1):
             yield Finding(item_mark(op, "in_df", index), f"input {index} of {op.type} cannot be UInt16")

@@ -237,7 +237,7 @@ def l1_bytes(op: Op, alignment: int) -> int:
     known: tuple[int, ...] = ()
     if declared.has("tile by tile") and not declared.has("Ethernet"):
         known = (2 * ublock,) * len(op.inputs)
-    elif op.type == "matmul" and not own.identity:
+    elif op.has("rows by columns") and not own.identity:
         rows, columns = (1, 1) if own.min_buffer_input >= 0 else blocking.mblock
         known = (2 * rows * blocking.ublock[0] * own.u_kt, 2 * columns * blocking.ublock[1] * own.u_kt)
     total = 0
