@@ -84,36 +84,30 @@ class NotingUnits(KernelUnits):
     steps: set[str] = field(default_factory=set[str])
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """See `Units`."""
         found = KernelUnits.halves(self, tiles, register, parallel)
         if found is not None:
             self.steps.update(("halves", _unpack(tiles.df, register)))
         return found
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """See `Units`."""
         self.steps.add(_unpack(tiles.df, register))
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """See `Units`."""
         self._note("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         self._note("add onto Dst" if dst is not None else "subtract" if subtract else "add", register)
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """See `KernelUnits`."""
         found = KernelUnits.left_by_singles(self, left_out)
         if found:
             self.steps.add("exact beside singles")
         return found
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         integer = REGISTERS[register] is None
         self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
@@ -122,20 +116,17 @@ class NotingUnits(KernelUnits):
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         self._note("matmul" if spill is None else "matmul in blocks", operands[0].register)
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """See `Units`."""
         return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """See `Units`."""
         return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
 
     def _picks(self, step: str, picking: Picking, found: Any) -> Any:
@@ -144,17 +135,14 @@ class NotingUnits(KernelUnits):
         return found
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """See `Units`."""
         self.steps.add(f"pool {dim}")
         KernelUnits.pool(self, source, dst, start, stop, dim, mode)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         self.steps.add(f"function {bound.function.name}")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """See `Units`."""
         self.steps.add("Dst to Src")
         return KernelUnits.to_src(self, dst, mode, register)
 
@@ -162,19 +150,16 @@ class NotingUnits(KernelUnits):
         self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
         out: Bits | None = None,
     ) -> Bits:  # fmt: skip
-        """See `Units`."""
         self.steps.add(_pack(mode, df))
         if relu:
             self.steps.add(f"relu {'max' if relu == RELU_MODES['max'] else 'min'} in the packer")
         return KernelUnits.pack(self, dst, mode, held_as, df, relu, threshold, out)
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """See `Units`."""
         self.steps.add("recode")
         KernelUnits.recode(self, tiles, out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """See `Units`."""
         self.steps.add("add in L1")
         return KernelUnits.add_in_l1(self, old, new)
 

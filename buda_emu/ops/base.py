@@ -97,8 +97,8 @@ class Implementation(Protocol):
         ...
 
     def label(self, call: OpCall) -> str:
-        """Format label of the result (OPS 3.1), before step 9."""
-        ...
+        """Format label of the result (OPS 3.1), before step 9. By default that of operand 0."""
+        return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied;

@@ -84,19 +84,16 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
     )
 )
 def queue_overwrites(_: Context, queue: Queue) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(queue)
 
 
 @graph_check("V211")
 def graph_overwrites(_: Context, graph: Graph) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(graph)
 
 
 @op_check("V211")
 def op_overwrites(_: Context, op: Op) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(op)
 
 

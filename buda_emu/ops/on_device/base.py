@@ -108,8 +108,9 @@ class DeviceOp(Protocol):
     """The behaviour of one op type, from its operands to the Dst image that is packed."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError."""
-        ...
+        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError. By default of
+        all operands."""
+        return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
         """What makes the tiles of the results."""

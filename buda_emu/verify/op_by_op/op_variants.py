@@ -53,7 +53,6 @@ class Switched(DeviceCall):
     wide: frozenset[Cause] = frozenset()
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
-        """See `DeviceCall`."""
         assert self.original is not None
         found = self.original.registers(operands)
         if "inputs" in self.wide:
@@ -80,7 +79,6 @@ class Watching(KernelUnits):
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
@@ -88,12 +86,10 @@ class Watching(KernelUnits):
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         if _is_exact(bound, mode):
             self.used.add("sfpu")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
@@ -107,7 +103,6 @@ class ExactFunctions(KernelUnits):
     op: OpCall
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         if not _is_exact(bound, mode):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)

@@ -135,7 +135,6 @@ def _relu(op: Op) -> Findings:
     unless=("V090", "V101", "V102"),
 )
 def quantized_formats(_: Context, op: Op) -> Findings:
-    """OPS 9.7."""
     data = ("Float32",) if op.type == "quantization" else ("Int32", "Int8")
     result = "Float32" if op.type == "dequantization" else "Int8"
     for index, legal in ((0, data), (1, ("Float32",))):

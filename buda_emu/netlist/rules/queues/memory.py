@@ -35,7 +35,6 @@ L1_RESERVED = (160 + 56) << 10
     )
 )
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2.1."""
     count = ctx.arch.dram_channels
     wrong = [one.channel for one in queue.buffers if not 0 <= one.channel < count] if queue.loc == "dram" else []
     if wrong:
@@ -122,7 +121,6 @@ def dynamic_place(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def in_host_memory(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     if queue.loc != "host":
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
