@@ -337,7 +337,7 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
 def _whole(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
     """The edits of the lines that differ."""
     old, new = before.splitlines(True), after.splitlines(True)
-    match = SequenceMatcher(None, old, new, autojunk=False)
+    match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
     edits = [
         lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
         for kind, i1, i2, j1, j2 in match.get_opcodes()
