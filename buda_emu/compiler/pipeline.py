@@ -16,6 +16,7 @@ from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
@@ -102,7 +103,8 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    return [Ir(TILE, form.graph, lower(form.graph, context.target)) for form in forms]
+    memory = OwnMemory()
+    return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
