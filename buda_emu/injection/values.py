@@ -16,7 +16,7 @@ from buda_emu.runtime.graph.plan import Convert, Push, Run
 from buda_emu.tensix.words import Core
 
 if TYPE_CHECKING:
-    from buda_emu.injection.inside import WatchedUnits
+    from buda_emu.injection.inside_op import WatchedUnits
 
 Tiles = NDArray[np.float32]
 Value = Any

@@ -4,16 +4,16 @@ from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node
 from buda_emu.compiler.lower import (
-    along,
     elementwise,
     embedding,
     inputs,
-    largest,
+    linear,
     matmul,
     moves,
     quantised,
+    reduce_largest,
+    rounding,
     states,
-    whole,
     windows,
 )
 from buda_emu.compiler.lower.lowering import RULES, Lowering
@@ -22,7 +22,7 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, quantised, states, whole, windows)
+FAMILIES = (linear, elementwise, embedding, inputs, reduce_largest, matmul, moves, quantised, states, rounding, windows)
 """Modules whose import declares the rules."""
 
 
