@@ -21,6 +21,5 @@ class OwnMemory:
             return array
         key = ArrayKey(array)
         if key not in self._held:
-            own = array.copy()
-            self._held[ArrayKey(own)] = referenced(own, name)
+            self._held[key] = referenced(array.copy(), name)
         return self._held[key]
