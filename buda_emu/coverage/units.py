@@ -14,7 +14,7 @@ from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.units import Pair, Picking, Product, Spill, Words
-from buda_emu.spec.formats import NETLIST_FORMATS, is_raw
+from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.tensix.conversions.intermediate import Intermediate, intermediate
 from buda_emu.tensix.conversions.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.elementwise.maxpool import Dim
@@ -30,15 +30,16 @@ _MODES: Final[tuple[DstMode, ...]] = ("bf16", "fp16", "fp32", "int32")
 _STEPS: Final = (
     "halves", "copy to Dst", "add", "subtract", "add onto Dst", "multiply", "multiply onto Dst", "exact beside singles",
     "matmul", "matmul in blocks", "pick lines", "pick lines into L1", "pool r", "pool c", "Dst to Src", "recode",
-    "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer add",
-    "integer subtract", "integer add onto Dst", "integer multiply", "integer matmul",
+    "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer subtract",
+    "integer multiply", "integer matmul",
 )  # fmt: skip
+"""Of integers the matrix unit adds none: the vector unit does, and gradients of integers are refused (V095, V102)."""
 
 
 @cache
 def device_steps() -> tuple[str, ...]:
-    """All that there are: steps of units, functions of the vector unit, and the ways of formats into registers and out
-    of Dst that a core has."""
+    """All that a netlist reaches: steps of units, functions of the vector unit, and the ways of formats into registers
+    and out of Dst that a core has."""
     functions = (f"function {name}" for name in FUNCTIONS)
     return (*_STEPS, *functions, *dict.fromkeys((*_unpacks(), *_packs())))
 
@@ -54,13 +55,11 @@ def _unpacks() -> list[str]:
 
 
 def _packs() -> list[str]:
-    """Of each mode of Dst the formats that some core packs it to; raw words come as they are kept."""
+    """Of each mode of Dst the formats that some core packs it to."""
     found: list[str] = []
     for core in _CORES:
         for mode in _MODES:
             for df in _FORMATS:
-                if is_raw(df) and mode != ("fp32" if df == "RawUInt32" else "fp16"):
-                    continue
                 try:
                     intermediate(mode, df, mode == "int32", core)
                 except UnsupportedError:

@@ -21,9 +21,7 @@ from buda_emu.editor.positions import Positions
 from buda_emu.editor.text import OpenText
 from buda_emu.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
-from buda_emu.netlist.fixes import fixed
 from buda_emu.netlist.formatter.format import formatted
-from buda_emu.netlist.load import check_text
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.report.pictures.grid_svg import grid_svg
@@ -31,6 +29,7 @@ from buda_emu.spec.varinst import OPCODES
 from buda_emu.version import __version__
 
 PAUSE: Final = 0.05  # seconds without a change after which a text is checked
+SLICE: Final = 0.01  # seconds after which a check lets requests through
 PICTURE: Final = "buda/picture"
 """Request of the extension: {uri, line} -> {svg, lines, shown}, the grid of the epoch that a line is in."""
 _SEVERITIES: Final = {
@@ -80,7 +79,7 @@ class NetlistServer(LanguageServer):
         version, known, positions = self._texts.get(uri, (None, None, None))
         if known is None or positions is None or version != document.version or known.text != document.source:
             reader = self._readers.setdefault(uri, TreeReader())
-            last = known.netlist if known is not None else None
+            last = known.known_netlist if known is not None else None
             known, positions = OpenText(document.source, _path(uri), reader, last), Positions(document)
             self._texts[uri] = (document.version, known, positions)
         return known, positions
@@ -94,6 +93,9 @@ class NetlistServer(LanguageServer):
 
     async def _check(self, uri: str) -> None:
         await asyncio.sleep(PAUSE)
+        text = self.text(uri)
+        while text.check(SLICE):  # another change ends it
+            await asyncio.sleep(0)
         self.publish(uri)
         self._waiting.pop(uri, None)
 
@@ -289,8 +291,7 @@ def _writing(server: NetlistServer) -> None:
         if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
             item.fix is not None and item.fix.safe for item in wanted
         ):
-            after = fixed(text.text, lambda new: check_text(new, text.path).diagnostics).text
-            edit = _whole(uri, text.text, after)
+            edit = _whole(uri, text.text, text.after_safe_fixes())
             found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
         return found
 

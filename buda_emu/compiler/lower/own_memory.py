@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from buda_emu.compiler.graph.array_key import ArrayKey
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.tensor.referenced import LARGE, Referenced, referenced
@@ -12,15 +14,18 @@ class OwnMemory:
     refer to the copy, and are transposed, cut and padded when somebody reads them."""
 
     def __init__(self) -> None:
-        self._held: dict[ArrayKey, Referenced] = {}
+        self._held: dict[ArrayKey, Array] = {}
 
     def of(self, array: Array, name: str) -> Any:
         """The array by reference to its copy; a small one, one of whole numbers, and one that is held by reference
-        already as it is. `name` is for messages."""
+        already as it is. A transposed or reshaped one has the copy of the original. `name` is for messages."""
         if isinstance(array, Referenced) or array.dtype.kind != "f" or array.nbytes < LARGE:
             return array
-        key = ArrayKey(array)
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        turned = array.transpose(order)  # as it lies in memory
+        flat = turned.reshape(-1)
+        key = ArrayKey(flat)
         if key not in self._held:
-            own = array.copy()
-            self._held[ArrayKey(own)] = referenced(own, name)
-        return self._held[key]
+            self._held[key] = flat.copy() if np.may_share_memory(flat, array) else flat
+        own = referenced(self._held[key].reshape(turned.shape), name)
+        return own.transpose(np.argsort(order).tolist())
