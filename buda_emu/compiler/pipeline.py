@@ -11,6 +11,7 @@ from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
@@ -164,6 +165,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
+    Pass("fuse_stores", TILE, TILE, "what is kept in a slot of a cache is written by the op that makes it",
+         _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
          _tiles(lambda tiles, context: assign(tiles, context.rules))),
     Pass("masks", TILE, TILE, "what holds masks beside numbers gets 16 bits",

@@ -12,7 +12,7 @@ from buda_emu.compiler.importers.refusal import NotSupportedError
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
             "backward")  # fmt: skip
-"""Modules of this room that declare operators. None imports torch: what it hands over is told by its words."""
+"""Modules of `operators`. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""
 
@@ -69,7 +69,7 @@ def _plain(op: str) -> Handler:
 @cache
 def _load() -> None:
     for family in FAMILIES:
-        import_module(f"buda_emu.compiler.importers.from_torch.{family}")
+        import_module(f"buda_emu.compiler.importers.from_torch.operators.{family}")
 
 
 def aten_op(name: str) -> AtenOp | None:

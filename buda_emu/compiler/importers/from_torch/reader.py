@@ -14,10 +14,10 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.archive import check_archive
-from buda_emu.compiler.importers.from_torch.complex_numbers import handler_of_complex, of_array
 from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
+from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
 from buda_emu.compiler.importers.from_torch.sizes import input_shapes

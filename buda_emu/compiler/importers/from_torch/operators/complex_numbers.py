@@ -10,8 +10,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.fourier import Complex, real_inverse, transform
 from buda_emu.compiler.importers.from_torch.declared import aten, aten_op
-from buda_emu.compiler.importers.from_torch.elementwise import to_copy
-from buda_emu.compiler.importers.from_torch.moves import stack
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
+from buda_emu.compiler.importers.from_torch.operators.moves import stack
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 Handler = Callable[..., Any]
