@@ -1,5 +1,7 @@
 """Places of a text in the client's units, UTF-16 for instance, and back."""
 
+from difflib import SequenceMatcher
+
 from lsprotocol import types as lsp
 from pygls.workspace import TextDocument
 
@@ -27,3 +29,15 @@ class Positions:
     def range(self, line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
         """A range in the client's units."""
         return lsp.Range(self.to_client(line, column), self.to_client(end_line, end_column))
+
+
+def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
+    """The edits of the lines that differ."""
+    old, new = before.splitlines(True), after.splitlines(True)
+    match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
+    edits = [
+        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
+        for kind, i1, i2, j1, j2 in match.get_opcodes()
+        if kind != "equal"
+    ]
+    return lsp.WorkspaceEdit({uri: edits})

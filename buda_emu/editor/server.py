@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlparse
 
@@ -17,11 +16,13 @@ from buda_emu.editor.hover import hover
 from buda_emu.editor.names import Name
 from buda_emu.editor.outline import TOKENS, Part, coloured, foldings, hints, parts
 from buda_emu.editor.place import place_at
-from buda_emu.editor.positions import Positions
+from buda_emu.editor.positions import Positions, line_edits
+from buda_emu.editor.protocol import AnsweringProtocol
 from buda_emu.editor.text import OpenText
 from buda_emu.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
 from buda_emu.netlist.formatter.format import formatted
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.report.pictures.grid_svg import grid_svg
@@ -61,10 +62,11 @@ class NetlistServer(LanguageServer):
     """Holds the open texts. A text is checked when nobody has typed for a moment; requests read the newest version."""
 
     def __init__(self) -> None:
-        super().__init__("buda-emu", __version__)  # pyright: ignore[reportUnknownMemberType]
+        super().__init__("buda-emu", __version__, protocol_cls=AnsweringProtocol)  # pyright: ignore[reportUnknownMemberType]
         self._texts: dict[str, tuple[int | None, OpenText, Positions]] = {}
         self._readers: dict[str, TreeReader] = {}
         self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._sound: dict[str, Netlist] = {}
 
     def text(self, uri: str) -> OpenText:
         """The newest version of a text."""
@@ -75,6 +77,8 @@ class NetlistServer(LanguageServer):
         return self._newest(uri)[1]
 
     def _newest(self, uri: str) -> tuple[OpenText, Positions]:
+        if uri not in self.workspace.text_documents:
+            raise JsonRpcInvalidParams(f"no text is open as {uri}")
         document = self.workspace.get_text_document(uri)
         version, known, positions = self._texts.get(uri, (None, None, None))
         if known is None or positions is None or version != document.version or known.text != document.source:
@@ -103,8 +107,16 @@ class NetlistServer(LanguageServer):
         """Tell the client what is found in a text."""
         text, positions = self._newest(uri)
         found = [_diagnostic(positions, item) for item in text.findings]
+        self.drawable(uri)
         version = self.workspace.get_text_document(uri).version
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+
+    def drawable(self, uri: str) -> Netlist | None:
+        """What the last version without errors loaded as."""
+        text = self.text(uri)
+        if text.netlist is not None and not any(item.severity == "error" for item in text.findings):
+            self._sound[uri] = text.netlist
+        return self._sound.get(uri)
 
     def forget(self, uri: str) -> None:
         """A text was closed."""
@@ -113,6 +125,7 @@ class NetlistServer(LanguageServer):
             waiting.cancel()
         self._texts.pop(uri, None)
         self._readers.pop(uri, None)
+        self._sound.pop(uri, None)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def place(self, uri: str, position: lsp.Position) -> tuple[int, int]:
@@ -190,10 +203,10 @@ def _looking(server: NetlistServer) -> None:
 
     @server.feature(PICTURE)
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
-        """The grid of the last version that loaded, of the epoch whose op is defined on `line` or last before it; for
-        each op the line that defines it, and which ops are `shown`."""
+        """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
+        for each op the line that defines it, and which ops are `shown`."""
         text = server.text(params.uri)
-        netlist = text.netlist
+        netlist = server.drawable(params.uri)
         if netlist is None:
             return {"svg": "", "lines": {}, "shown": []}
         lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
@@ -291,7 +304,7 @@ def _writing(server: NetlistServer) -> None:
         if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
             item.fix is not None and item.fix.safe for item in wanted
         ):
-            edit = _whole(uri, text.text, text.after_safe_fixes())
+            edit = line_edits(uri, text.text, text.after_safe_fixes())
             found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
         return found
 
@@ -305,7 +318,7 @@ def _writing(server: NetlistServer) -> None:
             after = formatted(text)
         except UnreadableError:
             return None  # the findings say why
-        changes = _whole(uri, text, after).changes or {}
+        changes = line_edits(uri, text, after).changes or {}
         return [*changes.get(uri, [])] if after != text else []
 
 
@@ -333,18 +346,6 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
         title if fix.safe else f"{title} (look at the result)", lsp.CodeActionKind.QuickFix,
         [_diagnostic(positions, item)], is_preferred=fix.safe, edit=lsp.WorkspaceEdit({uri: edits}),
     )  # fmt: skip
-
-
-def _whole(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
-    """The edits of the lines that differ."""
-    old, new = before.splitlines(True), after.splitlines(True)
-    match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
-    edits = [
-        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
-        for kind, i1, i2, j1, j2 in match.get_opcodes()
-        if kind != "equal"
-    ]
-    return lsp.WorkspaceEdit({uri: edits})
 
 
 def _outline(server: NetlistServer) -> None:
