@@ -37,3 +37,14 @@ def test_figures_are_those_of_the_whole_model(options):
     assert told.host == pytest.approx(whole.host)
     assert told.chips == pytest.approx(sum(whole.run.programs().values()) / (placement.inputs * placement.rounds))
     assert told.bound == pytest.approx(max(limits(whole).math, whole.host))
+
+
+def test_layers_that_are_alike_are_modelled_once():
+    kinds = []
+    for layers in (12, 24):
+        placement = compile_model(stack(layers), arch="wormhole_b0", effort="low").placement
+        known = {}
+        assert figures(placement, known).cycles == pytest.approx(judged(placement).cycles)
+        kinds.append(len(known))
+        assert placement.epochs >= layers // 4
+    assert kinds[0] == kinds[1]
