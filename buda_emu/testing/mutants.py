@@ -6,15 +6,13 @@ wrong that the rule's declaration has.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from buda_emu.checker import Diagnostic, Rule
 from buda_emu.errors import HostError
-from buda_emu.netlist import fields as tables
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.rules import registry
@@ -23,9 +21,8 @@ from buda_emu.netlist.yaml_reader import UnreadableError, read_any
 from buda_emu.netlist.yaml_text import block
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
-from buda_emu.spec.attributes import ATTRIBUTES
-from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing.edits import Mutator, scalar, text_of
 from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
 
@@ -44,23 +41,9 @@ _SECTIONS: Final[Mapping[str, registry.Checks[Any]]] = {
 """Where the objects of checks stand; those of whole graphs and netlists are anywhere."""
 _TESTED: Final = {"performance-check": "performance-check", "test-config": "-config|overrides"}
 """Sections about tests, and what rules of them speak of."""
-_NUMBERS: Final = ("0", "-1", "1", "2", "3", "5", "33", "4096", "1000000", "0.5", "oops")
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name: spec.words for name, spec in ATTRIBUTES.items() if spec.words},
-    **{
-        name: item.words or (NETLIST_FORMATS if item.kind in ("format", "formats") else ())
-        for table in vars(tables).values()
-        if isinstance(table, dict)
-        for name, item in table.items()  # pyright: ignore[reportUnknownVariableType] - those of fields alone
-        if isinstance(item, tables.Field)
-    },
-}
-
-
 NOT_ALONE: Final[Mapping[str, str]] = {
     "V065": "an op, its queue and all that reads it would have to change their tile and their shape together",
     "V066": "only ops that work tile by tile are drawn with small tiles, no matmul whose input 1 is transposed",
-    "V072": "an op that untilizes has one core and a queue of one buffer: two queues and an op would have to change",
     "V078": "the grid, blocks and addresses of a queue would have to change together",
     "V106": "a view of a view has a third ram of the same place",
     "V127": "no queue between two ops of one temporal graph is drawn",
@@ -121,7 +104,7 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
         there = {item.rule for item in valid.netlist.diagnostics}
         tree = _with_sections(read_any(valid.text), rule)
         valid = replace(valid, text=_written(tree))
-        mutator = _Mutator(draw, tree, hints, section, _items(rule.wrong))
+        mutator = Mutator(draw, tree, hints, section, _items(rule.wrong))
         for _ in range(min(_EDITS_OF_A_BASE, edits - start)):
             undo = [mutator.edit() for _ in range(draw.pick((1, 1, 1, 2, 3)))]
             text = _written(tree)
@@ -141,18 +124,18 @@ def _tried(random: Random, edits: int, rule: Rule) -> Iterator[Broken]:
 
 def _with_sections(tree: nodes.Node, rule: Rule) -> nodes.Node:
     """The tree with what the example of what is right has of sections that generated netlists leave out."""
-    if not isinstance(tree, nodes.Mapping) or any(_text(key) in _TESTED for key, _ in tree.pairs):
+    if not isinstance(tree, nodes.Mapping) or any(text_of(key) in _TESTED for key, _ in tree.pairs):
         return tree
-    found: list[tuple[nodes.Node, nodes.Node]] = [(_scalar(key), value) for key, value in _pairs(rule.right)]
+    found: list[tuple[nodes.Node, nodes.Node]] = [(scalar(key), value) for key, value in _pairs(rule.right)]
     own = nodes.Mapping(found[:1], 0, 0, 0)
     section = _tested(rule)
     around: tuple[str, ...] = ("overrides", "stimulus-config") if rule.right.startswith("overrides") else ()
     if section == "performance-check" and found and not _is_named(found[0][1]):
         around = ("check",)
     for name in around:
-        own = nodes.Mapping([(_scalar(name), own)], 0, 0, 0)
+        own = nodes.Mapping([(scalar(name), own)], 0, 0, 0)
     if section:
-        tree.pairs.append((_scalar(section), own))
+        tree.pairs.append((scalar(section), own))
     return tree
 
 
@@ -201,7 +184,7 @@ def _hints(example: str) -> Mapping[str, list[nodes.Node]]:
     for key, value in _pairs(example):
         found.setdefault(key, []).append(value)
     for high, wide in _TILE.findall(example):
-        found.setdefault("tile_dim", []).append(nodes.Sequence([_scalar(high), _scalar(wide)], 0, 0, 0))
+        found.setdefault("tile_dim", []).append(nodes.Sequence([scalar(high), scalar(wide)], 0, 0, 0))
     return found
 
 
@@ -212,202 +195,3 @@ def _items(example: str) -> Sequence[nodes.Node]:
     except UnreadableError:
         return ()
     return found.items if isinstance(found, nodes.Sequence) else ()
-
-
-@dataclass(slots=True)
-class _Mutator:
-    """Edits of one tree, each of which can be taken back. `hints` and `instructions`: pairs and items of the example of
-    what is wrong; `section`: most edits are of this one."""
-
-    draw: Draw
-    tree: nodes.Node
-    hints: Mapping[str, Sequence[nodes.Node]]
-    section: str = ""
-    instructions: Sequence[nodes.Node] = ()
-    pairs: list[tuple[nodes.Mapping, int]] = field(default_factory=list[tuple[nodes.Mapping, int]])
-    items: list[tuple[nodes.Sequence, int]] = field(default_factory=list[tuple[nodes.Sequence, int]])
-    names: list[str] = field(default_factory=list[str])
-    own: dict[int, str] = field(default_factory=dict[int, str])
-    """By id of a map the name that it stands under."""
-
-    def edit(self) -> Callable[[], None]:
-        """One edit at random; what takes it back."""
-        self.names, self.own = [], {}
-        part = self._part()
-        for whole in (self.tree, part):  # names are those of the whole
-            self.pairs, self.items = [], []
-            self._walk(whole)
-        if not self.pairs:
-            self._walk(self.tree)
-        hinted = [(where, at) for where, at in self.pairs if _text(where.pairs[at][0]) in self.hints]
-        if self.hints and self.draw.chance(45):
-            if hinted and self.draw.chance(60):
-                where, at = self.draw.pick(hinted)
-                value = self._hinted(_text(where.pairs[at][0]))
-                own = self.own.get(id(where), "") if _text(value) in self.names else ""
-                return self._set(where, at, _scalar(own) if own and self.draw.chance(20) else value)
-            return self._add(list(self.hints)[self.draw.integer(0, len(self.hints) - 1)])
-        lists = [where for where, at in self.items if at == 0 and not isinstance(where.items[0], nodes.Scalar)]
-        if self.instructions and lists and self.draw.chance(45):
-            return self._insert(self.draw.pick(lists))
-        if self.draw.chance(5):
-            return self._longer(self.draw.pick(self.pairs)[0])
-        if self.items and self.draw.chance(30):
-            return self._item(*self.draw.pick(self.items))
-        return self._pair(*self.draw.pick(hinted if hinted and self.draw.chance(40) else self.pairs))
-
-    def _part(self) -> nodes.Node:
-        """What is edited this time."""
-        if self.section and isinstance(self.tree, nodes.Mapping) and self.draw.chance(75):
-            return next((value for key, value in self.tree.pairs if _text(key) == self.section), self.tree)
-        return self.tree
-
-    def _walk(self, node: nodes.Node) -> None:
-        if isinstance(node, nodes.Mapping):
-            for at, (key, value) in enumerate(node.pairs):
-                self.pairs.append((node, at))
-                if isinstance(value, nodes.Mapping):
-                    self.names.append(_text(key))
-                    self.own[id(value)] = _text(key)
-                self._walk(value)
-        elif isinstance(node, nodes.Sequence):
-            for at, value in enumerate(node.items):
-                self.items.append((node, at))
-                self._walk(value)
-
-    def _insert(self, where: nodes.Sequence) -> Callable[[], None]:
-        """An instruction of the example, somewhere, with variables of the document for most that it names."""
-        before, variables = where.items, [name for name in self._scalars() if name.startswith("$")]
-
-        def known(node: nodes.Node) -> nodes.Node:
-            if isinstance(node, nodes.Mapping):
-                return nodes.Mapping([(key, known(value)) for key, value in node.pairs], 0, 0, 0)
-            if isinstance(node, nodes.Sequence):
-                return nodes.Sequence([known(item) for item in node.items], 0, 0, 0)
-            is_variable = _text(node).startswith("$") and variables and self.draw.chance(70)
-            return _scalar(self.draw.pick(variables)) if is_variable else node
-
-        at = self.draw.integer(0, len(before))
-        where.items = [*before[:at], known(self.draw.pick(self.instructions)), *before[at:]]
-        return lambda: setattr(where, "items", before)
-
-    def _scalars(self) -> list[str]:
-        """Words in lists and after keys."""
-        return [_text(where.pairs[at][1]) for where, at in self.pairs] + [_text(w.items[at]) for w, at in self.items]
-
-    def _longer(self, where: nodes.Mapping) -> Callable[[], None]:
-        """One operand more: the last one once more, and its format."""
-        before = where.pairs[:]
-        for at, (key, value) in enumerate(before):
-            if _text(key) in ("inputs", "in_df") and isinstance(value, nodes.Sequence):
-                where.pairs[at] = (key, nodes.Sequence([*value.items, *value.items[-1:]], 0, 0, 0))
-        return lambda: setattr(where, "pairs", before)
-
-    def _set(self, where: nodes.Mapping, at: int, value: nodes.Node) -> Callable[[], None]:
-        before = where.pairs[:]
-        where.pairs[at] = (where.pairs[at][0], deepcopy(value))
-        return lambda: setattr(where, "pairs", before)
-
-    def _add(self, key: str) -> Callable[[], None]:
-        """A pair of the example, in a map that may be one for it: beside the attributes, or among fields; often also in
-        the queue that an op fills."""
-        value = self._hinted(key)
-        among = [
-            where.pairs[at][1]
-            for where, at in self.pairs
-            if (_text(where.pairs[at][0]) == "attributes") == (key in ATTRIBUTES)
-        ]
-        maps = [node for node in among if isinstance(node, nodes.Mapping)] or [where for where, _ in self.pairs]
-        where = self.draw.pick(maps)
-        name = self.own.get(id(where), "")
-        filled = [other for other, at in self.pairs if _is_pair(other.pairs[at], "input", name)] if name else []
-        chosen = [(one, one.pairs) for one in (where, *(filled if self.draw.chance(50) else ()))]
-        for one, before in chosen:
-            one.pairs = [*before, (_scalar(key), deepcopy(value))]
-
-        def undo() -> None:
-            for one, before in chosen:
-                one.pairs = before
-
-        return undo
-
-    def _hinted(self, key: str) -> nodes.Node:
-        """A value that the example has for a key."""
-        return self._named(self.hints[key][self.draw.integer(0, len(self.hints[key]) - 1)])
-
-    def _named(self, value: nodes.Node) -> nodes.Node:
-        """A value of an example; names in it, that the document does not know, are mostly those of the document."""
-        if isinstance(value, nodes.Sequence):
-            return nodes.Sequence([self._named(item) for item in value.items], 0, 0, 0)
-        is_name = isinstance(value, nodes.Scalar) and re.fullmatch(r"[a-z]\w*", value.text) and self.names
-        return _scalar(self.draw.pick(self.names)) if is_name and self.draw.chance(60) else value
-
-    def _pair(self, where: nodes.Mapping, at: int) -> Callable[[], None]:
-        before, (key, value) = where.pairs[:], where.pairs[at]
-        kind = self.draw.integer(0, 9)
-        if kind == 0:
-            where.pairs = [*before[:at], *before[at + 1 :]]
-        elif kind == 1:
-            name = self.draw.pick([_text(key), *self.names])
-            where.pairs = [*before[: at + 1], (_scalar(name), value), *before[at + 1 :]]
-        elif kind == 2:
-            new = self.draw.pick([f"{_text(key)}x", *self.names])
-            where.pairs = [*before[:at], (_scalar(new), value), *before[at + 1 :]]
-        elif kind == 3:
-            alike = [other.pairs[i][1] for other, i in self.pairs if _text(other.pairs[i][0]) == _text(key)]
-            where.pairs[at] = (key, deepcopy(self.draw.pick(alike)))
-        else:
-            where.pairs[at] = (key, self._other(value, _text(key)))
-        return lambda: setattr(where, "pairs", before)
-
-    def _item(self, where: nodes.Sequence, at: int) -> Callable[[], None]:
-        before = where.items[:]
-        kind, to = self.draw.integer(0, 6), self.draw.integer(0, len(before) - 1)
-        if kind == 0:
-            where.items = [*before[:at], *before[at + 1 :]]
-        elif kind == 1:
-            where.items = [*before[:to], before[at], *before[to:]]
-        elif kind == 2:
-            where.items[at], where.items[to] = before[to], before[at]
-        elif kind == 3:
-            where.items = [*before[:at], *before[at + 1 :]]
-            where.items.insert(to, before[at])
-        else:
-            letters = _text(before[at]).rstrip("0123456789")
-            alike = [text for text in self._scalars() if letters and text.rstrip("0123456789") == letters]
-            new = _scalar(self.draw.pick(alike)) if alike and self.draw.chance(40) else self._other(before[at], "")
-            where.items[at] = new
-        return lambda: setattr(where, "items", before)
-
-    def _other(self, value: nodes.Node, key: str) -> nodes.Node:
-        """Another value: a number nearby, a word of the field, a name of the document, or one of another kind."""
-        if not isinstance(value, nodes.Scalar):
-            items = value.items if isinstance(value, nodes.Sequence) else [pair[1] for pair in value.pairs]
-            same = nodes.Sequence([*items, *items[-1:]], 0, 0, 0)
-            return self.draw.pick([_scalar("oops"), nodes.Sequence([], 0, 0, 0), same, *items[:1]])
-        choices = [*self.names, *_NUMBERS, *_WORDS.get(key, ())]
-        if value.text in NETLIST_FORMATS:
-            choices = list(NETLIST_FORMATS)
-        elif re.fullmatch(r"-?\d+", value.text):
-            number = int(value.text)
-            choices = [*map(str, (number + 1, number - 1, number * 2, number * 3, number + 4, -number)), *_NUMBERS]
-        elif re.fullmatch(r"0x[0-9a-f]+", value.text):
-            number = int(value.text, 16)
-            choices = [hex(max(0, number + step)) for step in (4, 16, 32, -32, 1 << 20, -(1 << 28), 1 << 30, 1 << 31)]
-        elif value.text in ("true", "false"):
-            choices = ["true", "false", "0", "maybe"]
-        if self.draw.chance(8):
-            return nodes.Sequence([value], 0, 0, 0)
-        return _scalar(self.draw.pick(choices))
-
-
-def _scalar(text: str) -> nodes.Scalar:
-    return nodes.Scalar(text, True, 0, 0, 0)
-
-
-def _is_pair(pair: tuple[nodes.Node, nodes.Node], key: str, text: str) -> bool:
-    return _text(pair[0]) == key and _text(pair[1]) == text
-
-
-def _text(node: nodes.Node) -> str:
-    return node.text if isinstance(node, nodes.Scalar) else ""
