@@ -39,16 +39,23 @@ class Mutator:
     pairs: list[tuple[nodes.Mapping, int]] = field(default_factory=list[tuple[nodes.Mapping, int]])
     items: list[tuple[nodes.Sequence, int]] = field(default_factory=list[tuple[nodes.Sequence, int]])
     names: list[str] = field(default_factory=list[str])
+    everywhere: tuple[list[tuple[nodes.Mapping, int]], list[tuple[nodes.Sequence, int]]] = ([], [])
+    """Pairs and items of the whole tree."""
     own: dict[int, str] = field(default_factory=dict[int, str])
     """By id of a map the name that it stands under."""
+    depths: dict[str, int] = field(default_factory=dict[str, int])
+    """In how many maps and lists a name stands."""
 
     def edit(self) -> Callable[[], None]:
         """One edit at random; what takes it back."""
-        self.names, self.own = [], {}
+        self.names, self.own, self.depths = [], {}, {}
         part = self._part()
-        for whole in (self.tree, part):  # names are those of the whole
+        self.pairs, self.items = [], []
+        self._walk(self.tree)
+        self.everywhere = self.pairs, self.items
+        if part is not self.tree:  # names are those of the whole
             self.pairs, self.items = [], []
-            self._walk(whole)
+            self._walk(part)
         if not self.pairs:
             self._walk(self.tree)
         hinted = [(where, at) for where, at in self.pairs if text_of(where.pairs[at][0]) in self.hints]
@@ -62,6 +69,8 @@ class Mutator:
         lists = [where for where, at in self.items if at == 0 and not isinstance(where.items[0], nodes.Scalar)]
         if self.instructions and lists and self.draw.chance(45):
             return self._insert(self.draw.pick(lists))
+        if self.draw.chance(8):
+            return self._renamed()
         if self.draw.chance(5):
             return self._longer(self.draw.pick(self.pairs)[0])
         if self.items and self.draw.chance(30):
@@ -74,18 +83,19 @@ class Mutator:
             return next((value for key, value in self.tree.pairs if text_of(key) == self.section), self.tree)
         return self.tree
 
-    def _walk(self, node: nodes.Node) -> None:
+    def _walk(self, node: nodes.Node, depth: int = 0) -> None:
         if isinstance(node, nodes.Mapping):
             for at, (key, value) in enumerate(node.pairs):
                 self.pairs.append((node, at))
                 if isinstance(value, nodes.Mapping):
                     self.names.append(text_of(key))
                     self.own[id(value)] = text_of(key)
-                self._walk(value)
+                    self.depths.setdefault(text_of(key), depth)
+                self._walk(value, depth + 1)
         elif isinstance(node, nodes.Sequence):
             for at, value in enumerate(node.items):
                 self.items.append((node, at))
-                self._walk(value)
+                self._walk(value, depth + 1)
 
     def _insert(self, where: nodes.Sequence) -> Callable[[], None]:
         """An instruction of the example, somewhere, with variables of the document for most that it names."""
@@ -107,6 +117,31 @@ class Mutator:
         """Words in lists and after keys."""
         after_keys = [text_of(where.pairs[at][1]) for where, at in self.pairs]
         return after_keys + [text_of(where.items[at]) for where, at in self.items]
+
+    def _renamed(self) -> Callable[[], None]:
+        """A name of the document becomes another's, or that of another's copy, wherever it is written."""
+        pairs, items = self.everywhere
+        old = self.draw.pick(self.names)
+        alike = [name for name in self.depths if self.depths[name] == self.depths[old]]
+        new = self.draw.pick(alike) + self.draw.pick(("", "", ".1"))
+        maps = [(where, where.pairs[:]) for where, at in pairs if at == 0]
+        lists = [(where, where.items[:]) for where, at in items if at == 0]
+
+        def named(node: nodes.Node) -> nodes.Node:
+            return scalar(new) if text_of(node) == old else node
+
+        for where, before in maps:
+            where.pairs = [(named(key), named(value)) for key, value in before]
+        for where, before in lists:
+            where.items = [named(item) for item in before]
+
+        def undo() -> None:
+            for where, before in maps:
+                where.pairs = before
+            for where, before in lists:
+                where.items = before
+
+        return undo
 
     def _longer(self, where: nodes.Mapping) -> Callable[[], None]:
         """One operand more: the last one once more, and its format."""
