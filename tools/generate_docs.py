@@ -239,7 +239,8 @@ def pages() -> dict[str, str]:
                 backend, "differences", _table(("about", "compiled module", "here"), _differences())
             ),
             "generate-netlists.md": _section(
-                (ROOT / "docs" / "generate-netlists.md").read_text(), "rules that no edit breaks alone",
+                (ROOT / "docs" / "generate-netlists.md").read_text(),
+                "rules that no edit breaks alone",
                 _table(("rule", "what", "what it would take"), _not_alone()),
             ),
             "architecture.md": _architecture((ROOT / "docs" / "architecture.md").read_text()),
