@@ -83,7 +83,8 @@ where people get them, with random weights. **Our figures are modelled, the publ
 ratio above 1 does not say that a chip was faster. Made by `python -m benchmarks.published`, which measures what is
 missing; `--only resnet50` makes one row again (extra `zoo`). Boards are those of `buda-emu compile --list-boards`;
 `n300:1` is one chip of an n300. Processor seconds and peak memory are those of `be.compile`, on a machine that others
-kept busy; a `+` behind a commit says that changes were not committed.
+kept busy; in brackets, where it was measured, what of that memory are the original's own weights. A `+` behind a commit
+says that changes were not committed.
 
 ## Throughput
 
@@ -97,8 +98,9 @@ takes longer than the chip, and is the pace. Then what does so in the longest ep
 a ratio is below 1, this is what is missing. Figures of models that generate text are steps of the decoder, a token
 each, with the host link for its scores; the encoder is not in them. Falcon-7B has 4 of its 32 layers here and one
 sequence, not 32, hence no ratio. Stable Diffusion's are seconds for 100 runs of the U-Net: 50 steps, each with and
-without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. How
-certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
+without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. All
+three compiled and the scheduler's loop of a few steps are compared with the original in small (`published/diffusion.py`
+and its test). How certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
 
 
 _AMPLIFIED: Final = """\
@@ -144,9 +146,15 @@ def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
                 f"| {model.title} | {board} | {cell['settings']} | {published} "
                 f"| {model.shown(cell['rate']):.{0 if cell['rate'] > 100 else 1}f} "
                 f"| {'-' if ratio is None else f'{ratio:.2f}'} "
-                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {cell['memory'] >> 20} "
+                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {_memory(cell)} "
                 f"| {cell['commit']} |"
             )
+
+
+def _memory(cell: Mapping[str, Any]) -> str:
+    """The peak, and how much of it are the original's weights; cells that were measured first do not say that."""
+    weights = cell.get("weights", 0)
+    return f"{cell['memory'] >> 20}{f' ({weights >> 20})' if weights else ''}"
 
 
 def _bound(shares: Mapping[str, float], longest: str) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.injection.corrupt import spoils
 from buda_emu.injection.draw import OF_RUN, TIMED, Draw
 from buda_emu.injection.fault import INSIDE, PLACES, Fault, Kind, Place
 from buda_emu.injection.in_debugger import Steps, steps
@@ -15,8 +16,7 @@ from buda_emu.injection.machines import Machines
 from buda_emu.injection.protect import CLEAN_RUNS, Protection, Ranges, cost, in_memory
 from buda_emu.injection.result import After, Cost, Effect
 from buda_emu.injection.sites import Sites, Strata
-from buda_emu.injection.slow import Times
-from buda_emu.injection.spoil import spoils
+from buda_emu.injection.timing_faults import Times
 from buda_emu.injection.trace import Guard, Trace
 from buda_emu.records import dataclass
 from buda_emu.spec.precision import Precision

@@ -12,7 +12,7 @@ from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.moves.connected import connected, ways
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, rewired
+from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.target import Objective
@@ -28,7 +28,8 @@ Known = Mapping[int, tuple[list[PlacementDecision], int]]
 @dataclass(frozen=True, slots=True)
 class Budget:
     """For each epoch: moves of ops that are tried, and how often its estimates are corrected; `timed`: of a single
-    input each move is judged by when the epoch is done, and ops are given other numbers of cores."""
+    input each move is judged by when the epoch is done, as many as there are ops, and ops are given other numbers of
+    cores."""
 
     moves: int
     rounds: int
@@ -42,6 +43,8 @@ CONNECTED = 3
 """How often grids are limited to those that streams are enough for: what was packed anew may lack others."""
 RESIZED = 3
 """How often the ops of an epoch of a single input are given other numbers of cores."""
+ANNEALED = 160
+"""Moves for each op of an epoch of a single input that is timed for each move."""
 WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
@@ -55,6 +58,11 @@ class Start:
     budget: str
     entries: int
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
+
+    def is_like(self, other: "Start") -> bool:
+        """Whether the same comes of both, with whatever effort they are asked for."""
+        own = replace(self.aim, effort=other.aim.effort)
+        return (own, self.budget, self.entries, self.spots) == (other.aim, other.budget, other.entries, other.spots)
 
     def make(
         self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
@@ -232,7 +240,10 @@ class _Epoch:
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
             enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
-            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
+            if isinstance(wires, TimedWires):
+                moved |= annealed(own, wires, part.target.arch.grid, ANNEALED * len(own))
+            else:
+                moved |= rewired(own, wires, part.target.arch.grid, enough, *tries)
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
@@ -68,11 +68,25 @@ def try_form(line: CandidateTable, aim: Objective, full: float, entries: int) ->
 
 
 def try_start(line: CandidateTable, start: Start, known: Known | None = None) -> Found:
-    """What a start comes to; `known`: what workers found ahead."""
+    """What a start comes to; `known`: what workers found ahead. One that was tried before, with any effort, came to the
+    same."""
+    work = start.aim.work
+    before = tried(line, start)
+    if before is not None:
+        work.trials.append(Trial(start.aim.effort, before.cycles))
+        return replace(before, aim=start.aim)
     if known is None:
         (known,) = ahead(line, [start], start.aim)
-    found = improved(line, start, known)
-    return Found.of(start.aim, told(start.aim, start.make(line, found)), line, found)
+    spots = improved(line, start, known)
+    found = Found.of(start.aim, told(start.aim, start.make(line, spots)), line, spots)
+    work.tried.append((start, found))
+    return found
+
+
+def tried(line: CandidateTable, start: Start) -> Found | None:
+    """What a start came to that was tried before."""
+    earlier: list[tuple[Start, Found]] = start.aim.work.tried
+    return next((found for other, found in earlier if found.line is line and other.is_like(start)), None)
 
 
 def starts_of(
@@ -81,10 +95,10 @@ def starts_of(
     """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
     made: deque[Start] = deque()
 
-    def each() -> Iterator[Start]:
+    def each() -> Iterator[Start | None]:
         for full in shares:
             made.append(Start(searched_spots(line, aim, full), aim, "default", entries))
-            yield made[-1]
+            yield made[-1] if tried(line, made[-1]) is None else None
 
     with closing(ahead(line, each(), aim)) as found:
         for known in found:

@@ -200,7 +200,7 @@ class _Planner:
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:
         """OPS 8.1 step 5."""
-        if OP_TYPES[sub.type].has("rounds to Int8"):
+        if sub.has("rounds to Int8"):
             return "Int8"
         return call.out_df if call.out_df in ("Int8", "Int32") else ""
 

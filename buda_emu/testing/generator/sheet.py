@@ -71,6 +71,8 @@ class Sheet:
     """Rams of an entry for each input: their pointers move on by themselves (NETLIST 4.2)."""
     strided: set[str] = field(default_factory=set[str])
     """Queues of which every second entry is read."""
+    sparse: list[str] = field(default_factory=list[str])
+    """Queues of tiles with one element in each row, as test-config has it (NETLIST 5.1)."""
     chips: int = 1
     tile: tuple[int, int] = FULL_TILE
     """Of everything in the netlist."""

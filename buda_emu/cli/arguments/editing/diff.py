@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.cli.shared_arguments import add_arch
+from buda_emu.cli.shared_arguments import add_shared
 
 EXAMPLE = "buda-emu diff before.yaml after.yaml"
 
@@ -13,4 +13,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="AFTER", help="the other one")
     parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_arch(parser)
+    add_shared(parser, "--arch")

@@ -18,7 +18,9 @@ ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
 def unary(sheet: Sheet, op_type: str) -> None:
     """A function of one operand, or a copy."""
     declared = OP_TYPES[op_type]
-    if not declared.has("vector unit") and sheet.draw.chance(12):
+    if declared.has("Int32 sums of floats") and sheet.draw.sometimes(4, "conversion"):
+        return integers.conversion(sheet, op_type)
+    if not declared.has("vector unit") and sheet.draw.sometimes(12, "integers"):
         return integers.elementwise(sheet, op_type)
     formats = chosen(sheet)
     shape = any_shape(sheet)
@@ -33,7 +35,7 @@ def unary(sheet: Sheet, op_type: str) -> None:
 def binary(sheet: Sheet, op_type: str) -> None:
     """Arithmetic of two operands."""
     declared = OP_TYPES[op_type]
-    if sheet.draw.chance(12):
+    if sheet.draw.sometimes(12, "integers"):
         return integers.elementwise(sheet, op_type)
     may_sum = not declared.has("no gradient") and sheet.arch.name != "grayskull"
     gradient = may_sum and sheet.draw.sometimes(8, "gradient op", "zero")
