@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.layer_numerics import layer_of
 from buda_emu.compiler.pipeline import Observer
 
@@ -308,3 +309,24 @@ def test_weights_are_copied_once_and_later_changes_of_them_do_not_count():
     expected = module(x).detach().numpy()
     module.weight.data.zero_()
     assert np.allclose(compiled(x.numpy(), precision="ideal")[0], expected, atol=1e-5)
+
+
+class Turned(torch.nn.Module):
+    """A product by a transposed weight, as some libraries write their linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 6))
+
+    def forward(self, x):
+        return x @ self.weight.T
+
+
+def test_a_transposed_weight_is_read_without_a_copy():
+    module, x = Turned().eval(), torch.randn(2, 6)
+    graph = read_model(module, (x,))
+    (held,) = (node.value for node in graph if node.op == "constant" and node.shape == (6, 8))
+    assert np.shares_memory(held, module.weight.detach().numpy())
+    compiled = be.compile(module, (x,), effort="low", df="Float32", fidelity="HiFi4")
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(x)[0], module(x).numpy(), atol=1e-5)

@@ -57,6 +57,6 @@ class _Walk(torch.fx.Interpreter):
 
 
 def array_of(tensor: Any) -> Array:
-    """numpy has no bfloat16."""
+    """The tensor's own memory, transposed or not; numpy has no bfloat16."""
     plain = tensor.detach().cpu()
-    return (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
+    return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
