@@ -70,7 +70,7 @@ class Bench:
         self.trace, self.settings = trace, settings
         self._machines, self._times = machines, times
         self._given = {fault.number: fault for fault in settings.given}
-        given: list[Place] = [fault.place for fault in settings.given if fault.place != ""]
+        given: list[Place] = [fault.place for fault in settings.given if fault.place in PLACES]
         self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
         self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
         self.left_out = () if settings.given else tuple(self._draw.left_out)
