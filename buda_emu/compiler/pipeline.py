@@ -17,6 +17,7 @@ from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
@@ -103,7 +104,8 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    return [Ir(TILE, form.graph, lower(form.graph, context.target)) for form in forms]
+    memory = OwnMemory()
+    return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
@@ -239,6 +241,7 @@ def run(
     the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
+    steps, crew = list(between(after, stop)), context.aim.work.crew
     if after == IMPORT:
         _cheaply(IMPORT, found)
         observer.look(IMPORT, found)
@@ -246,7 +249,9 @@ def run(
         if observer.foreseen is not None:
             observer.foreseen(words)
     try:
-        for step in between(after, stop):
+        if crew is not None and any(step.name == "search" for step in steps):
+            crew.start()  # ready when the search begins
+        for step in steps:
             if not step.wanted(context):
                 continue
             if any(form.level != step.before for form in found):
@@ -262,6 +267,8 @@ def run(
             observer.look(step.name, found)
     finally:
         observer.chosen(0)
+        if crew is not None:
+            crew.close()
     return found
 
 

@@ -3,7 +3,7 @@ that a result never depends on the machine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from buda_emu.checker.text import plural
 from buda_emu.workers.spread import Crew
@@ -29,7 +29,11 @@ class Work:
     modelled: int = 0
     cut: bool = False
     at_bound: bool = False
+    epochs: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
+    """Epochs whose time is known (`timing.model.KnownEpochs`): layers that are alike are modelled once."""
     trials: list[Trial] = field(default_factory=list[Trial])
+    tried: list[Any] = field(default_factory=list[Any], repr=False)
+    """What starts came to (`search.tries`): an effort that tries what another one did takes it from here."""
     crew: Crew | None = None
     """Workers that share the search; what they find does not depend on them."""
     tell: Callable[[str], None] | None = None

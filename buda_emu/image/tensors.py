@@ -21,7 +21,7 @@ from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
 from buda_emu.tensor.boxes import Box
 from buda_emu.tensor.layout import EntryLayout, tile_order, unpack_entry
-from buda_emu.tensor.mapped import giving_back
+from buda_emu.tensor.mapped import giving_back, still_whole
 from buda_emu.tensor.referenced import Referenced, referenced
 from buda_emu.tensor.tilize import TILE_SIDE, untilize
 
@@ -72,13 +72,14 @@ MAPPED: Final = ("Float32", "Float16_b")
 def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place) -> Referenced:
     """A .bin file in one of the formats MAPPED by reference."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    return referenced(array, str(place.member), giving_back(data), bfloat16=entry.format == "Float16_b")
+    look, halves = still_whole(place.archive), entry.format == "Float16_b"
+    return referenced(array, str(place.member), giving_back(data), look, bfloat16=halves)
 
 
 def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place) -> Referenced:
     """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words."""
     layout = EntryLayout(_PACKED_AS.get(queue.df, queue.df), queue.blocking, "tilized", alignment)
-    blocking = queue.blocking
+    blocking, look = queue.blocking, still_whole(place.archive)
     order = tile_order(blocking)
     t, rows, columns = blocking.shape
     height, width = blocking.tile_dim
@@ -89,6 +90,7 @@ def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: P
 
     def read(box: Box) -> Array:
         """Whole tiles around the box, then the box of them."""
+        look()
         entries, slices, down, across = box
         first, left = down.start // height, across.start // width
         tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]

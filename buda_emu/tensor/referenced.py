@@ -245,12 +245,15 @@ class Referenced(NDArrayOperatorsMixin):
 
 
 def referenced(
-    array: Array, origin: str, give_back: Callable[[], None] = lambda: None, *, bfloat16: bool = False
-) -> Referenced:
-    """An array whose memory is a file's. `bfloat16`: its elements are uint16, the upper halves of float32."""
+    array: Array, origin: str, give_back: Callable[[], None] = lambda: None, look: Callable[[], None] = lambda: None,
+    *, bfloat16: bool = False,
+) -> Referenced:  # fmt: skip
+    """An array whose memory is a file's. `look` is called before it is read: raises where the file is not what it was.
+    `bfloat16`: its elements are uint16, the upper halves of float32."""
     dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
 
     def read(box: Box) -> Array:
+        look()
         part = array[box]
         if bfloat16:
             return (part.astype(np.uint32) << 16).view(np.float32)
@@ -261,6 +264,7 @@ def referenced(
 
     def bound() -> float:
         if not found:
+            look()
             found.append(max(map(_largest, (array[box] if not bfloat16 else read(box) for box in made.boxes())),
                              key=lambda value: (np.isnan(value), value), default=0.0))  # fmt: skip
             give_back()

@@ -9,7 +9,6 @@ from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.tiles import RELU, Constant, TileAttributes, TileGraph, TileOp, Use, kept
 
-PRODUCTS: Final = ("matmul", "depthwise")
 _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
 
 
@@ -35,7 +34,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 
 def is_product(op: TileOp) -> bool:
     """Whether nothing has been put after the product yet."""
-    return op.type in PRODUCTS and not any(op.attrs.get(key) for key in _TAKEN)
+    return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
 
 
 def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:

@@ -35,36 +35,46 @@ def add_queues(found: Placement, rounds: int) -> None:
         found.queues[queue.name] = queue
     due = dues(found, readers) if found.waits_for_one else {}
     moved = _moved(found, readers, due)
-    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
-    Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due)
+    Memory(found.target).add(found, _in_order(found, moved), due)
     _share_addresses(found)
 
 
 def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
-    """The queues that one epoch reads or fills, of a placement for a single input at a time, in the channels that they
-    have where all are added. `others`: those of a placement that differs from this one in that epoch alone, whose
-    channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
+    """The queues that one epoch reads or fills, in the channels that they have where all are added, unless what earlier
+    epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
+    alone, whose channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
     readers, own = _readers(found), {name for name, placed in found.ops.items() if placed.epoch == epoch}
     read = {use.source for name in own for use in found.ops[name].op.uses}
     readers = {name: placed for name, placed in readers.items() if name in read or name in own}
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
-    due = dues(found, readers, epoch)
+    due = dues(found, readers, epoch) if found.waits_for_one else {}
     moved = _moved(found, readers, due)
-    shown = {queue.alias or name for name, queue in found.queues.items() if due[name] or queue.input in own}
+    used = {name for name, phases in moved.items() if any(phase.epoch == epoch for phase in phases)}
+    shown = {queue.alias or name for name, queue in found.queues.items() if name in used or queue.input in own}
     found.queues = {name: queue for name, queue in found.queues.items() if (queue.alias or name) in shown}
-    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     channels: dict[str, list[int]] = {}
     for name, queue in found.queues.items():
         earlier, before = min(moved[name], default=Phase(epoch)).epoch < epoch, others.get(name)
         if earlier and before is not None and len(before.addresses) == prod(queue.blocks.grid):
             channels[name] = [number for number, _ in before.addresses]
         elif earlier:
-            moved[name] = {phase: moved[name][phase] for phase in due[name]}
-    Memory(found.target).add(
-        found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due, channels
-    )
+            moved[name] = {phase: size for phase, size in moved[name].items() if phase.epoch == epoch}
+    Memory(found.target).add(found, _in_order(found, moved), due, channels)
     _share_addresses(found)
+
+
+def _in_order(found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
+    """What queues move, those first that the first epochs use, of these the busiest: so that an epoch alone has the
+    channels that it has in the whole, and epochs that are alike have nearly the same."""
+
+    def key(name: str) -> tuple[int, float]:
+        phases = moved[name]
+        first = 0 if found.waits_for_one else min((phase.epoch for phase in phases), default=-1)
+        return first, -max(phases.values(), default=0.0)
+
+    own = [name for name, queue in found.queues.items() if not queue.alias]
+    return {name: moved[name] for name in sorted(own, key=key)}
 
 
 def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]) -> dict[str, dict[Phase, float]]:
@@ -219,7 +229,7 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
     grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
-    if reader.op.type == "matmul" and number == 1 and name not in reader.held and found.waits_for_one:
+    if reader.op.has("rows by columns") and number == 1 and name not in reader.held and found.waits_for_one:
         grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
     return df, "tilized", input_blocks(item.shape, grid)
 

@@ -19,8 +19,8 @@ from buda_emu.workers.job import Job
 JOB: Final = Job("buda_emu.compiler.search.ahead:worker")
 
 
-def ahead(line: CandidateTable, starts: Iterable[Start], aim: Objective) -> Generator[Known, None, None]:
-    """What workers find for each start, in their order; nothing without workers."""
+def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) -> Generator[Known, None, None]:
+    """What workers find for each start, in their order; nothing without workers, or where there is none."""
     crew = aim.work.crew
     if crew is None:
         for _ in starts:
@@ -32,6 +32,9 @@ def ahead(line: CandidateTable, starts: Iterable[Start], aim: Objective) -> Gene
 
     def items() -> Iterator[Any]:
         for number, start in enumerate(starts):
+            if start is None:
+                counts.append(0)
+                continue
             own = replace(start, aim=replace(start.aim, work=Work()))
             try:
                 alike = epochs_alike(line, start)
@@ -51,6 +54,7 @@ def ahead(line: CandidateTable, starts: Iterable[Start], aim: Objective) -> Gene
             number, epoch = where[place]
             found.setdefault(number, {})[epoch] = result
             while told < len(counts) - 1 and len(found.get(told, {})) == counts[told]:
+                crew.send_ahead()
                 yield found.pop(told, {})
                 told += 1
     while told < len(counts):

@@ -1,16 +1,18 @@
 """The forms that a graph may be searched in, and which of several graphs of one model are worth a search."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import speeds
+from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.spots import first_spots
 from buda_emu.compiler.target import Objective, Target
 
 FRACTURES = (1.0, 0.3)
@@ -25,52 +27,65 @@ SEARCHES = 3
 
 @dataclass(frozen=True)
 class Forms:
-    """`plain` and what it becomes with slow pickers cut into fewer and more parts (`cut`); those that are equal once.
-    `chips` in a pipeline; `chosen`: the numbers of the forms to search, where they compete with other graphs' forms."""
+    """A graph, and what it becomes with slow pickers cut into fewer and more parts; those that are equal once. All are
+    made when they are first asked for, and kept from effort to effort. `chosen`: the numbers of the forms to search,
+    where they compete with other graphs' forms."""
 
-    plain: CandidateTable
-    chips: int
+    tiles: TileGraph
+    target: Target
     chosen: tuple[int, ...] = ()
+    _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
+    _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
-    @staticmethod
-    def of(tiles: TileGraph, target: Target, chips: int) -> "Forms":
-        """Raises UnsupportedError for an op that fits no grid."""
-        return Forms(CandidateTable.of(tiles, target), chips)
+    def first(self, aim: Objective, entries: int) -> Placement:
+        """The first legal choice, on as many chips. Raises UnsupportedError where there is none."""
+        aim = replace(aim, effort="low")
+        for known, count, placement in self._first:
+            if (known, count) == (aim, entries):
+                return placement
+        made = placed(self.tiles, self.target, first_spots(self.tiles, self.target, aim.chips), aim, entries)
+        self._first.append((aim, entries, made))
+        return made
 
-    def on(self, chips: int) -> "Forms":
-        """The same for so many chips in a pipeline."""
-        return self if chips == self.chips else Forms(self.plain, chips)
+    @property
+    def plain(self) -> CandidateTable:
+        """The graph as it is. Raises UnsupportedError for an op that fits no grid."""
+        if 0 not in self._made:
+            self._made[0] = (CandidateTable.of(self.tiles, self.target),)
+        return self._made[0][0]
 
-    @cached_property
-    def cut(self) -> tuple[CandidateTable, ...]:
-        """Raises UnsupportedError for an op that fits no grid."""
-        found: dict[tuple[str, ...], CandidateTable] = {}
-        for share in FRACTURES:
-            made = fractured(self.plain, self.chips, share)
-            key = tuple(made.ops)
-            if key not in found:
-                found[key] = (
-                    self.plain if made is self.plain.tiles else CandidateTable.of(made, self.plain.target, self.plain)
-                )
-        return tuple(found.values())
+    def cut(self, chips: int) -> tuple[CandidateTable, ...]:
+        """For so many chips in a pipeline; on several each also with the deeper buffers that longer chains need. Raises
+        UnsupportedError for an op that fits no grid."""
+        if chips not in self._made:
+            plain = self.plain
+            found: dict[tuple[str, ...], CandidateTable] = {}
+            for share in FRACTURES:
+                made = fractured(plain, chips, share)
+                key = tuple(made.ops)
+                if key not in found:
+                    found[key] = plain if made is plain.tiles else CandidateTable.of(made, self.target, plain)
+            lines = found.values()
+            deeper = ((line, line.corrected({}, ROOMY)) if chips > 1 else (line,) for line in lines)
+            self._made[chips] = tuple(line for pair in deeper for line in pair)
+        return self._made[chips]
 
-    def likely(self, aim: Objective) -> list[CandidateTable]:
-        """Those to search; on several chips each also with the deeper buffers that longer chains need."""
-        if aim.chips > 1:
-            return [item for line in self.cut for item in (line, line.corrected({}, ROOMY))]
-        if aim.effort == "high" or len(self.cut) == 1:
-            return list(self.cut)
-        return [self.cut[number] for number in self.chosen or near(self.cycles(aim))]
+    def likely(self, aim: Objective) -> Sequence[CandidateTable]:
+        """Those to search."""
+        lines = self.cut(aim.chips)
+        if aim.effort == "high" or aim.chips > 1 or len(lines) == 1:
+            return lines
+        return [lines[number] for number in self.chosen or near(self.cycles(aim))]
 
     def cycles(self, aim: Objective) -> list[float]:
         """Of one input with each form, as the dynamic program over epochs estimates it; at least what the host link
         needs."""
-        return [max(cuts(line, aim, FULL)[1] / aim.microbatch, self._host) for line in self.cut]
+        return [max(cuts(line, aim, FULL)[1] / aim.microbatch, self._host) for line in self.cut(aim.chips)]
 
-    @cached_property
+    @property
     def _host(self) -> float:
         """Cycles of the host link for inputs and outputs."""
-        tiles, target = self.plain.tiles, self.plain.target
+        tiles, target = self.tiles, self.target
         shapes = [queue.shape for queue in tiles.inputs.values()]
         shapes += [tiles.ops[output.op].shape for output in tiles.outputs.values()]
         size = size_of_tile(target.activation_df, target.arch.alignment)
@@ -83,20 +98,19 @@ def near(times: Sequence[float]) -> list[int]:
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
-def likely(graphs: Sequence[TileGraph], target: Target, aim: Objective) -> list[tuple[int, Forms | None]]:
+def likely(graphs: Sequence[Forms], aim: Objective) -> list[tuple[int, Forms]]:
     """The numbers of the graphs of one model that are worth a search, with their forms; on several chips that which is
     expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or aim.effort == "low" or aim.objective == "cores":
-        return [(0, None)]
-    found = [Forms.of(tiles, target, aim.chips) for tiles in graphs]
-    each = [(n, k, time) for n, forms in enumerate(found) for k, time in enumerate(forms.cycles(aim))]
+        return [(0, graphs[0])]
+    each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(aim))]
     if aim.chips > 1:
         best = min(each, key=lambda item: item[2])[0]
-        return [(best, found[best])]
+        return [(best, graphs[best])]
     chosen: dict[int, list[int]] = {}
     for number in near([time for _, _, time in each]):
         chosen.setdefault(each[number][0], []).append(each[number][1])
-    return [(n, replace(found[n], chosen=tuple(numbers))) for n, numbers in chosen.items()]
+    return [(n, replace(graphs[n], chosen=tuple(numbers))) for n, numbers in chosen.items()]
 
 
 __all__: Sequence[str] = ["Forms", "likely"]

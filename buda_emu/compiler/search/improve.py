@@ -58,6 +58,11 @@ class Start:
     entries: int
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
+    def is_like(self, other: "Start") -> bool:
+        """Whether the same comes of both, with whatever effort they are asked for."""
+        own = replace(self.aim, effort=other.aim.effort)
+        return (own, self.budget, self.entries, self.spots) == (other.aim, other.budget, other.entries, other.spots)
+
     def make(
         self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:

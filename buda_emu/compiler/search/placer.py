@@ -14,13 +14,13 @@ from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
-from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import Start, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
 from buda_emu.compiler.search.spots import first_spots, searched_spots
-from buda_emu.compiler.search.tries import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
+from buda_emu.compiler.search.tries import MORE_SHARES, SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, UnsupportedError
 
@@ -51,8 +51,8 @@ def place_best(
         number, best = _with_effort(graphs, target, aim, entries)
     finally:
         aim.work.running = False
-        if aim.work.crew is not None:
-            aim.work.crew.close()
+        aim.work.tried.clear()
+        aim.work.epochs.clear()
     placement = best.placement
     placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
     placement.cluster = aim.cluster
@@ -62,21 +62,19 @@ def place_best(
 def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, Found]":
     """The number of the quickest graph, after all efforts."""
     first = "default" if aim.effort == "high" else aim.effort
-    number, best = _best_of(graphs, target, replace(aim, effort=first), entries)
+    forms = [Forms(tiles, target) for tiles in graphs]
+    number, best = _best_of(forms, replace(aim, effort=first), entries)
     if aim.effort == "high":
         aim.work.at_bound = best.chips > 0 and best.cycles <= best.bound
         if not (aim.work.at_bound or aim.work.spent()):
-            more = _best_of(graphs, target, aim, entries)
+            more = _best_of(forms, aim, entries)
             number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, Found]":
+def _best_of(graphs: Sequence[Forms], aim: Objective, entries: int) -> "tuple[int, Found]":
     """The number of the graph that one effort finds quickest."""
-    found = [
-        (number, _searched(graphs[number], target, aim, entries, forms))
-        for number, forms in likely(graphs, target, aim)
-    ]
+    found = [(number, _searched(forms, aim, entries)) for number, forms in likely(graphs, aim)]
     number, best = min(found, key=lambda item: cycles_of(item[1]))
     try:
         return number, _over_links([refined(best, entries)])
@@ -84,16 +82,16 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entrie
         return number, best
 
 
-def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
+def _searched(forms: Forms, aim: Objective, entries: int) -> Found:
     """A graph by itself."""
-    if aim.chips > 1 and target.arch.eth_cores == 0:
-        raise HostError(f"compile: chips of {target.title} are not connected: one only")
-    if tiles.states:  # what an input leaves in a ram the next one reads
+    if aim.chips > 1 and forms.target.arch.eth_cores == 0:
+        raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
+    if forms.tiles.states:  # what an input leaves in a ram the next one reads
         if aim.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         aim = replace(aim, microbatch=1)
-        return _step(tiles, target, aim, entries, forms) if tiles.trains else _place(tiles, target, entries, forms, aim)
-    return _quickest(tiles, target, aim, entries, forms)
+        return _step(forms, aim, entries) if forms.tiles.trains else _place(forms, entries, aim)
+    return _quickest(forms, aim, entries)
 
 
 def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
@@ -103,14 +101,15 @@ def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
     return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
 
 
-def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
+def _quickest(forms: Forms, aim: Objective, entries: int) -> Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
     no room for any of them, one chip."""
-    cut = partial(_place, tiles, target, entries, forms)
+    cut = partial(_place, forms, entries)
     if aim.chips == 1:
         return _in_memory(cut, aim)
-    shared = partial(_shared_out, tiles, target, entries)
+    tiles = forms.tiles
+    shared = partial(_shared_out, tiles, forms.target, entries)
     ways = [(cut, aim)]
     if aim.effort != "low" and aim.objective == "throughput" and _copies_have_names(tiles, aim):
         ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
@@ -134,19 +133,20 @@ def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, fo
     raise refused[-1]
 
 
-def _step(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> Found:
+def _step(forms: Forms, aim: Objective, entries: int) -> Found:
     """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
     input reads what the one before it wrote: gradients are only added up."""
     if aim.effort == "low" or aim.step == 1:
-        return _place(tiles, target, entries, forms, aim)
-    first = _place(tiles, target, entries, forms, replace(aim, effort="low"))
-    first = Found.of(aim, judged(first.placement))
+        return _place(forms, entries, aim)
+    tiles = forms.tiles
+    first = _place(forms, entries, replace(aim, effort="low"))
+    first = Found.of(aim, figures(first.placement, aim.work.epochs))
     writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(aim, microbatch=aim.step)
-            return min(first, _place(tiles, target, 1, forms, together), key=cycles_of)
-    return min(first, _place(tiles, target, entries, forms, aim), key=cycles_of)
+            return min(first, _place(forms, 1, together), key=cycles_of)
+    return min(first, _place(forms, entries, aim), key=cycles_of)
 
 
 def _in_memory(way: Callable[[Objective], Found], aim: Objective) -> Found:
@@ -160,25 +160,25 @@ def _in_memory(way: Callable[[Objective], Found], aim: Objective) -> Found:
             aim = replace(aim, microbatch=aim.microbatch // 2)
 
 
-def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Objective) -> Found:
+def _place(forms: Forms, entries: int, aim: Objective) -> Found:
     """On one chip, or cut over all of them."""
-    first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
+    tiles, target = forms.tiles, forms.target
+    first = forms.first(aim, entries)
     if aim.effort == "low":
         return _over_links([Found(aim, first)])
-    forms = forms.on(aim.chips) if forms is not None else Forms.of(tiles, target, aim.chips)
     if aim.objective == "cores":
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
         return _over_links([Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
-    shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
+        return Found.of(aim, _trained(forms.likely(aim), aim, entries, figures(first, aim.work.epochs)))
+    shares = (FULL, *SHARES, *MORE_SHARES) if aim.effort == "high" else (FULL,)
     tried: list[Found] = []
     for line in forms.likely(aim):
         for start, known in starts_of(line, aim, shares, entries):
             if not tried or not aim.work.spent():
                 tried.append(try_start(line, start, known))
     kept = min(tried, key=cycles_of)
-    best = _over_links(sorted([*tried, Found.of(aim, judged(first))], key=cycles_of))
+    best = _over_links(sorted([*tried, Found.of(aim, figures(first, aim.work.epochs))], key=cycles_of))
     return replace(best, line=kept.line)
 
 
@@ -197,10 +197,10 @@ def _over_links(found: Sequence[Found]) -> Found:
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Evaluated) -> Evaluated:
+def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Figures) -> Figures:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
-    tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
+    tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
         return placed(lines[number].tiles, lines[number].target, spots, aim, entries)

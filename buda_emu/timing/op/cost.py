@@ -8,7 +8,7 @@ from buda_emu.errors import HostError
 from buda_emu.timing.op.bounds import UNTILIZE_PACK_BYTES, ideal_cycles, payload, tile_fraction
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.choose import Choice, choose, copy_of, widening
-from buda_emu.timing.op.features import features
+from buda_emu.timing.op.features import ROUNDS, features
 from buda_emu.timing.op.forms import DRAM_STAGES, FORMS, Weights, evaluate, form_of, fpu_cycles
 from buda_emu.timing.op.vendor import vendor_cycles
 
@@ -98,7 +98,7 @@ def _paid(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Ma
 
 def _shared(weights: Weights, share: float) -> Weights:
     """Weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
-    per_tile = ("tiles", "products", "results")
+    per_tile = tuple(f"{count}{ending}" for count in ("tiles", "products", "results") for ending in ROUNDS)
     return {
         stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}
         for stage, values in weights.items()

@@ -3,10 +3,15 @@
 All counts are for one input, and none falls when a dimension grows; with weights that are not negative no cost does.
 """
 
+from typing import Final
+
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.timing.op.call import OpCall
 
 Features = dict[str, float]
+
+ROUNDS: Final = ("", "_second", "_further")
+"""Endings of counts that are told apart by round of the inner dimension: the first round, the second, all further."""
 
 STREAM_BYTES = 65536
 """An output of at least that many bytes flows to DRAM at DRAM's pace, a smaller one leaves in one burst (measured on
@@ -57,7 +62,7 @@ def _product(call: OpCall) -> Features:
 
 def _blocks(inner: int) -> dict[str, int]:
     """How many of `inner` rounds are the first, the second, and further ones."""
-    return {"": 1, "_second": min(inner - 1, 1), "_further": max(inner - 2, 0)}
+    return dict(zip(ROUNDS, (1, min(inner - 1, 1), max(inner - 2, 0)), strict=True))
 
 
 def _sparse(call: OpCall) -> Features:

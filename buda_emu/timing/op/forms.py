@@ -10,7 +10,7 @@ from typing import Final
 
 from buda_emu.spec.devices import device
 from buda_emu.timing.op.call import OpCall
-from buda_emu.timing.op.features import Features
+from buda_emu.timing.op.features import ROUNDS, Features
 
 Weights = Mapping[str, Mapping[str, float]]
 """Cycles for each unit of a count, by stage and count."""
@@ -85,14 +85,12 @@ def _reduce_round(suffix: str) -> Form:
     )
 
 
-_ROUNDS = ("", "_second", "_further")
-
 _MATMUL = Serial(
     (
         _FIXED,
         Overlap(
             (
-                Serial(tuple(map(_product_round, _ROUNDS))),
+                Serial(tuple(map(_product_round, ROUNDS))),
                 Stage("read0", ("in0_tiles", "tiles", "in0_ublocks")),
                 Stage("read1", ("in1_tiles", "tiles", "in1_ublocks")),
                 Stage("read", ("in0_tiles", "in1_tiles")),
@@ -102,7 +100,7 @@ _MATMUL = Serial(
     )
 )
 
-_REDUCE_Z = Serial((_FIXED, Overlap((Serial(tuple(map(_reduce_round, _ROUNDS))), _WRITE))))
+_REDUCE_Z = Serial((_FIXED, Overlap((Serial(tuple(map(_reduce_round, ROUNDS))), _WRITE))))
 
 _SPARSE_COUNTS = (
     "strip_columns", "strip_rows", "strip_ublocks", "strip_tiles", "nz_ublocks", "nz_columns", "nz_ublock_tiles",
@@ -130,7 +128,7 @@ _DEPTHWISE = Serial(
     (
         _FIXED,
         Stage("block", ("ublocks",)),
-        *(Stage(f"math{suffix}", _named(("products",), suffix), f"products{suffix}") for suffix in _ROUNDS),
+        *(Stage(f"math{suffix}", _named(("products",), suffix), f"products{suffix}") for suffix in ROUNDS),
     )
 )
 

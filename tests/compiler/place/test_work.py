@@ -9,6 +9,7 @@ import buda_emu as be
 from buda_emu.compiler import work as work_module
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.pipeline import Observer
+from buda_emu.compiler.search import improve
 from buda_emu.compiler.work import Trial, Work
 from buda_emu.workers.job import Workers
 
@@ -60,7 +61,7 @@ def test_a_search_says_how_far_it_is_and_ends_with_the_best_so_far_when_it_is_as
     said: list[str] = []
     compile_model(stack, microbatch=1, observer=Observer(tell=said.append))
     assert said[0] == "searching, Ctrl-C keeps the best: placement 1, epoch 1 of 1, 0 of at most 40000 ops modelled"
-    assert re.search(r": placement 2, epoch 1 of \d+, \d+ of at most 40000 ops modelled, best \d+ cycles$", said[1])
+    assert re.search(r": placement [2-9], epoch 1 of \d+, \d+ of at most 40000 ops modelled, best \d+ cycles$", said[1])
 
     asked: list[bool] = []
     observer = Observer()
@@ -104,3 +105,21 @@ def test_high_effort_stops_where_no_placement_is_quicker():
     assert compiled.placement.work.at_bound
     assert {trial.effort for trial in compiled.placement.work.trials} == {"default"}
     assert "no more was tried: no placement undercuts the math of all cores or the host link" in compiled.report()
+
+
+def test_high_effort_takes_from_default_effort_what_both_try(stack, monkeypatch):
+    asked: list[list[str]] = []
+
+    def spied(line, start, work, names, known=improve.of_epoch):
+        asked.append(names)
+        return known(line, start, work, names)
+
+    monkeypatch.setattr(improve, "of_epoch", spied)
+    compile_model(stack, microbatch=4)
+    once = len(asked)
+    asked.clear()
+    work = compile_model(stack, microbatch=4, effort="high").placement.work
+    assert not work.at_bound
+    assert len([trial for trial in work.trials if trial.effort == "high"]) > 1
+    assert len(asked) == once
+    assert not work.tried
