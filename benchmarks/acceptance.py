@@ -5,9 +5,9 @@
     python benchmarks/acceptance.py --only gpt train. --archs grayskull
     python benchmarks/acceptance.py --sample 100 --seed 7    # any models, settings and architectures
 
-Models are those of `small_models.py`, `packaged_models.py` and `transformers_models.py` (of installed packages),
-`small_onnx.py`, trainings and generations. Each is compiled for each architecture with an effort, formats, objective
-and number of chips that change from model to model and from round to round; the result is held against `check
+Models are those of `zoo/small.py`, `zoo/of_packages.py` and `zoo/of_transformers.py` (of installed packages),
+`zoo/small_onnx.py`, trainings and generations. Each is compiled for each architecture with an effort, formats,
+objective and number of chips that change from model to model and from round to round; the result is held against `check
 --strict`, net2pipe and pipegen2 (where `../shared/routing` has them) and, in precision `ideal`, against torch or
 onnxruntime. One line for each that is not right, with what is said against it; exit status 1 if there is any.
 `--rows` keeps a line of JSON for each case.
@@ -31,12 +31,9 @@ import numpy as np
 import torch
 
 import buda_emu as be
-import packaged_models
-import small_models
-import small_onnx
-import transformers_models
 from buda_emu.compiler.comparison import difference
 from conditions import conditions
+from zoo import of_packages, of_transformers, small, small_onnx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
@@ -105,7 +102,7 @@ class Row:
         return f"{self.case} {self.arch} {self.words}"
 
 
-def inference(build: Callable[[], small_models.Source], **words: Any) -> Built:
+def inference(build: Callable[[], small.Source], **words: Any) -> Built:
     """A torch module."""
     module, inputs = build()
     with torch.no_grad():
@@ -136,7 +133,7 @@ def onnx_graph(build: Callable[[], small_onnx.Source], **words: Any) -> Built:
     return compiled, lambda: least(want, compiled(*inputs))
 
 
-def quantised(build: Callable[[], small_models.Source], **words: Any) -> Built:
+def quantised(build: Callable[[], small.Source], **words: Any) -> Built:
     """A torch module as an ONNX graph in QDQ form, held against onnxruntime."""
     model, inputs = small_onnx.quantised(*build())
     compiled = be.compile(model, inputs, **words)
@@ -144,7 +141,7 @@ def quantised(build: Callable[[], small_models.Source], **words: Any) -> Built:
     return compiled, lambda: least(want, compiled(*inputs))
 
 
-def training(build: Callable[[], small_models.Source], number: int, **words: Any) -> Built:
+def training(build: Callable[[], small.Source], number: int, **words: Any) -> Built:
     """A step of a training: its loss and gradients."""
     module, inputs = build()
     with torch.no_grad():
@@ -178,7 +175,7 @@ def decoder(width: int, heads: int, layers: int, **words: Any) -> Built:
 def packaged_decoder(name: str, **words: Any) -> Built:
     """The same of a decoder of transformers, whose keys and values lie in its own class of caches."""
     torch.manual_seed(sum(map(ord, name)))
-    model = sharpened(transformers_models.Windows(*transformers_models.TRANSFORMERS[name][:3]))
+    model = sharpened(of_transformers.Windows(*of_transformers.TRANSFORMERS[name][:3]))
     compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
     prompt = torch.randint(3, 200, (5,)).tolist()
     return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
@@ -218,21 +215,21 @@ def same(expected: Sequence[int], got: Sequence[int]) -> float:
 def cases(*, packaged: bool = True) -> dict[str, Callable[..., Built]]:
     """By name, all that there is, with the models of installed packages or without."""
     found: dict[str, Callable[..., Built]] = {
-        f"torch.{name}": partial(inference, build) for name, build in small_models.MODELS.items()
+        f"torch.{name}": partial(inference, build) for name, build in small.MODELS.items()
     }
     if packaged:
-        found |= {name: partial(inference, build) for name, build in packaged_models.models().items()}
+        found |= {name: partial(inference, build) for name, build in of_packages.models().items()}
     found |= {f"onnx.{name}": partial(onnx_graph, build) for name, build in small_onnx.MODELS.items()}
-    sources = {name: small_models.MODELS[name] for name in TRAINED}
-    found |= {f"int8.{name}": partial(quantised, small_models.MODELS[name]) for name in QUANTISED}
+    sources = {name: small.MODELS[name] for name in TRAINED}
+    found |= {f"int8.{name}": partial(quantised, small.MODELS[name]) for name in QUANTISED}
     if packaged:
-        strangers = packaged_models.models()
+        strangers = of_packages.models()
         sources |= {name: strangers[name] for name in PACKAGED_TRAINED if name in strangers}
         found |= {
             f"int8.{name}": partial(quantised, strangers[name]) for name in PACKAGED_QUANTISED if name in strangers
         }
         if any(name.startswith("transformers.") for name in strangers):
-            found |= {f"generate.{name}": partial(packaged_decoder, name) for name in transformers_models.GENERATING}
+            found |= {f"generate.{name}": partial(packaged_decoder, name) for name in of_transformers.GENERATING}
     for number, (name, build) in enumerate(sources.items()):
         found[f"train.{name}"] = partial(training, build, number)
     for width, heads, layers in ((48, 3, 1), (64, 2, 2), (96, 6, 3)):

@@ -31,7 +31,7 @@ from buda_emu.compiler.comparison import difference
 from buda_emu.report.terminal.text import table
 from buda_emu.version import RESULT_VERSION
 from conditions import conditions
-from full_size_models import NAMES, build
+from zoo.full_size import NAMES, build
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
 import vendor_router

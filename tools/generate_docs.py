@@ -27,6 +27,7 @@ from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
 from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
 from buda_emu.spec.stimulus import STIMULUS_KINDS  # noqa: E402
+from buda_emu.testing.mutants import NOT_ALONE  # noqa: E402
 from darwinn_pages import format_page  # noqa: E402
 from draw_rooms import picture as rooms_picture  # noqa: E402
 from draw_rooms import rows as room_rows  # noqa: E402
@@ -237,6 +238,11 @@ def pages() -> dict[str, str]:
             "backend-api.md": _section(
                 backend, "differences", _table(("about", "compiled module", "here"), _differences())
             ),
+            "generate-netlists.md": _section(
+                (ROOT / "docs" / "generate-netlists.md").read_text(),
+                "rules that no edit breaks alone",
+                _table(("rule", "what", "what it would take"), _not_alone()),
+            ),
             "architecture.md": _architecture((ROOT / "docs" / "architecture.md").read_text()),
         }
     )
@@ -286,6 +292,11 @@ def _section(page: str, name: str, text: str) -> str:
 def _differences() -> Iterator[Row]:
     for item in DIFFERENCES:
         yield ", ".join(f"`{name}`" for name in item.names), item.there, item.here
+
+
+def _not_alone() -> Iterator[Row]:
+    for name, reason in NOT_ALONE.items():
+        yield name, RULES[name].summary, reason
 
 
 def _picture(name: str) -> str:

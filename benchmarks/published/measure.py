@@ -7,14 +7,18 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 
 import buda_emu as be
+from buda_emu.api.run_netlist import run_netlist
 from buda_emu.compiler.comparison import difference
 from buda_emu.compiler.place.memory import MemoryFullError
+from buda_emu.spec.precision import Precision
 from generating import steps_per_second
 
 from .generation import WINDOW, Generation
@@ -27,10 +31,10 @@ TOKENS = 24
 @dataclass(slots=True)
 class Cell:
     """What was measured. `seconds` of processor time and `memory` (peak of the process, bytes) are those of
-    `be.compile`; `rate` is modelled, inputs per second; `bounds`: share of the time of a round by what sets the pace;
-    `longest`: what does so in the epoch that takes most of it; `pcc` by precision; `tokens`: how many that are
-    generated in `ideal` are the original's, of how many, and how many different ones are among them; `problem` says why
-    there is no figure."""
+    `be.compile`; `weights` of the original, in bytes, are in it; `rate` is modelled, inputs per second; `bounds`: share
+    of the time of a round by what sets the pace; `longest`: what does so in the epoch that takes most of it; `pcc` by
+    precision; `tokens`: how many that are generated in `ideal` are the original's, of how many, and how many different
+    ones are among them; `problem` says why there is no figure."""
 
     model: str
     board: str
@@ -40,6 +44,7 @@ class Cell:
     effort: str = "default"
     seconds: float = 0.0
     memory: int = 0
+    weights: int = 0
     ops: int = 0
     epochs: int = 0
     inputs: int = 0
@@ -65,7 +70,7 @@ def measure(
     model: Model,
     board: str,
     form: str,
-    checks: Sequence[str],
+    checks: Sequence[Precision],
     commit: str,
     effort: str = "default",
     tell: Callable[[str], None] = lambda _: None,
@@ -99,20 +104,48 @@ def measure(
             return cell
         cell.seconds = time.process_time() - begin
         cell.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        cell.weights = _weights(made)
         tell("modelling")
         _model(cell, compiled, "decode" if isinstance(made, Generation) else "")
         tell("checking")
         cell.findings = len(compiled.check(strict=True))
-        for precision in checks:
-            show(cell)
-            tell(f"running, {precision}")
-            if isinstance(made, Generation):
-                _generate(cell, compiled, made, precision)
-            else:
-                found = compiled(*made[1], precision=precision)
-                cell.pcc[precision] = difference("", made[0](*made[1]).numpy(), np.asarray(found[0])).pcc or 0.0
-            compiled.close()
+        expected = None
+        with TemporaryDirectory() as folder:
+            if checks and not isinstance(made, Generation):
+                expected = _saved(compiled, made, Path(folder))
+                del compiled, source, given, made  # with all parameters: a run takes as much memory once more
+            for precision in checks:
+                show(cell)
+                tell(f"running, {precision}")
+                if expected is not None:
+                    cell.pcc[precision] = difference("", expected, _run(Path(folder), precision)).pcc or 0.0
+                else:
+                    _generate(cell, compiled, made, precision)
+                    compiled.close()
     return cell
+
+
+def _weights(made: Any) -> int:
+    """Bytes of the original's parameters and buffers."""
+    modules = [program.source for program in made.programs.values()] if isinstance(made, Generation) else [made[0]]
+    held = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in held}.values())
+
+
+def _saved(compiled: Any, made: Any, folder: Path) -> Any:
+    """The image, beside it the inputs by name; what the original gives."""
+    module, inputs = made
+    compiled.save(folder)
+    np.savez(folder / "inputs.npz", **dict(zip(compiled.io.labels, (item.numpy() for item in inputs), strict=True)))
+    return module(*inputs).numpy()
+
+
+def _run(folder: Path, precision: Precision) -> Any:
+    """The output of the image."""
+    image = be.load_image(folder / "model.tti")
+    report = run_netlist(image.netlist, inputs=folder / "inputs.npz", precision=precision, image=image)
+    (found,) = report.arrays.values()
+    return found
 
 
 def _model(cell: Cell, compiled: Any, program: str) -> None:

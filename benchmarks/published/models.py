@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from small_models import Source, settled
+from zoo.small import Source, settled
 
 from . import generation
 from .generation import Generation
@@ -161,7 +161,7 @@ def _yolov5s() -> Source:
 
 
 def _unet() -> Source:
-    from vendor_models import unet
+    from zoo.vendor import unet
 
     return unet()
 
@@ -268,7 +268,7 @@ MODELS: Mapping[str, Model] = {
             Settings("Float16"), Settings("Float16"),
         ),
         Model(
-            "unet", "U-Net", "written out in benchmarks/vendor_models.py", "3x256x256", _IMAGES,
+            "unet", "U-Net", "written out in benchmarks/zoo/vendor.py", "3x256x256", _IMAGES,
             _unet, _columns(222, 268, 490, 344, 547), LOW,
         ),
         Model(

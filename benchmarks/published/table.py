@@ -71,9 +71,9 @@ def missing(
 
 def page(cells: Cells, models: "Mapping[str, Model]") -> str:
     """docs/published.md."""
-    parts = (_throughput, _correct, _beside, _absent)
+    parts = (_throughput, _below, _correct, _beside, _absent)
     throughput, *others = ("\n".join(part(cells, models)) for part in parts)
-    return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *others]) + "\n"
+    return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *filter(None, others)]) + "\n"
 
 
 _HEAD: Final = """# The published models
@@ -83,7 +83,8 @@ where people get them, with random weights. **Our figures are modelled, the publ
 ratio above 1 does not say that a chip was faster. Made by `python -m benchmarks.published`, which measures what is
 missing; `--only resnet50` makes one row again (extra `zoo`). Boards are those of `buda-emu compile --list-boards`;
 `n300:1` is one chip of an n300. Processor seconds and peak memory are those of `be.compile`, on a machine that others
-kept busy; a `+` behind a commit says that changes were not committed.
+kept busy; in brackets, where it was measured, what of that memory are the original's own weights. A `+` behind a commit
+says that changes were not committed.
 
 ## Throughput
 
@@ -97,8 +98,9 @@ takes longer than the chip, and is the pace. Then what does so in the longest ep
 a ratio is below 1, this is what is missing. Figures of models that generate text are steps of the decoder, a token
 each, with the host link for its scores; the encoder is not in them. Falcon-7B has 4 of its 32 layers here and one
 sequence, not 32, hence no ratio. Stable Diffusion's are seconds for 100 runs of the U-Net: 50 steps, each with and
-without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. How
-certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
+without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. All
+three compiled and the scheduler's loop of a few steps are compared with the original in small (`published/diffusion.py`
+and its test). How certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
 
 
 _AMPLIFIED: Final = """\
@@ -144,9 +146,58 @@ def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
                 f"| {model.title} | {board} | {cell['settings']} | {published} "
                 f"| {model.shown(cell['rate']):.{0 if cell['rate'] > 100 else 1}f} "
                 f"| {'-' if ratio is None else f'{ratio:.2f}'} "
-                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {cell['memory'] >> 20} "
+                f"| {holds} | {cell['epochs']} | {cell['inputs']} | {cell['seconds']:.0f} | {_memory(cell)} "
                 f"| {cell['commit']} |"
             )
+
+
+_WHY: Final = {
+    "loading": "epochs are loaded one by one, each time; fewer of them would do",
+    "latency": """a single input goes from op to op, each waits for the one before it, cores and channels stand idle;
+  fewer ops one behind the other would do""",
+    "op": "one op of an epoch computes longer than all others; more cores for it, of which others have none to spare",
+    "link": """operands go over links of the network on chip that are full; places nearer to each other, or epochs cut
+  where less is sent""",
+    "memory": "channels of DRAM are full, with weights and what goes from epoch to epoch; fewer epochs would do",
+    "transfer": "an op takes an operand in more slowly than it computes; larger blocks, for which L1 has no room",
+    "buffers": "nothing is busy, ops wait for each other; larger buffers where a short branch meets a long one",
+}
+"""By what sets the pace: what that is, and what would make it less."""
+_TELLING: Final = 0.1
+"""Share of the time from which on something is named."""
+
+
+def _below(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
+    """What is slower than what was published, the slowest first, and what that is."""
+    found: list[tuple[float, str]] = []
+    seen: set[str] = set()
+    for name, model in models.items():
+        for board in model.figures:
+            cell = cells.get(key(name, board, "torch"))
+            ratio = model.ratio(cell["rate"], board) if cell is not None and not cell["problem"] else None
+            if cell is not None and ratio is not None and ratio < 1:
+                shares = {kind: share for kind, share in cell["bounds"].items() if kind in _WHY and share >= _TELLING}
+                held = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in _descending(shares))
+                found.append((ratio, f"* {model.title}, {board}, {ratio:.2f} times what was published: {held}."))
+                seen |= shares.keys()
+    if found:
+        yield "## What is slower than what was published"
+        yield ""
+        yield from (line for _, line in sorted(found))
+        yield ""
+        yield "What these are, and what would make them less:"
+        yield ""
+        yield from (f"* *{kind}*: {_WHY[kind]}." for kind in _WHY if kind in seen)
+
+
+def _descending(shares: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(shares.items(), key=lambda item: -item[1])
+
+
+def _memory(cell: Mapping[str, Any]) -> str:
+    """The peak, and how much of it are the original's weights; cells that were measured first do not say that."""
+    weights = cell.get("weights", 0)
+    return f"{cell['memory'] >> 20}{f' ({weights >> 20})' if weights else ''}"
 
 
 def _bound(shares: Mapping[str, float], longest: str) -> str:

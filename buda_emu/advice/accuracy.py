@@ -20,7 +20,6 @@ from buda_emu.ops.operands import run_relu
 from buda_emu.runtime.graph.plan import Run, build_plan, relu_behind
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.spec.formats import is_integer, is_raw
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.op_by_op.op_apart import ErrorSum
 from buda_emu.verify.op_by_op.op_variants import Ideal, computed
@@ -100,7 +99,7 @@ class Accuracy:
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         made = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         values = made.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
-        return np.abs(values) + np.float32(_LEAST) if OP_TYPES[op.type].has("takes positive numbers") else values
+        return np.abs(values) + np.float32(_LEAST) if op.has("takes positive numbers") else values
 
 
 def _unfit(op: Op) -> str:

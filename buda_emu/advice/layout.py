@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.rules.graphs import rectangle
-from buda_emu.spec.ops import OP_TYPES
 
 Cell = tuple[int, int]
 Place = tuple[int, int, int, int]  # row, column, rows, columns
@@ -24,7 +23,7 @@ class Layout:
         """Of the graphs that run together on that chip."""
         ops = [
             op for name in graphs if netlist.graphs[name].target_device == chip for op in netlist.graphs[name].ops
-            if len(op.grid_loc) == 2 and not OP_TYPES[op.type].has("Ethernet")
+            if len(op.grid_loc) == 2 and not op.has("Ethernet")
         ]  # fmt: skip
         return cls(grid, {op.name: _place(op) for op in ops})
 

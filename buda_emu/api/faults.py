@@ -17,7 +17,7 @@ from buda_emu.injection.machines import Machines
 from buda_emu.injection.protect import PROTECTIONS
 from buda_emu.injection.result import Campaign, Effect, share_of
 from buda_emu.injection.sites import STRATA
-from buda_emu.injection.slow import Times
+from buda_emu.injection.timing_faults import Times
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision

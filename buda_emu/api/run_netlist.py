@@ -39,8 +39,8 @@ if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from pathlib import Path
 
     from buda_emu.image.device_image import DeviceImage
-    from buda_emu.machines.again import Saved
     from buda_emu.machines.machines import Machines
+    from buda_emu.machines.restart import Saved
     from buda_emu.workers.job import Workers
 
 
@@ -115,8 +115,8 @@ def run_netlist(
         with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
             found = running.carry_out(emulator)
     else:
-        from buda_emu.machines.again import lasting
         from buda_emu.machines.machines import Machines
+        from buda_emu.machines.restart import lasting
 
         own = limit if workers.dask is not None else limit // workers.count  # of each worker
         make = partial(Machines, netlist, workers, precision, threads, memory_limit=own, tell=tell)

@@ -4,7 +4,6 @@ import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
-from types import TracebackType
 from typing import Any, Self
 
 
@@ -25,9 +24,7 @@ class CtrlC:
             self._before = signal.signal(signal.SIGINT, lambda _number, _frame: self._came())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 

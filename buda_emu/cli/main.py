@@ -13,7 +13,7 @@ from buda_emu.cli import findings
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
 from buda_emu.cli.parser import ExampleParser, Verb, add_verb
-from buda_emu.cli.shared_arguments import add_color, add_config, add_verbose
+from buda_emu.cli.shared_arguments import add_shared
 from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
@@ -88,10 +88,9 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
         own = add_verb(verbs, name, Verb(line, module.EXAMPLE, module.add_arguments), work)
         for parser_of_arguments in own.leaves():
             general = parser_of_arguments.add_argument_group("of every verb")
-            add_color(general)
-            add_config(general)
+            add_shared(general, "--color", "--config")
             if "verbose" not in parser_of_arguments.options:
-                add_verbose(general)
+                add_shared(general, "--verbose")
         own.set_defaults(color="auto")
     parser.elsewhere = lambda option: _takers(option, used)
     return parser

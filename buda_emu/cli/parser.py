@@ -66,7 +66,10 @@ class ExampleParser(argparse.ArgumentParser):
             option = words[0].partition("=")[0]
             hint = near(option, known) or self.elsewhere(option)
             message = f"{message} ({hint})" if hint else message
-        super().error(message)
+        speaker = self  # what no verb takes comes to the parser of the whole command
+        while len(speaker.below) == 1:
+            (speaker,) = speaker.below.values()
+        super(ExampleParser, speaker).error(message)
 
     @property
     def arguments(self) -> list[argparse.Action]:

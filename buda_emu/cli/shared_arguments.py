@@ -1,9 +1,10 @@
-"""Arguments that several verbs share: each is declared once, with its type and its words."""
+"""Arguments that several verbs share: each is declared once, with its type and its words. A verb takes them by name, in
+the order of its help (`add_shared`), and those that are not the same everywhere by a function."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from buda_emu.errors import HostError
 from buda_emu.screen import WHEN
@@ -53,16 +54,6 @@ def add_arch(
     )
 
 
-def add_board(parser: Taker) -> None:
-    """--board: the boards of `spec.boards`, or several in a row. What is none is refused where it is looked up."""
-    parser.add_argument(
-        "--board",
-        metavar="NAME",
-        help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or several "
-        "in a row such as n150x4; default: a chip by itself, nothing harvested",
-    )
-
-
 def add_cluster(parser: Taker, more: str = "") -> None:
     """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
     parser.add_argument(
@@ -81,36 +72,9 @@ def add_program(parser: Taker, purpose: str = "run") -> None:
     )
 
 
-def add_param(parser: Taker) -> None:
-    """--param: (name, value) pairs in a list."""
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=parameter,
-        metavar="NAME=VALUE",
-        help="program parameter, repeatable; the $ may be left out",
-    )
-
-
 def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
     """--precision. `words`: what goes before the meaning of each."""
     parser.add_argument("--precision", choices=PRECISIONS, default=default, help=f"{words}{_PRECISION_HELP}")
-
-
-def add_seed(parser: Taker) -> None:
-    """--seed."""
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)")
-
-
-def add_threads(parser: Taker) -> None:
-    """--threads."""
-    parser.add_argument(
-        "--threads",
-        type=positive,
-        metavar="N",
-        help="default: one for each processor that may be used; never changes results",
-    )
 
 
 def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
@@ -147,65 +111,12 @@ def add_memory_limit(
     )
 
 
-def add_no_cache(parser: Taker) -> None:
-    """--no-cache, as `cache`."""
-    parser.add_argument(
-        "--no-cache",
-        action="store_false",
-        dest="cache",
-        help="take nothing from the user's caches and keep nothing there (docs/cache.md)",
-    )
-
-
-def add_allow_pickle(parser: Taker) -> None:
-    """--allow-pickle, as `allow_pickle`."""
-    parser.add_argument(
-        "--allow-pickle",
-        action="store_true",
-        help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
-    )
-
-
-def add_baseline(parser: Taker) -> None:
-    """--baseline and --update-baseline."""
-    parser.add_argument(
-        "--baseline",
-        metavar="FILE",
-        help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
-    )
-    parser.add_argument(
-        "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
-    )
-
-
-def add_json(parser: Taker) -> None:
-    """--json, of verbs that print."""
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-
-
 def add_frontend(parser: Taker, *, required: bool) -> None:
     """--frontend, of a schedule's network."""
     parser.add_argument(
         "--frontend", required=required, metavar="FILE",
         help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
     )  # fmt: skip
-
-
-def add_color(parser: Taker) -> None:
-    """--color, of every verb."""
-    parser.add_argument("--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR")
-
-
-def add_config(parser: Taker) -> None:
-    """--config, of every verb."""
-    parser.add_argument(
-        "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
-    )
-
-
-def add_verbose(parser: Taker) -> None:
-    """--verbose, of every verb."""
-    parser.add_argument("-v", "--verbose", action="store_true", help="name the settings in use")
 
 
 def path(text: str) -> "Path":
@@ -270,3 +181,98 @@ def number_below(text: str, below: float, what: str) -> float:
     if not 0 < value < below:
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return value
+
+
+_Arguments: TypeAlias = Callable[[Taker], object]
+
+
+def _argument(*names: str, **how: Any) -> _Arguments:
+    return lambda parser: parser.add_argument(*names, **how)
+
+
+def _flag(*names: str, **how: Any) -> _Arguments:
+    return _argument(*names, action="store_true", **how)
+
+
+def _all(*arguments: _Arguments) -> _Arguments:
+    return lambda parser: [add(parser) for add in arguments]
+
+
+_SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
+    {
+        "FILE": _argument("file", metavar="FILE", help="netlist, or device image (.tti)"),
+        "netlist": _argument("file", metavar="FILE", help="netlist"),
+        "--arch": add_arch,
+        # What is none is refused where it is looked up.
+        "--board": _argument(
+            "--board",
+            metavar="NAME",
+            help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or "
+            "several in a row such as n150x4; default: a chip by itself, nothing harvested",
+        ),
+        "--program": add_program,
+        "--param": _argument(
+            "--param",
+            action="append",
+            default=[],
+            type=parameter,
+            metavar="NAME=VALUE",
+            help="program parameter, repeatable; the $ may be left out",
+        ),
+        "--inputs": _argument(
+            "--inputs",
+            type=path,
+            metavar="DIR",
+            help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
+            "its inputs' own names; what is not there is made up",
+        ),
+        "--seed": _argument(
+            "--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)"
+        ),
+        "--threads": _argument(
+            "--threads",
+            type=positive,
+            metavar="N",
+            help="default: one for each processor that may be used; never changes results",
+        ),
+        "--workers": add_workers,
+        "--memory-limit": add_memory_limit,
+        "--no-cache": _argument(
+            "--no-cache",
+            action="store_false",
+            dest="cache",
+            help="take nothing from the user's caches and keep nothing there (docs/cache.md)",
+        ),
+        "--allow-pickle": _flag(
+            "--allow-pickle",
+            help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
+        ),
+        "--baseline": _all(
+            _argument(
+                "--baseline",
+                metavar="FILE",
+                help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
+            ),
+            _flag("--update-baseline", help="write what is found into that file, reasons stay; exit code 0"),
+        ),
+        "--top": _argument(
+            "--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)"
+        ),
+        "--json": _flag("--json", help="print everything as JSON"),
+        "--json FILE": _argument("--json", type=path, metavar="FILE", help="write everything as JSON"),
+        "--quiet": _flag("-q", "--quiet", help="print nothing"),
+        "--color": _argument(
+            "--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR"
+        ),
+        "--config": _argument(
+            "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
+        ),
+        "--verbose": _flag("-v", "--verbose", help="name the settings in use"),
+    }
+)
+
+
+def add_shared(parser: Taker, *names: str) -> None:
+    """Shared arguments by name, in this order. Those that also have a function are added as it does by default."""
+    for name in names:
+        _SHARED[name](parser)

@@ -232,7 +232,7 @@ class CompiledModel:
             io = replace(io, labels=tuple(item.label for item in plan.given), host=plan)
         tensors = dict(self.tensors())
         if tilized is None:
-            tilized = any(isinstance(array, Referenced) for array in tensors.values())
+            tilized = any(isinstance(node.value, Referenced) for node in self.graph if node.op == "constant")
         form: Form = "BACKEND_TILIZED" if tilized else "BACKEND"
         contents = Contents(netlist, self.text.encode(), tensors, name, __version__, form, io.as_json(), files)
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,11 +11,13 @@ from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
@@ -102,7 +104,8 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    return [Ir(TILE, form.graph, lower(form.graph, context.target)) for form in forms]
+    memory = OwnMemory()
+    return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
 
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
@@ -162,6 +165,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
+    Pass("fuse_stores", TILE, TILE, "what is kept in a slot of a cache is written by the op that makes it",
+         _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
          _tiles(lambda tiles, context: assign(tiles, context.rules))),
     Pass("masks", TILE, TILE, "what holds masks beside numbers gets 16 bits",

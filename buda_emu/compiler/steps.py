@@ -9,8 +9,10 @@ from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.files import read_ir
 from buda_emu.compiler.ir.text import IrFile
+from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.compiler.pipeline import known
+from buda_emu.errors import InternalError
 
 
 @within_memory()
@@ -36,9 +38,14 @@ def compile_from(
     path: str | Path, *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
 ) -> CompiledModel:
     """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
-    which architecture and formats they are for. Raises IrError for a file that is none, or that breaks a rule of its
-    level, and what `compile` raises."""
-    return CompiledModel(*Compilation.of(with_words(options, words, "compile_from")).resumed(read_ir(Path(path))))
+    which architecture and formats they are for. Raises IrError for a file that is none, that breaks a rule of its
+    level, or of which a netlist is made that is refused, and what `compile` raises."""
+    compiled = CompiledModel(*Compilation.of(with_words(options, words, "compile_from")).resumed(read_ir(Path(path))))
+    try:
+        compiled.netlist  # noqa: B018 - the checker's word, which is kept
+    except InternalError as error:
+        raise IrError(f"{path}: by what it says {error}\nif the file was not edited, this is a bug") from None
+    return compiled
 
 
 __all__: Sequence[str] = ["compile_from", "compile_until"]

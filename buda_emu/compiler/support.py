@@ -1,11 +1,10 @@
 """What the compiler takes: from the declarations, for `--ops` and the docs."""
 
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import Final
 
 from buda_emu.compiler.graph.registry import front_ops
-from buda_emu.compiler.importers.from_torch.declared import aten_ops
+from buda_emu.compiler.importers.from_torch.declared import ATEN
 
 OPERATOR_HEADERS: Final = ("operator", "family", "becomes")
 HEADERS: Final = ("op", "stage", "family", "what it is")
@@ -19,24 +18,18 @@ def rows() -> Iterator[Sequence[str]]:
 
 def aten_rows() -> Iterator[Sequence[str]]:
     """One for each ATen operator."""
-    for op in sorted(aten_ops(), key=lambda op: op.name):
-        yield op.name, op.family, op.becomes.rstrip(".")
+    return ATEN.rows()
 
 
 def hlo_rows() -> Iterator[Sequence[str]]:
     """One for each StableHLO or CHLO operator, as jax writes them; imports nothing of jax."""
-    from buda_emu.compiler.importers.from_jax.declared import hlo_ops
+    from buda_emu.compiler.importers.from_jax.declared import HLO
 
-    for op in sorted(hlo_ops(), key=lambda op: op.name):
-        yield op.name, op.family, op.becomes.rstrip(".")
+    return HLO.rows()
 
 
 def onnx_rows() -> Iterator[Sequence[str]]:
     """One for each ONNX operator that has a handler; imports `onnx`."""
-    from buda_emu.compiler.importers.from_onnx.call import BECOMES
-    from buda_emu.compiler.importers.from_onnx.reader import FAMILIES
+    from buda_emu.compiler.importers.from_onnx.call import ONNX
 
-    for family in FAMILIES:
-        import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
-    for name, (family, text) in sorted(BECOMES.items()):
-        yield name, family, text.rstrip(".")
+    return ONNX.rows()

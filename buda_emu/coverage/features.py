@@ -150,7 +150,7 @@ def _structure(netlist: Netlist) -> Iterator[str]:
         "several chips": len({graph.target_device for graph in netlist.graphs.values()}) > 1,
         "graph on a list of chips": any(op.name != op.written_name for op in _ops(netlist)),
         "temporal graph": any(len(temporal.graphs) > 1 for temporal in netlist.temporal_graphs),
-        "fused op": any(op.type == "fused_op" for op in _ops(netlist)),
+        "fused op": any(op.has("sub-ops") for op in _ops(netlist)),
         "fused op of several schedules": any(len(fused.schedules) > 1 for fused in netlist.fused_ops.values()),
         "gradient op": any(op.gradient_op for op in _ops(netlist)),
         "untilized output": any(op.untilize_output for op in _ops(netlist)),

@@ -47,15 +47,12 @@ class Noting(Listener):
         return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
-        """See `Listener`."""
         self._in_epoch = True
 
     def epoch_end(self, graphs: tuple[str, ...]) -> None:  # noqa: ARG002
-        """See `Listener`."""
         self._in_epoch = False
 
     def queue_push(self, queue: str, slot: int) -> None:
-        """See `Listener`."""
         channel = self._emulator.channels[queue]
         by = "the host" if self._emulator.netlist.queues[queue].host_fed else "an op"
         last = self._pushed.get(queue, -1)
@@ -73,7 +70,6 @@ class Noting(Listener):
         )
 
     def queue_pop(self, queue: str, count: int) -> None:  # noqa: ARG002
-        """See `Listener`."""
         channel = self._emulator.channels[queue]
         empty = isinstance(channel, Fifo) and channel.ring.empty
         by = "global_rdptr_autoinc" if self._in_epoch else "a pointer setting"

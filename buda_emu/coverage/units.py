@@ -14,7 +14,7 @@ from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.units import Pair, Picking, Product, Spill, Words
-from buda_emu.spec.formats import NETLIST_FORMATS, is_raw
+from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.tensix.conversions.intermediate import Intermediate, intermediate
 from buda_emu.tensix.conversions.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.elementwise.maxpool import Dim
@@ -30,15 +30,16 @@ _MODES: Final[tuple[DstMode, ...]] = ("bf16", "fp16", "fp32", "int32")
 _STEPS: Final = (
     "halves", "copy to Dst", "add", "subtract", "add onto Dst", "multiply", "multiply onto Dst", "exact beside singles",
     "matmul", "matmul in blocks", "pick lines", "pick lines into L1", "pool r", "pool c", "Dst to Src", "recode",
-    "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer add",
-    "integer subtract", "integer add onto Dst", "integer multiply", "integer matmul",
+    "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer subtract",
+    "integer multiply", "integer matmul",
 )  # fmt: skip
+"""Of integers the matrix unit adds none: the vector unit does, and gradients of integers are refused (V095, V102)."""
 
 
 @cache
 def device_steps() -> tuple[str, ...]:
-    """All that there are: steps of units, functions of the vector unit, and the ways of formats into registers and out
-    of Dst that a core has."""
+    """All that a netlist reaches: steps of units, functions of the vector unit, and the ways of formats into registers
+    and out of Dst that a core has."""
     functions = (f"function {name}" for name in FUNCTIONS)
     return (*_STEPS, *functions, *dict.fromkeys((*_unpacks(), *_packs())))
 
@@ -54,13 +55,11 @@ def _unpacks() -> list[str]:
 
 
 def _packs() -> list[str]:
-    """Of each mode of Dst the formats that some core packs it to; raw words come as they are kept."""
+    """Of each mode of Dst the formats that some core packs it to."""
     found: list[str] = []
     for core in _CORES:
         for mode in _MODES:
             for df in _FORMATS:
-                if is_raw(df) and mode != ("fp32" if df == "RawUInt32" else "fp16"):
-                    continue
                 try:
                     intermediate(mode, df, mode == "int32", core)
                 except UnsupportedError:
@@ -84,36 +83,30 @@ class NotingUnits(KernelUnits):
     steps: set[str] = field(default_factory=set[str])
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
-        """See `Units`."""
         found = KernelUnits.halves(self, tiles, register, parallel)
         if found is not None:
             self.steps.update(("halves", _unpack(tiles.df, register)))
         return found
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """See `Units`."""
         self.steps.add(_unpack(tiles.df, register))
         return KernelUnits.unpack(self, tiles, register, out)
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """See `Units`."""
         self._note("copy to Dst", register)
         return KernelUnits.copy(self, words, register, mode)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         self._note("add onto Dst" if dst is not None else "subtract" if subtract else "add", register)
         return KernelUnits.add(self, a, b, register, mode, subtract, dst)
 
     def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """See `KernelUnits`."""
         found = KernelUnits.left_by_singles(self, left_out)
         if found:
             self.steps.add("exact beside singles")
         return found
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         integer = REGISTERS[register] is None
         self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
@@ -122,20 +115,17 @@ class NotingUnits(KernelUnits):
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         self._note("matmul" if spill is None else "matmul in blocks", operands[0].register)
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """See `Units`."""
         return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
 
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """See `Units`."""
         return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
 
     def _picks(self, step: str, picking: Picking, found: Any) -> Any:
@@ -144,17 +134,14 @@ class NotingUnits(KernelUnits):
         return found
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """See `Units`."""
         self.steps.add(f"pool {dim}")
         KernelUnits.pool(self, source, dst, start, stop, dim, mode)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         self.steps.add(f"function {bound.function.name}")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """See `Units`."""
         self.steps.add("Dst to Src")
         return KernelUnits.to_src(self, dst, mode, register)
 
@@ -162,19 +149,16 @@ class NotingUnits(KernelUnits):
         self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
         out: Bits | None = None,
     ) -> Bits:  # fmt: skip
-        """See `Units`."""
         self.steps.add(_pack(mode, df))
         if relu:
             self.steps.add(f"relu {'max' if relu == RELU_MODES['max'] else 'min'} in the packer")
         return KernelUnits.pack(self, dst, mode, held_as, df, relu, threshold, out)
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """See `Units`."""
         self.steps.add("recode")
         KernelUnits.recode(self, tiles, out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """See `Units`."""
         self.steps.add("add in L1")
         return KernelUnits.add_in_l1(self, old, new)
 

@@ -111,13 +111,11 @@ class BreakpointSet:
         return [item for item in self.items.values() if item.enabled]
 
     def forget(self) -> None:
-        """See `steps.Breaks`."""
         for item in self.items.values():
             item.last = None
 
     # --------------------------------------------------------------------------------- how closely to look
     def stops_at_ops(self, graphs: Sequence[str]) -> bool:
-        """See `steps.Breaks`."""
         return any(self._at_ops(item, graphs) for item in self.enabled)
 
     def _at_ops(self, item: Breakpoint, graphs: Sequence[str]) -> bool:
@@ -147,7 +145,6 @@ class BreakpointSet:
         return [self._names.queue(which.name).name for which in _tensors(node) if not self._is_op(which)]
 
     def stops_at_inputs(self, topo: Topology) -> bool:
-        """See `steps.Breaks`."""
         touched = {*topo.reads, *topo.writes, *topo.local}
         for item in self.enabled:
             if item.kind in ("pointer", "wrap", "watch") and item.name in touched:
@@ -158,7 +155,6 @@ class BreakpointSet:
 
     # --------------------------------------------------------------------------------------- does one stop
     def hits(self, engine: Steps, now: Moment) -> tuple[tuple[int, ...], str]:
-        """See `steps.Breaks`."""
         before = [(item, item.last) for item in self.enabled]
         try:
             found = [(item, text) for item, _ in before if (text := self._told(item, engine, now)) is not None]

@@ -66,19 +66,16 @@ class RecordingUnits(ReferenceUnits):
             self.steps.append(Step(unit, what, format, tile[0].reshape(32, 32).astype(np.uint32)))
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """See `Units`."""
         words = super().unpack(tiles, register, out)
         self._note("unpacker", f"{tiles.df} from L1 to {register}", register, words)
         return words
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """See `Units`."""
         image = super().copy(words, register, mode)
         self._note("matrix unit", "copied to Dst", mode, image)
         return image
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         image = super().add(a, b, register, mode, subtract, dst)
         self._note("matrix unit", f"{'ELWSUB' if subtract else 'ELWADD'} into Dst", mode, image)
         return image
@@ -134,19 +131,16 @@ class RecordingUnits(ReferenceUnits):
             self._note("matrix unit", what, mode, image)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         image = super().function(bound, mode, *images, vector=vector)
         self._note("SFPU", bound.function.name, bound.modes(mode)[1], image)
         return image
 
     def pool(self, source: Any, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """See `Units`."""
         super().pool(source, dst, start, stop, dim, mode)
         for image in tiles_of(dst)[start:stop]:
             self._note("matrix unit", f"GMPOOL over {dim}", mode, image)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """See `Units`."""
         words = super().to_src(dst, mode, register)
         self._note("matrix unit", "Dst moved to a Src register", register, words)
         return words
@@ -162,7 +156,6 @@ class RecordingUnits(ReferenceUnits):
         return packed
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """See `Units`."""
         total = super().add_in_l1(old, new)
         self._stored("packer", "added to what is in L1", total)
         return total

@@ -134,5 +134,5 @@ def _written(entry: Entry) -> str:
         return "was written longer ago than is remembered" if entry.forgotten else "was given by the host"
     others = [name for name in entry.through if name != entry.op]
     shown = f" (through {', '.join(others[:6])}{', ...' if len(others) > 6 else ''})" if others else ""
-    where = f"instruction {entry.position.instruction}, input {entry.position.input + 1}"
+    where = f"instruction {entry.position.instruction} of the run, input {entry.position.input + 1}"
     return f"was written by op {entry.op}{shown} in {where}"

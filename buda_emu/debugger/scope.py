@@ -23,11 +23,9 @@ class MomentScope:
     find: Callable[[Tensor, bool], Found]
 
     def tensor(self, which: Tensor, *, ideal: bool = False) -> NDArray[Any]:
-        """See `Scope`."""
         return self.find(which, ideal).values()
 
     def pointer(self, queue: Tensor, which: str) -> int:
-        """See `Scope`."""
         channel = self.engine.channels[self.names.queue(queue.name).name]
         if isinstance(channel, Ram):
             if which not in ("rd", "wr"):
@@ -37,7 +35,6 @@ class MomentScope:
         return {"rd": ring.rd, "wr": ring.wr, "local": ring.local, "occupancy": ring.occupancy}[which]
 
     def variable(self, name: str) -> int:
-        """See `Scope`."""
         if self.engine.variables is None:
             raise HostError(f"{name}: no program runs")
         try:
@@ -46,7 +43,6 @@ class MomentScope:
             raise HostError(str(error)) from None
 
     def word(self, name: str) -> int:
-        """See `Scope`."""
         engine = self.engine
         own = {
             "input": engine.done + 1 if engine.graphs else 0,

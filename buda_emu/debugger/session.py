@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from buda_emu.debugger.breakpoints import Breakpoint, BreakpointSet
@@ -80,9 +79,7 @@ class Session(Changing):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -75,7 +75,6 @@ class BitStore(TileStore):
         return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
 
     def free(self) -> None:
-        """See `TileStore`."""
         SPARE.give(self._bits.datums, self.name)
         self.replace(self.fresh(0), ())
 

@@ -21,7 +21,6 @@ from buda_emu.netlist.fields import (
     Field,
     Table,
 )
-from buda_emu.netlist.load import check_text
 from buda_emu.netlist.reader.tms import BROADCAST_DIMS, TM_WORDS
 from buda_emu.records import dataclass
 from buda_emu.spec.attributes import ATTRIBUTES
@@ -237,8 +236,7 @@ def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds
         offer = left.pop(0)
         lines = [*text.lines]
         lines[line - 1] = row[: place.column - 1] + offer.text + row[end:]
-        found = check_text("\n".join(lines), text.path).diagnostics
-        errors = [item for item in found if item.severity == "error"]
+        errors = [item for item in text.with_text("\n".join(lines)).findings if item.severity == "error"]
         if all((item.rule, item.message) in known for item in errors):  # else it is wrong by itself
             tried.append((len(errors), Offer(offer.text, offer.kind, offer.doc, True)))
     least = min((errors for errors, _ in tried), default=0)

@@ -1,15 +1,13 @@
 """The language server of netlists: what `buda-emu lsp` speaks (Language Server Protocol 3.17, by pygls)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
-from difflib import SequenceMatcher
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlparse
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.workspace import TextDocument
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.fix import Fix
@@ -18,12 +16,13 @@ from buda_emu.editor.hover import hover
 from buda_emu.editor.names import Name
 from buda_emu.editor.outline import TOKENS, Part, coloured, foldings, hints, parts
 from buda_emu.editor.place import place_at
+from buda_emu.editor.positions import Positions, line_edits
+from buda_emu.editor.protocol import AnsweringProtocol
 from buda_emu.editor.text import OpenText
 from buda_emu.editor.tree import TreeReader
 from buda_emu.netlist.fields import INSTRUCTIONS
-from buda_emu.netlist.fixes import fixed
 from buda_emu.netlist.formatter.format import formatted
-from buda_emu.netlist.load import check_text
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.netlist.yaml_text import word
 from buda_emu.report.pictures.grid_svg import grid_svg
@@ -31,6 +30,7 @@ from buda_emu.spec.varinst import OPCODES
 from buda_emu.version import __version__
 
 PAUSE: Final = 0.05  # seconds without a change after which a text is checked
+SLICE: Final = 0.01  # seconds after which a check lets requests through
 PICTURE: Final = "buda/picture"
 """Request of the extension: {uri, line} -> {svg, lines, shown}, the grid of the epoch that a line is in."""
 _SEVERITIES: Final = {
@@ -62,21 +62,31 @@ class NetlistServer(LanguageServer):
     """Holds the open texts. A text is checked when nobody has typed for a moment; requests read the newest version."""
 
     def __init__(self) -> None:
-        super().__init__("buda-emu", __version__)  # pyright: ignore[reportUnknownMemberType]
-        self._texts: dict[str, tuple[int | None, OpenText]] = {}
+        super().__init__("buda-emu", __version__, protocol_cls=AnsweringProtocol)  # pyright: ignore[reportUnknownMemberType]
+        self._texts: dict[str, tuple[int | None, OpenText, Positions]] = {}
         self._readers: dict[str, TreeReader] = {}
         self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._sound: dict[str, Netlist] = {}
 
     def text(self, uri: str) -> OpenText:
         """The newest version of a text."""
+        return self._newest(uri)[0]
+
+    def positions(self, uri: str) -> Positions:
+        """Its places in the client's units."""
+        return self._newest(uri)[1]
+
+    def _newest(self, uri: str) -> tuple[OpenText, Positions]:
+        if uri not in self.workspace.text_documents:
+            raise JsonRpcInvalidParams(f"no text is open as {uri}")
         document = self.workspace.get_text_document(uri)
-        version, known = self._texts.get(uri, (None, None))
-        if known is None or version != document.version or known.text != document.source:
+        version, known, positions = self._texts.get(uri, (None, None, None))
+        if known is None or positions is None or version != document.version or known.text != document.source:
             reader = self._readers.setdefault(uri, TreeReader())
-            last = known.netlist if known is not None else None
-            known = OpenText(document.source, unquote(urlparse(uri).path) or uri, reader, last)
-            self._texts[uri] = (document.version, known)
-        return known
+            last = known.known_netlist if known is not None else None
+            known, positions = OpenText(document.source, _path(uri), reader, last), Positions(document)
+            self._texts[uri] = (document.version, known, positions)
+        return known, positions
 
     def check_later(self, uri: str) -> None:
         """Check a text when it has rested; a change meanwhile starts the wait anew."""
@@ -87,15 +97,26 @@ class NetlistServer(LanguageServer):
 
     async def _check(self, uri: str) -> None:
         await asyncio.sleep(PAUSE)
+        text = self.text(uri)
+        while text.check(SLICE):  # another change ends it
+            await asyncio.sleep(0)
         self.publish(uri)
         self._waiting.pop(uri, None)
 
     def publish(self, uri: str) -> None:
         """Tell the client what is found in a text."""
+        text, positions = self._newest(uri)
+        found = [_diagnostic(positions, item) for item in text.findings]
+        self.drawable(uri)
+        version = self.workspace.get_text_document(uri).version
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+
+    def drawable(self, uri: str) -> Netlist | None:
+        """What the last version without errors loaded as."""
         text = self.text(uri)
-        document = self.workspace.get_text_document(uri)
-        found = [_diagnostic(document, item) for item in text.findings]
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
+        if text.netlist is not None and not any(item.severity == "error" for item in text.findings):
+            self._sound[uri] = text.netlist
+        return self._sound.get(uri)
 
     def forget(self, uri: str) -> None:
         """A text was closed."""
@@ -104,37 +125,27 @@ class NetlistServer(LanguageServer):
             waiting.cancel()
         self._texts.pop(uri, None)
         self._readers.pop(uri, None)
+        self._sound.pop(uri, None)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
-    # ------------------------------------------------------------------------------------------------------ positions
     def place(self, uri: str, position: lsp.Position) -> tuple[int, int]:
         """Line and column, from 1 and in characters, of a position in the client's units."""
-        document = self.workspace.get_text_document(uri)
-        found = document.position_codec.position_from_client_units(document.lines, position)
-        return found.line + 1, found.character + 1
-
-    def range(self, uri: str, line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
-        """A range in the client's units."""
-        document = self.workspace.get_text_document(uri)
-        return lsp.Range(_position(document, line, column), _position(document, end_line, end_column))
+        return self.positions(uri).of_client(position)
 
     def name_range(self, uri: str, name: Name) -> lsp.Range:
         """Where a name stands."""
-        return self.range(uri, name.line, name.column, name.line, name.end)
+        return self.positions(uri).range(name.line, name.column, name.line, name.end)
 
 
-def _position(document: TextDocument, line: int, column: int) -> lsp.Position:
-    at = lsp.Position(max(line - 1, 0), max(column - 1, 0))
-    return document.position_codec.position_to_client_units(document.lines, at)
+def _path(uri: str) -> str:
+    return unquote(urlparse(uri).path) or uri
 
 
-def _diagnostic(document: TextDocument, item: Diagnostic) -> lsp.Diagnostic:
+def _diagnostic(positions: Positions, item: Diagnostic) -> lsp.Diagnostic:
     line, end = max(item.line, 1), max(item.end_column, item.column + 1)
     said = f"{item.message} ({item.hint})" if item.hint else item.message
-    return lsp.Diagnostic(
-        lsp.Range(_position(document, line, item.column), _position(document, line, end)),
-        said, _SEVERITIES[item.severity], item.rule, source="buda-emu",
-    )  # fmt: skip
+    spot = positions.range(line, item.column, line, end)
+    return lsp.Diagnostic(spot, said, _SEVERITIES[item.severity], item.rule, source="buda-emu")
 
 
 def make_server() -> NetlistServer:
@@ -184,18 +195,18 @@ def _looking(server: NetlistServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
         uri = params.text_document.uri
-        document = server.workspace.get_text_document(uri)
+        positions = server.positions(uri)
         return [
-            lsp.InlayHint(_position(document, hint.line, hint.column), hint.text, tooltip=hint.more)
+            lsp.InlayHint(positions.to_client(hint.line, hint.column), hint.text, tooltip=hint.more)
             for hint in hints(server.text(uri), params.range.start.line + 1, params.range.end.line + 1)
         ]
 
     @server.feature(PICTURE)
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
-        """The grid of the last version that loaded, of the epoch whose op is defined on `line` or last before it; for
-        each op the line that defines it, and which ops are `shown`."""
+        """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
+        for each op the line that defines it, and which ops are `shown`."""
         text = server.text(params.uri)
-        netlist = text.netlist
+        netlist = server.drawable(params.uri)
         if netlist is None:
             return {"svg": "", "lines": {}, "shown": []}
         lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
@@ -269,7 +280,7 @@ def _writing(server: NetlistServer) -> None:
         uri = params.text_document.uri
         text, (line, column) = server.text(uri), server.place(uri, params.position)
         place = place_at(text.lines, line, column)
-        spot = server.range(uri, line, place.column, line, column)
+        spot = server.positions(uri).range(line, place.column, line, column)
         offers = complete(text, line, column)
         return lsp.CompletionList(False, [_item(number, offer, spot) for number, offer in enumerate(offers)])
 
@@ -293,8 +304,7 @@ def _writing(server: NetlistServer) -> None:
         if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
             item.fix is not None and item.fix.safe for item in wanted
         ):
-            after = fixed(text.text, lambda new: check_text(new, text.path).diagnostics).text
-            edit = _whole(uri, text.text, after)
+            edit = line_edits(uri, text.text, text.after_safe_fixes())
             found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
         return found
 
@@ -308,7 +318,7 @@ def _writing(server: NetlistServer) -> None:
             after = formatted(text)
         except UnreadableError:
             return None  # the findings say why
-        changes = _whole(uri, text, after).changes or {}
+        changes = line_edits(uri, text, after).changes or {}
         return [*changes.get(uri, [])] if after != text else []
 
 
@@ -325,29 +335,17 @@ def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
 
 
 def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
+    positions = server.positions(uri)
     edits = [
-        lsp.TextEdit(server.range(uri, edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
+        lsp.TextEdit(positions.range(edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
         for edit in fix.edits
     ]
     new = fix.edits[0].text.strip(" ,\n")
     title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
-    found = _diagnostic(server.workspace.get_text_document(uri), item)
     return lsp.CodeAction(
         title if fix.safe else f"{title} (look at the result)", lsp.CodeActionKind.QuickFix,
-        [found], is_preferred=fix.safe, edit=lsp.WorkspaceEdit({uri: edits}),
+        [_diagnostic(positions, item)], is_preferred=fix.safe, edit=lsp.WorkspaceEdit({uri: edits}),
     )  # fmt: skip
-
-
-def _whole(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
-    """The edits of the lines that differ."""
-    old, new = before.splitlines(True), after.splitlines(True)
-    match = SequenceMatcher(None, old, new, autojunk=False)
-    edits = [
-        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
-        for kind, i1, i2, j1, j2 in match.get_opcodes()
-        if kind != "equal"
-    ]
-    return lsp.WorkspaceEdit({uri: edits})
 
 
 def _outline(server: NetlistServer) -> None:
@@ -356,7 +354,7 @@ def _outline(server: NetlistServer) -> None:
         params: lsp.DocumentSymbolParams,
     ) -> list[lsp.DocumentSymbol]:
         uri = params.text_document.uri
-        return _symbols(lambda *at: server.range(uri, *at), parts(server.text(uri)))
+        return _symbols(server.positions(uri), parts(server.text(uri)))
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     async def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:  # pyright: ignore[reportUnusedFunction]
@@ -368,11 +366,11 @@ def _outline(server: NetlistServer) -> None:
         lsp.SemanticTokensLegend([*TOKENS], ["definition"]),
     )
     async def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:  # pyright: ignore[reportUnusedFunction]
-        uri = params.text_document.uri
+        text, positions = server.text(params.text_document.uri), server.positions(params.text_document.uri)
         data: list[int] = []
         before = lsp.Position(0, 0)
-        for line, column, length, kind, defines in coloured(server.text(uri)):
-            spot = server.range(uri, line, column, line, column + length)
+        for line, column, length, kind, defines in coloured(text):
+            spot = positions.range(line, column, line, column + length)
             start, down = spot.start, spot.start.line - before.line
             across = start.character - (0 if down else before.character)
             data += [down, across, spot.end.character - start.character, TOKENS.index(kind), int(defines)]
@@ -380,13 +378,13 @@ def _outline(server: NetlistServer) -> None:
         return lsp.SemanticTokens(data)
 
 
-def _symbols(range_of: Callable[..., lsp.Range], found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+def _symbols(positions: Positions, found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
     return [
         lsp.DocumentSymbol(
             part.name or "(no name)", _KINDS[part.kind],
-            range_of(part.line, part.column, part.last, part.last_column),
-            range_of(part.line, part.column, part.line, part.column + len(part.name)),
-            part.kind, children=_symbols(range_of, part.parts),
+            positions.range(part.line, part.column, part.last, part.last_column),
+            positions.range(part.line, part.column, part.line, part.column + len(part.name)),
+            part.kind, children=_symbols(positions, part.parts),
         )
         for part in found
     ]  # fmt: skip

@@ -1,17 +1,25 @@
 """One open text: its tree, names, netlist and findings, made when they are asked for."""
 
+import math
+import time
+from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.steps import Steps
 from buda_emu.editor.names import Names
 from buda_emu.editor.tree import Tree, TreeReader
 from buda_emu.garbage import no_collections
-from buda_emu.netlist.build import judge_tree
+from buda_emu.netlist.build import judging
+from buda_emu.netlist.fixes import fixed, with_fixes
 from buda_emu.netlist.ignores import without_ignored
-from buda_emu.netlist.load import check_text, has_ignores
+from buda_emu.netlist.load import has_ignores
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import split_lines
+
+Judged: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
@@ -23,6 +31,8 @@ class OpenText:
         self.path = path
         self._reader = reader
         self._last = last
+        self._steps = self._judge()
+        self._done: Judged | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -38,19 +48,40 @@ class OpenText:
     @cached_property
     def names(self) -> Names:
         """All names and their places."""
-        return Names(self.tree.root)
+        with no_collections():
+            return Names(self.tree.root)
 
-    @cached_property
-    def _judged(self) -> tuple[Netlist | None, list[Diagnostic]]:
+    def check(self, seconds: float) -> bool:
+        """Go on with the check for about so long; whether more is left to do. No later version may be read meanwhile:
+        it moves the nodes that both share."""
+        until = time.monotonic() + seconds
+        with no_collections():
+            while self._done is None:
+                try:
+                    next(self._steps)
+                except StopIteration as end:
+                    self._done = end.value
+                else:
+                    if time.monotonic() > until:
+                        return True
+        return False
+
+    @property
+    def _judged(self) -> Judged:
+        self.check(math.inf)
+        assert self._done is not None
+        return self._done
+
+    def _judge(self) -> Steps[Judged]:
         if self.tree.problem is not None:
             found = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
             return None, found
         placeholders = template_findings(self.text, self.path, self.tree.root)
         if placeholders:
             return None, placeholders
+        yield
         self._reader.kept.next()
-        with no_collections():
-            netlist, found = judge_tree(self.tree.root, self.path, None, False, self._reader.kept)
+        netlist, found = yield from judging(self.tree.root, self.path, None, False, self._reader.kept)
         if has_ignores(self.text):
             found = without_ignored(found, self.lines, self.path)
         return netlist, sorted(dict.fromkeys(found), key=lambda item: (item.line, item.column, item.rule))
@@ -61,11 +92,31 @@ class OpenText:
         return self._judged[1]
 
     @property
+    def known_netlist(self) -> Netlist | None:
+        """The same without waiting for a check that is not done."""
+        return (self._done[0] if self._done is not None else None) or self._last
+
+    @property
     def netlist(self) -> Netlist | None:
         """What the text loads as, be it with errors; of a text that cannot be read what an earlier one did."""
-        return self._judged[0] or self._last
+        self.check(math.inf)
+        return self.known_netlist
 
     @cached_property
     def fixable(self) -> tuple[Diagnostic, ...]:
-        """The findings with their fixes: takes as long as a whole check."""
-        return check_text(self.text, self.path).diagnostics
+        """The findings with their fixes."""
+        with no_collections():
+            return tuple(with_fixes(self.findings, self.text))
+
+    def after_safe_fixes(self) -> str:
+        """The text after all of them; itself where there is none."""
+        reader = TreeReader()
+
+        def check(text: str) -> Sequence[Diagnostic]:
+            return self.fixable if text == self.text else OpenText(text, self.path, reader).fixable
+
+        return fixed(self.text, check).text
+
+    def with_text(self, text: str) -> "OpenText":
+        """The same with another text of as many lines, where the check of this one is done."""
+        return OpenText(text, self.path, self._reader, self._last)

@@ -1,12 +1,12 @@
 """What a timeline comes to: where each core's time goes, how busy DRAM is, which layers take longest."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from buda_emu.gemini.accesses import l2_races
 from buda_emu.gemini.model import IR, Workload
 from buda_emu.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.timeline import idle, time_by_category
+from buda_emu.timeline.ranges import covered
 from buda_emu.timeline.waits import BUSY, END
 
 
@@ -116,7 +116,7 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
     """And how long each workload was waited for, by core and position."""
     if timeline.mode == "assembler":
         core = next(iter(ir.cores), 0)
-        busy = _covered([span for key, span in timeline.workloads.items() if key[0] == core])
+        busy = covered([span for key, span in timeline.workloads.items() if key[0] == core])
         return (CoreTime(core, busy, {}, timeline.total - busy),), {}
     timing = timeline.timing
     categories = dict(enumerate(timeline.kinds))
@@ -133,15 +133,6 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
             step = step_of[gap.task]
             waited[step] = waited.get(step, 0) + gap.end - gap.start
     return tuple(found), waited
-
-
-def _covered(spans: Sequence[tuple[int, int]]) -> int:
-    """Cycles in which at least one span is open."""
-    total = reached = 0
-    for start, end in sorted(spans):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
 
 
 def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from buda_emu.checker.text import shown
 from buda_emu.image.rules import ImageError, Place, Steps, together
+from buda_emu.spec.formats import FORMATS
 
 _READ: Final = "read"
 _NEEDED: Final = "needed"
@@ -131,6 +132,14 @@ def word(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"__enum__"}:
         return text(value["__enum__"]).rpartition(".")[2]
     return text(value)
+
+
+def number_format(value: Any) -> str:
+    """The name of one."""
+    name = word(value)
+    if name not in FORMATS:
+        raise FieldError("a number format")
+    return name
 
 
 def flag(value: Any) -> bool:

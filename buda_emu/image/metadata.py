@@ -20,6 +20,7 @@ from buda_emu.image.fields import (
     natural,
     needed,
     noted,
+    number_format,
     optional,
     positive,
     read_fields,
@@ -35,7 +36,6 @@ from buda_emu.image.model_io import KEY, ModelIo
 from buda_emu.image.rules import ImageError, Place, together
 from buda_emu.image.tensor_entry import TensorEntry, tensor_entries
 from buda_emu.spec.archs import ARCHS
-from buda_emu.spec.formats import FORMATS
 
 VERSION: Final = "1.1.0"
 ARCH_WORDS: Final = MappingProxyType({"grayskull": "Grayskull", "wormhole_b0": "Wormhole_B0", "blackhole": "Blackhole"})
@@ -50,13 +50,6 @@ def _arch(value: Any) -> str:
     if name not in ARCH_WORDS:
         raise FieldError(f"one of {', '.join(ARCH_WORDS.values())}")
     return ARCHS[name].name
-
-
-def _format(value: Any) -> str:
-    name = word(value)
-    if name not in FORMATS:
-        raise FieldError("a number format")
-    return name
 
 
 def _transform_type(value: Any) -> str:
@@ -199,7 +192,7 @@ class CompiledGraphState:
     ordered_output_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
     ordered_target_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
     ordered_intermediate_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
-    ordered_output_data_formats: tuple[str, ...] = wanted(listed(_format), ())
+    ordered_output_data_formats: tuple[str, ...] = wanted(listed(number_format), ())
     netlist_filename: str = needed(_base_name)
     output_host_tms: Mapping[str, HostTm] = wanted_map(shaped(HostTm))
     consteval_trace: Any = wanted(anything)
@@ -229,7 +222,7 @@ class DeviceMetadata:
     arch: str = needed(_arch)
     devtype: str = wanted(word, "")
     chip_ids: tuple[int | tuple[int, ...], ...] = wanted(listed(_chip), ())
-    fp32_fallback: str = wanted(_format, "")
+    fp32_fallback: str = wanted(number_format, "")
     optimizer: str | None = wanted(optional(text))
     training: bool = wanted(flag, False)
     microbatch_size: int = wanted(_rounds, 1)

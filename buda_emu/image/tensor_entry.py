@@ -7,7 +7,18 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from buda_emu.checker.text import shown
-from buda_emu.image.fields import FieldError, below, json_object, listed, noted, positive, read_value, text, whole, word
+from buda_emu.image.fields import (
+    FieldError,
+    below,
+    json_object,
+    listed,
+    noted,
+    number_format,
+    positive,
+    read_value,
+    text,
+    whole,
+)
 from buda_emu.image.names import TOP, checked_name
 from buda_emu.image.rules import ImageError, Place, together
 from buda_emu.spec.formats import FORMATS
@@ -82,7 +93,7 @@ def _description(value: Any) -> dict[str, Any]:
         raise FieldError("an object with 'bin', or the name of a .pkl file")
     read = {
         "bin": text, "itemsize": positive, "shape": listed(positive, 4), "strides": listed(whole(0, _LARGEST), 4),
-        "dim": whole(1, 4), "format": _format,
+        "dim": whole(1, 4), "format": number_format,
     }  # fmt: skip
     lacking = [key for key in read if key not in value]
     if lacking:
@@ -100,13 +111,6 @@ def _description(value: Any) -> dict[str, Any]:
     if not found["bin"].endswith(".bin"):
         raise FieldError("the description of a .bin or .tbin file")
     return {**found, "dump_format": "BACKEND"}
-
-
-def _format(value: Any) -> str:
-    name = word(value)
-    if name not in FORMATS:
-        raise FieldError("a number format")
-    return name
 
 
 def _member(file: str, place: Place) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.injection.corrupt import spoils
 from buda_emu.injection.draw import OF_RUN, TIMED, Draw
 from buda_emu.injection.fault import INSIDE, PLACES, Fault, Kind, Place
 from buda_emu.injection.in_debugger import Steps, steps
@@ -15,8 +16,7 @@ from buda_emu.injection.machines import Machines
 from buda_emu.injection.protect import CLEAN_RUNS, Protection, Ranges, cost, in_memory
 from buda_emu.injection.result import After, Cost, Effect
 from buda_emu.injection.sites import Sites, Strata
-from buda_emu.injection.slow import Times
-from buda_emu.injection.spoil import spoils
+from buda_emu.injection.timing_faults import Times
 from buda_emu.injection.trace import Guard, Trace
 from buda_emu.records import dataclass
 from buda_emu.spec.precision import Precision
@@ -70,7 +70,7 @@ class Bench:
         self.trace, self.settings = trace, settings
         self._machines, self._times = machines, times
         self._given = {fault.number: fault for fault in settings.given}
-        given: list[Place] = [fault.place for fault in settings.given if fault.place != ""]
+        given: list[Place] = [fault.place for fault in settings.given if fault.place in PLACES]
         self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
         self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
         self.left_out = () if settings.given else tuple(self._draw.left_out)

@@ -8,11 +8,11 @@ from typing import Final
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
+from buda_emu.injection.corrupt import OTHER_FORMAT
 from buda_emu.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
 from buda_emu.injection.machines import POINTERS
 from buda_emu.injection.sites import Site, Sites, Strata, Stratum, Weighted, name_of
-from buda_emu.injection.slow import FACTORS, LINKS
-from buda_emu.injection.spoil import OTHER_FORMAT
+from buda_emu.injection.timing_faults import FACTORS, LINKS
 from buda_emu.injection.trace import Node
 from buda_emu.injection.values import OnDevice
 from buda_emu.runtime.graph.plan import Run

@@ -6,11 +6,11 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from buda_emu.formats.stored import Bits
+from buda_emu.injection.corrupt import burst_noise
 from buda_emu.injection.fault import Fault, bits_of_tile
 from buda_emu.injection.result import After, Cost
 from buda_emu.injection.sites import Sites, name_of
-from buda_emu.injection.slow import Times
-from buda_emu.injection.spoil import burst_noise
+from buda_emu.injection.timing_faults import Times
 from buda_emu.injection.trace import Node, Trace
 from buda_emu.injection.values import Arithmetic, Value
 from buda_emu.runtime.graph.plan import Run

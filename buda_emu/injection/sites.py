@@ -127,7 +127,7 @@ class Sites:
 
     def _inside(self) -> Iterator[Site]:
         """Dst, packer and vector unit, which the ops of precision "device" have; each op runs once to count tiles."""
-        from buda_emu.injection.inside import Visit, WatchedUnits
+        from buda_emu.injection.inside_op import Visit, WatchedUnits
 
         arithmetic = self.trace.arithmetic
         if not isinstance(arithmetic, OnDevice):

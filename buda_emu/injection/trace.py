@@ -19,7 +19,7 @@ from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.graph.schedule import Chunk
 
 if TYPE_CHECKING:  # what only precision "device" needs is loaded for a fault inside an op
-    from buda_emu.injection.inside import WatchedUnits
+    from buda_emu.injection.inside_op import WatchedUnits
 
 Spoil = Callable[[Value], Value]
 """What a fault makes of a value: another one, or the same."""

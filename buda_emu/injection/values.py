@@ -16,7 +16,7 @@ from buda_emu.runtime.graph.plan import Convert, Push, Run
 from buda_emu.tensix.words import Core
 
 if TYPE_CHECKING:
-    from buda_emu.injection.inside import WatchedUnits
+    from buda_emu.injection.inside_op import WatchedUnits
 
 Tiles = NDArray[np.float32]
 Value = Any
@@ -68,10 +68,9 @@ class Arithmetic(Protocol):
 
 
 class Floats:
-    """Precisions "format" and "ideal"."""
+    """The `Arithmetic` of precisions "format" and "ideal"."""
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Tiles:
-        """See `Arithmetic`."""
         if flat and channel.flat is not None:
             return np.array(channel.flat[slot])[np.newaxis]
         return channel.view.block(slot, 1).copy()
@@ -80,19 +79,16 @@ class Floats:
         self, step: Run, inputs: list[Tiles], previous: Tiles | None, tiles: int, df: str,  # noqa: ARG002
         units: "WatchedUnits | None" = None,  # noqa: ARG002
     ) -> Tiles:  # fmt: skip
-        """See `Arithmetic`."""
         out = np.empty((1, tiles, 1024), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
         return out
 
     def convert(self, step: Convert, source: Tiles) -> Tiles:
-        """See `Arithmetic`."""
         out = source.copy()
         convert(out, step.format, serial, truncate=True)
         return out
 
     def arranged(self, step: Push, value: Tiles) -> Tiles:
-        """See `Arithmetic`."""
         if step.map is None:
             return value
         out = np.empty((1, step.map.index.size, 1024), np.float32)
@@ -100,34 +96,28 @@ class Floats:
         return out
 
     def joined(self, parts: list[Tiles]) -> Tiles:
-        """See `Arithmetic`."""
         return np.concatenate(parts, axis=1)
 
     def bits(self, value: Tiles, df: str) -> Bits:
-        """See `Arithmetic`."""
         return Bits.encoded(df, value)
 
     def value(self, bits: Bits) -> Tiles:
-        """See `Arithmetic`."""
         return np.ascontiguousarray(bits.values(), np.float32)
 
     def equal(self, a: Tiles, b: Tiles) -> bool:
-        """See `Arithmetic`."""
         return bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
 
     def floats(self, value: Tiles) -> Tiles:
-        """See `Arithmetic`."""
         return value
 
 
 class OnDevice:
-    """Precision "device"."""
+    """The `Arithmetic` of precision "device"."""
 
     def __init__(self, core: Core) -> None:
         self.core: Core = core
 
     def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
-        """See `Arithmetic`."""
         view = channel.view
         if not isinstance(view, BitView):
             raise UnsupportedError(f"{view.name} does not hold bits")
@@ -137,7 +127,6 @@ class OnDevice:
         self, step: Run, inputs: list[Bits], previous: Bits | None, tiles: int, df: str,
         units: "WatchedUnits | None" = None,
     ) -> Bits:  # fmt: skip
-        """See `Arithmetic`."""
         from buda_emu.ops.on_device.base import run
         from buda_emu.ops.on_device.kernel_units import KernelUnits
 
@@ -149,17 +138,14 @@ class OnDevice:
         return out
 
     def convert(self, step: Convert, source: Bits) -> Bits:
-        """See `Arithmetic`."""
         raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
 
     def arranged(self, step: Push, value: Bits) -> Bits:
-        """See `Arithmetic`."""
         from buda_emu.runtime.graph.device_run import arrange
 
         return value if step.map is None else arrange(step.map, value)
 
     def joined(self, parts: list[Bits]) -> Bits:
-        """See `Arithmetic`."""
         size = parts[0].shape[1]
         out = Bits.empty(parts[0].df, 1, size * len(parts))
         for number, part in enumerate(parts):
@@ -167,18 +153,14 @@ class OnDevice:
         return out
 
     def bits(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
-        """See `Arithmetic`."""
         return value.copy()
 
     def value(self, bits: Bits) -> Bits:
-        """See `Arithmetic`."""
         return bits
 
     def equal(self, a: Bits, b: Bits) -> bool:
-        """See `Arithmetic`."""
         same = np.array_equal(a.datums, b.datums)
         return same and (a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents))
 
     def floats(self, value: Bits) -> Tiles:
-        """See `Arithmetic`."""
         return value.values()

@@ -75,15 +75,12 @@ class Share:
         self.waited = 0.0
 
     def owner(self, op: str) -> int:
-        """See `Part`."""
         return self._cut.owners[op]
 
     def keepers(self, queue: str) -> frozenset[int]:
-        """See `Part`."""
         return self._cut.keepers[queue]
 
     def at(self, op: str) -> None:
-        """See `Part`."""
         self.words = {"at": op, "waits_for": -1}
         now = time.monotonic()
         if now - self._told > _TOLD_SECONDS:
@@ -91,7 +88,6 @@ class Share:
             self._tell(self.words)
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """See `Part`."""
         start = time.monotonic()
         try:
             self._links[to].send({}, arrays)
@@ -100,7 +96,6 @@ class Share:
         self.waited += time.monotonic() - start
 
     def receive(self, source: int) -> list[NDArray[Any]]:
-        """See `Part`."""
         start = time.monotonic()
         self.words = {**self.words, "waits_for": source}
         try:

@@ -1,6 +1,7 @@
 """Text -> netlist and findings: read, expand, derive, hold against the rules. What was kept needs none of this."""
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.steps import Steps, finished
 from buda_emu.netlist.derived.expand import expand
 from buda_emu.netlist.derived.fields import derive_graphs, derive_programs, derive_queues
 from buda_emu.netlist.derived.temporal import temporal_graphs
@@ -8,11 +9,11 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.reader.context import Kept
-from buda_emu.netlist.rules import verify
+from buda_emu.netlist.rules.verify import verifying
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
-__all__ = ["broken_names", "build", "judge", "judge_tree"]
+__all__ = ["broken_names", "build", "judge", "judging"]
 
 
 def judge(
@@ -27,15 +28,15 @@ def judge(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    netlist, findings = judge_tree(root, path, arch, strict, asked=asked)
+    netlist, findings = finished(judging(root, path, arch, strict, asked=asked))
     return netlist, root, findings
 
 
-def judge_tree(
+def judging(
     root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None, asked: set[str] | None = None
-) -> tuple[Netlist | None, list[Diagnostic]]:
-    """The same of a tree that was read: the netlist, None where it could not be made, and what was found. `kept`: from
-    an earlier version whose nodes are those of this one where nothing changed."""
+) -> Steps[tuple[Netlist | None, list[Diagnostic]]]:
+    """The same of a tree that was read, in steps: the netlist, None where it could not be made, and what was found.
+    `kept`: from an earlier version whose nodes are those of this one where nothing changed."""
     document = read_document(root, path, arch, kept)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
@@ -45,7 +46,9 @@ def judge_tree(
     except UnreadableError as error:
         return None, [*findings, error.diagnostic(path)]
     read = {item.rule for item in findings}
-    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)]
+    yield
+    more = yield from verifying(netlist, strict=strict, skip=broken_names(netlist), read=read, asked=asked)
+    findings = [*findings, *more]
     if "test-config" in netlist.sections:
         from buda_emu.netlist.testing import config as harness_config  # only where it is needed: check is quick
 

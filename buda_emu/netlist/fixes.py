@@ -172,6 +172,7 @@ def _entry(span: Span, number: int) -> tuple[int, int]:
 
 # ---------------------------------------------------------------------------------------------------- edits -> text
 Check = Callable[[str], Sequence[Diagnostic]]
+_READ: Final = 20_000_000  # characters that are checked, a few seconds of work
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +187,11 @@ class Fixed:
 def fixed(text: str, check: Check, *, unsafe: bool = False) -> Fixed:
     """Make the fixes of all findings that `check` tells of a text, the unsafe ones only if asked to.
 
-    A fix is kept when its finding is gone afterwards, and when a text without errors still has none.
+    A fix is kept when its finding is gone afterwards, and when a text without errors still has none. They are made all
+    at once; where that is not kept, one by one, as many as are tried in the time of `_READ` characters.
     """
     found = tuple(check(text))
+    left = max(20, _READ // max(len(text), 1))
     removed: list[Diagnostic] = []
     tried: set[tuple[str, str]] = set()
     while True:
@@ -196,6 +199,9 @@ def fixed(text: str, check: Check, *, unsafe: bool = False) -> Fixed:
         if not chosen:
             return Fixed(text, tuple(removed), found)
         for some in (chosen, *([item] for item in chosen[: 1 if len(chosen) == 1 else None])):
+            if not left:
+                return Fixed(text, tuple(removed), found)
+            left -= 1
             new, made = _made(text, some)
             after = tuple(check(new))
             if made and _better(found, after, made):

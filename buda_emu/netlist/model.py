@@ -19,6 +19,7 @@ from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.ops.of_type import OfOpType
 
 NO_MARK = Mark(1, 1, 2)
 T = TypeVar("T")
@@ -179,7 +180,7 @@ class Queue(Sourced):
 
 
 @_sourced
-class Op(Sourced):
+class Op(Sourced, OfOpType):
     """One op of a graph (NETLIST 1.4). Input lists are parallel to `inputs`."""
 
     name: str
@@ -231,7 +232,7 @@ class Graph(Sourced):
 
 
 @_sourced
-class SubOp(Sourced):
+class SubOp(Sourced, OfOpType):
     """One scheduled op of a fused op (OPS 8). Input names: inputN, intermedN, dest."""
 
     name: str

@@ -16,6 +16,7 @@ from buda_emu.ops.registry import Registry
 from buda_emu.records import dataclass
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
+from buda_emu.spec.ops.of_type import OfOpType
 from buda_emu.tensor.tilemap import TileMap
 
 Tiles: TypeAlias = NDArray[np.float32]
@@ -62,7 +63,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class OpCall:
+class OpCall(OfOpType):
     """The static facts of one use of an op: what the plan knows before data flows."""
 
     name: str
@@ -97,8 +98,8 @@ class Implementation(Protocol):
         ...
 
     def label(self, call: OpCall) -> str:
-        """Format label of the result (OPS 3.1), before step 9."""
-        ...
+        """Format label of the result (OPS 3.1), before step 9. By default that of operand 0."""
+        return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied;

@@ -10,7 +10,6 @@ from buda_emu.kernels.tiles import gather
 from buda_emu.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import Index, tile_broadcast
 
 TILE_BROADCASTS: Final = {"": gather.AS_IS, "r": gather.FIRST_ROW, "c": gather.FIRST_COLUMN, "rc": gather.FIRST_ELEMENT}
@@ -39,7 +38,7 @@ def kept_dims(call: OpCall) -> tuple[int, int]:
 
 def passes_on(call: OpCall) -> bool:
     """Whether the op's result is the tensor that it reads, every tile in its place and as it is."""
-    if call.transpose or not OP_TYPES[call.type].has("copies"):
+    if call.transpose or not call.has("copies"):
         return False
     return call.operands[0].map.is_identity and kept_dims(call) == FULL_TILE
 

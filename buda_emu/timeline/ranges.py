@@ -1,7 +1,7 @@
 """Ranges of bytes: rings that wrap, and sets of bytes."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from buda_emu.errors import HostError
@@ -25,6 +25,15 @@ def pieces(address: int, size: int, ring: Ring | None = None) -> tuple[tuple[int
     if end <= ring.high:
         return ((address, end),)
     return (address, ring.high), (ring.low, ring.low + end - ring.high)
+
+
+def covered(ranges: Iterable[tuple[int, int]]) -> int:
+    """How many numbers lie in at least one of the ranges (first, one after the last)."""
+    total = reached = 0
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 class ByteSet:

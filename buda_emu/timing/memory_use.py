@@ -6,6 +6,7 @@ from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.rules.queues.memory import l1_bytes
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.spec.devices import Device
+from buda_emu.timeline.ranges import covered
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,6 @@ def dram_use(netlist: Netlist, chip: Device) -> tuple[ChannelUse, ...]:
             place = queue.target_device, buffer.channel
             ranges.setdefault(place, []).append((buffer.address, buffer.address + size))
     return tuple(
-        ChannelUse(device, channel, _covered(ranges[device, channel]), chip.dram_channel_bytes)
+        ChannelUse(device, channel, covered(ranges[device, channel]), chip.dram_channel_bytes)
         for device, channel in sorted(ranges)
     )
-
-
-def _covered(ranges: list[tuple[int, int]]) -> int:
-    total = reached = 0
-    for start, end in sorted(ranges):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total

@@ -8,7 +8,6 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.spec.devices import Device, device
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.epoch.pipeline import epoch_timing
 from buda_emu.timing.epoch.result import Cost, EpochTiming
 from buda_emu.timing.memory_use import dram_use, l1_use
@@ -212,7 +211,7 @@ class _Costs:
         """The sum over its parts. What was measured reads from DRAM: an operand that does not is spared what that adds,
         and an op that another op feeds takes what a graph adds."""
         from_memory, from_op = sources.from_memory.get(op.name), op.name in sources.from_op
-        if from_memory is not None and OP_TYPES[op.type].has("sub-ops"):
+        if from_memory is not None and op.has("sub-ops"):
             from_memory = OPERANDS  # of its parts nobody knows which read what
         calls = calls_of(netlist, op)
         key = (calls, from_memory, from_op)

@@ -52,3 +52,5 @@ def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):
     code, text = said(capsys, *words)
     assert code == 2
     assert hint in text
+    verb = "gemini" if words[0] == "gemini" else f"{words[0]} [options]"
+    assert text.startswith(f"usage: buda-emu {verb} ")

@@ -205,6 +205,10 @@ def test_the_picture_of_the_extension():
         assert "residual" not in found.shown
         assert found.lines.residual == at(GOOD, "    residual:").line + 1
         assert found.lines.dots == at(GOOD, "    dots:").line + 1
+        for number, broken in enumerate(("type: softmaxx", "type: matmul, grid_loc: [0, 0], t: 0", "type: [")):
+            change(client, uri, number + 2, GOOD.replace("type: matmul", broken, 1))
+            again = await client.protocol.send_request_async("buda/picture", asked)
+            assert "dots" in again.shown
 
     converse(talk)
 
@@ -260,7 +264,11 @@ def _answers(*messages):
 def test_malformed_messages_do_not_end_the_session():
     odd = [b"{", b"[]", b"null", b'{"jsonrpc": "2.0"}']
     wrong = {"jsonrpc": "2.0", "id": 5, "method": "textDocument/hover", "params": 3}
-    answers = _answers(*odd, wrong)
+    place_of = {"textDocument": {"uri": "file:///closed.yaml"}, "position": {"line": 0, "character": 0}}
+    closed = {"jsonrpc": "2.0", "id": "6", "method": "textDocument/hover", "params": place_of}
+    answers = _answers(*odd, wrong, closed)
+    assert answers[5]["error"]["code"] == -32602
+    assert answers["6"]["error"] == {"code": -32602, "message": "no text is open as file:///closed.yaml"}
     assert answers[9]["result"] is None
 
 

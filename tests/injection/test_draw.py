@@ -109,6 +109,7 @@ BAD = {
     '{"kind": "entry", "where": "bq", "entry": 0, "how": "lost", "tile": 0}': "bq is a ram",
     '{"kind": "pointer", "where": "q", "entry": 0}': "q is no queue",
     '{"kind": "pointer", "where": "bq", "entry": 0, "how": "local", "bits": [0]}': "none of rd, wr",
+    '{"kind": "flip", "place": "attic", "where": "x", "entry": 0, "bits": [1]}': "place 'attic' is none of",
     '{"kind": "link", "where": "usb", "how": "50 %"}': "link 'usb'",
     '{"kind": "clock", "how": "150 %"}': "how '150 %'",
     '{"kind": "clock", "how": "50 %", "entry": 99}': "execute 99",

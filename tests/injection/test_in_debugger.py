@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.injection.spoil import spoils
+from buda_emu.injection.corrupt import spoils
 from example_netlists import DIRECTORY
 from faults_bench import bench
 

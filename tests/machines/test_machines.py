@@ -270,7 +270,7 @@ def test_parts_start_again_from_the_last_snapshot(step, precision, place):
 
 
 def test_a_run_whose_workers_die_again_and_again_ends(monkeypatch):
-    monkeypatch.setattr("buda_emu.machines.again.RESTARTS", 2)
+    monkeypatch.setattr("buda_emu.machines.restart.RESTARTS", 2)
     killer = Killer(*range(100))
     with pytest.raises(WorkerLostError, match=r"worker \d of 2 \(chip \d\) is lost: its worker process died"):
         arrays(be.load(TWO_CHIPS), 2, progress=killer.progress, tell=killer.told.append)

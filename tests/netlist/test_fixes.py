@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from buda_emu.checker.fix import Edit, Fix, applied
+from buda_emu.netlist import fixes
 from buda_emu.netlist.fixes import fixed
 from buda_emu.netlist.load import check_text
 from shared_files import ROOT, corpus_files
@@ -224,3 +225,18 @@ def test_some_mutants_are_not_made_worse():
 @pytest.mark.skipif(MUTANTS == [None], reason="no corpus")
 def test_no_mutant_is_made_worse():
     assert _hold(MUTANTS) > 40
+
+
+def test_fixes_that_do_not_help_are_tried_for_a_bounded_time(monkeypatch):
+    monkeypatch.setattr(fixes, "_READ", 100_000)
+    text = "devices: {arch: wormhole_b0}\nqueues:\n" + "  q: {}\n" * 1_500
+    found = check_text(text, "net.yaml").diagnostics
+    tried = []
+
+    def check(new):
+        tried.append(new)
+        return found
+
+    assert fixed(text, check).text == text
+    assert len(found) > 100
+    assert len(tried) == 21  # itself, and what is left of 100,000 characters, but at least so many

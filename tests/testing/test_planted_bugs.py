@@ -5,12 +5,16 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import planted_bugs
 from buda_emu.kernels.functions.elementary import clear_outside
 from buda_emu.kernels.products.tile_product import depthwise_tiles
-from mutation.sites import PACKAGE, sample
+from buda_emu.ops.on_device.kernel_units import KernelUnits
+from buda_emu.tensix.registers import REGISTERS
+from buda_emu.tensix.words import exponent_of, to_word
+from mutation.sites import PACKAGE, at_lines, sample
 from shared_files import ROOT
 
 TOOL = str(ROOT / "tools/planted_bugs.py")
@@ -30,6 +34,23 @@ def test_what_is_planted_is_of_kernels_that_netlists_run():
         assert room == "kernels"
         assert inside[0] not in planted_bugs.OTHERS
         assert not mutant.at_import
+
+
+def test_what_no_netlist_can_show_is_of_today_and_left_out():
+    for path, source, change in planted_bugs.UNSEEN:
+        there = [item.key for item in at_lines(PACKAGE / path, {source})]
+        assert (path, source, change) in there
+    assert not {mutant.key for mutant in planted_bugs.planted(20, 0)} & planted_bugs.UNSEEN.keys()
+
+
+@pytest.mark.parametrize("register", [name for name, family in REGISTERS.items() if family == "a"])
+@pytest.mark.parametrize("core", ["wormhole_b0", "blackhole"])
+def test_a_sum_of_zeros_has_a_lower_exponent_than_what_it_is_added_to(register, core):
+    """Why the mutant of `UNSEEN` changes nothing: every word of 16 bits as a running value, in a 32-bit Dst."""
+    words = to_word(np.arange(1 << 16, dtype=np.uint32).reshape(-1, 1024), "fp16")
+    running = KernelUnits(core).copy(words, register, "fp32")
+    assert set(np.unique(exponent_of(running))) == {0, *range(113, 144)}
+    assert not running[exponent_of(running) == 0].any()
 
 
 def test_what_calls_the_changed_function_is_known():

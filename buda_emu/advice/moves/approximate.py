@@ -5,13 +5,12 @@ from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal, edited
 from buda_emu.advice.moves.move import Move, Situation
-from buda_emu.spec.ops import OP_TYPES
 
 
 def _proposals(here: Situation) -> Iterator[Proposal]:
     op = here.op
     now = here.cycles(op) if op is not None else None
-    if op is None or now is None or not OP_TYPES[op.type].has("vector unit") or op.attributes.approximate_mode:
+    if op is None or now is None or not op.has("vector unit") or op.attributes.approximate_mode:
         return
     edits = (Edit("op", op.name, ("attributes", "approximate_mode"), True),)
     after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])

@@ -6,7 +6,6 @@ from typing import Final
 from buda_emu.advice.edits import Edit, Proposal
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.checker.text import plural
-from buda_emu.spec.ops import OP_TYPES
 
 _MOST: Final = 64
 
@@ -19,7 +18,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
     waits = {item.op: item.waiting_for_room / here.report.timing.modelled for item in here.report.timing.ops}
     for name in names:
         op = here.ops.get(name)
-        if op is None or not waits.get(name) or OP_TYPES[op.type].has("Ethernet"):
+        if op is None or not waits.get(name) or op.has("Ethernet"):
             continue
         count = 2 * max(op.buf_size_mb, 1)
         if count <= _MOST:

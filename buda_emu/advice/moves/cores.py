@@ -11,7 +11,6 @@ from buda_emu.advice.moves.sparse import merged_columns
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.queues.memory import L1_RESERVED, l1_bytes
-from buda_emu.spec.ops import OP_TYPES
 
 _MOST: Final = 16  # cores
 _SHAPES: Final = 6  # that are tried, the best first
@@ -51,7 +50,7 @@ def can_be_cut(here: Situation, op: Op) -> bool:
     own = op.attributes
     fed = not all(may_move(here.variant, queue) and queue.blocking == op.blocking for queue in _fed(here, op))
     special = own.identity or own.kernel_broadcast or own.kernel_broadcast_per_t or own.single_tile
-    fixed = OP_TYPES[op.type].has("cut by its attributes") or op.gradient_op or op.grid_transpose
+    fixed = op.has("cut by its attributes") or op.gradient_op or op.grid_transpose
     return not (fixed or special or fed or len(op.grid_loc) != 2)
 
 

@@ -3,16 +3,15 @@
 import argparse
 
 from buda_emu.cli.findings import add_choice
-from buda_emu.cli.shared_arguments import FORMATS, add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
+from buda_emu.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind
 
 EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_options(parser, None)
-    add_baseline(parser)
+    add_shared(parser, "--baseline")
 
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
@@ -48,4 +47,4 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
         )
         add_cluster(parser, "; with --strict")
-        add_no_cache(parser)
+        add_shared(parser, "--no-cache")

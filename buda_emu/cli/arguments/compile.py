@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.parser import other_work
-from buda_emu.cli.shared_arguments import add_arch, add_board, add_memory_limit, add_workers
+from buda_emu.cli.shared_arguments import add_arch, add_shared
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu compile model.onnx -o out/"
@@ -15,7 +15,6 @@ PASSES_EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="model: .onnx, or .pt2 of torch.export.save")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of a .pt2 exported on torch's device meta: .safetensors, its .index.json, a folder of both, .pt or .bin",
     )  # fmt: skip
     add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
-    add_board(parser)
+    add_shared(parser, "--board")
     parser.add_argument(
         "--df", default="Float16_b", metavar="FORMAT",
         help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
@@ -65,8 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
-    add_workers(parser)
-    add_memory_limit(parser)
+    add_shared(parser, "--workers", "--memory-limit")
     _add_passes(parser)
     parser.add_argument(
         "--ops", **other_work("compile_ops"), help="list the operators that models may have, and nothing else"

@@ -7,14 +7,13 @@ from typing import Final
 
 from buda_emu.cli.arguments.check import add_options
 from buda_emu.cli.parser import Verb, add_verbs
-from buda_emu.cli.shared_arguments import add_json, memory_size
+from buda_emu.cli.shared_arguments import add_shared, memory_size
 from buda_emu.documents.kinds import kind_named
 
 EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.darwinn", VERBS)
 
 
@@ -25,7 +24,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 def _inspect(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sram", type=memory_size, metavar="SIZE", help="assumed memory for parameters; warn beyond (default: 8M)"
     )
-    add_json(parser)
+    add_shared(parser, "--json")
     parser.add_argument(
         "--trace", type=Path, metavar="FILE",
         help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
@@ -61,12 +60,12 @@ def _run(parser: argparse.ArgumentParser) -> None:
 def _verify(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument("--source", required=True, metavar="MODEL", help="the .tflite that it was compiled from")
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _link(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    add_json(parser)
+    add_shared(parser, "--json")
     parser.add_argument(
         "--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one"
     )
@@ -80,7 +79,7 @@ def _link(parser: argparse.ArgumentParser) -> None:
 
 def _relayout(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    add_json(parser)
+    add_shared(parser, "--json")
     parser.add_argument("--layer", required=True, metavar="NAME", help="an output of the main executable")
     parser.add_argument("--in", dest="raw", type=Path, required=True, metavar="RAW", help="its bytes on the device")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.npy", help="where the array goes")
@@ -93,7 +92,7 @@ def _example(parser: argparse.ArgumentParser) -> None:
 
 def _extract(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    add_json(parser)
+    add_shared(parser, "--json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 

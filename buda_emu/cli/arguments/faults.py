@@ -3,25 +3,13 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import (
-    add_arch,
-    add_memory_limit,
-    add_param,
-    add_program,
-    add_seed,
-    add_workers,
-    natural,
-    number_below,
-    positive,
-    seconds,
-)
+from buda_emu.cli.shared_arguments import add_program, add_shared, natural, number_below, positive, seconds
 
 EXAMPLE = "buda-emu faults netlists/attention.yaml --count 2000 -o campaign/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    add_shared(parser, "FILE")
     parser.add_argument("--count", type=positive, default=1000, metavar="N", help="faults (default 1000)")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="stop after so long, whatever --count says")
     parser.add_argument(
@@ -57,19 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
     add_program(parser, "run")
-    add_param(parser)
-    add_arch(parser)
-    add_seed(parser)
-    add_memory_limit(parser)
-    add_workers(parser)
+    add_shared(parser, "--param", "--arch", "--seed", "--memory-limit", "--workers")
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
         help="write report.html, faults.csv, faults.json; an interrupted campaign there goes on",
     )  # fmt: skip
-    parser.add_argument("--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_shared(parser, "--top", "--json FILE", "--quiet")
 
 
 def _width(text: str) -> float:

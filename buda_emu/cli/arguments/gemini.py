@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from buda_emu.cli.arguments.check import add_options
 from buda_emu.cli.parser import Verb, add_verbs
-from buda_emu.cli.shared_arguments import Taker, add_frontend, add_json, add_workers, memory_size, number_below
+from buda_emu.cli.shared_arguments import Taker, add_frontend, add_shared, memory_size, number_below
 from buda_emu.documents.kinds import kind_named
 from buda_emu.gemini.time.durations import Rates
 
@@ -15,7 +15,6 @@ EXAMPLE = "buda-emu gemini run schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.gemini", VERBS)
 
 
@@ -60,14 +59,14 @@ def _run(parser: argparse.ArgumentParser) -> None:
     add_rates(parser)
     parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write one HTML page: lanes, waits, what L2 holds")
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _exec(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_frontend(parser, required=True)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and network inputs; default: 0")
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _stats(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +75,7 @@ def _stats(parser: argparse.ArgumentParser) -> None:
         "--energy", type=Path, metavar="FILE",
         help="YAML or JSON: energy of one access by name, in any unit; there is no table of our own",
     )  # fmt: skip
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _alloc(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +102,7 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="L2 of each core; a schedule without addresses is allocated in it",
     )  # fmt: skip
     parser.add_argument("--mesh", type=several(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
-    add_workers(parser)
+    add_shared(parser, "--workers")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each point")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="write cycles over the axis with most values as SVG")
 
@@ -130,7 +129,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     add_file(parser, "first")
     add_file(parser, "second", "another schedule of the same network")
     add_rates(parser)
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _slice(parser: argparse.ArgumentParser) -> None:

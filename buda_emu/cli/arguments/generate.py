@@ -3,17 +3,15 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_arch, add_seed, natural, positive
+from buda_emu.cli.shared_arguments import add_shared, natural, positive
 
 EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
     parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
-    add_seed(parser)
-    add_arch(parser)
+    add_shared(parser, "--seed", "--arch")
     parser.add_argument("--types", metavar="OP,...", help="op types to draw from; default: all that run")
     parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")
     parser.add_argument("--graphs", type=positive, default=2, metavar="N", help="graphs, at most (default 2)")
@@ -28,4 +26,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--break", dest="rule", metavar="RULE",
         help="write, beside each valid netlist, one that breaks this rule of the checker and no other",
     )  # fmt: skip
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_shared(parser, "--quiet")

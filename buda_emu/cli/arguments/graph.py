@@ -3,15 +3,14 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_arch, add_cluster
+from buda_emu.cli.shared_arguments import add_cluster, add_shared
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
 FORMATS = ("svg", "dot")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    add_shared(parser, "FILE")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     parser.add_argument(
         "--format",
@@ -23,5 +22,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--streams", action="store_true", help="write on each core what it takes of its streams and its L1"
     )
-    add_arch(parser)
+    add_shared(parser, "--arch")
     add_cluster(parser, "; with --streams")

@@ -3,15 +3,14 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_json
+from buda_emu.cli.shared_arguments import add_shared
 
 EXAMPLE = "buda-emu info model.tti schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
-    add_json(parser)
+    add_shared(parser, "--json")
     parser.add_argument(
         "--timeline", type=Path, metavar="FILE",
         help="write when everything happens in the one document given: a page (.html), or a trace for ui.perfetto.dev",

@@ -3,14 +3,13 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_arch
+from buda_emu.cli.shared_arguments import add_shared
 
 EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    add_shared(parser, "netlist")
     parser.add_argument(
         "--tensors",
         type=Path,
@@ -30,5 +29,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the version of PyBUDA that is to read the image: it refuses any other; default: buda-emu and its version",
     )
     parser.add_argument("--name", metavar="NAME", help="of the image; default: that of the output file")
-    add_arch(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_shared(parser, "--arch", "--quiet")

@@ -3,29 +3,17 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import (
-    Taker,
-    add_arch,
-    add_baseline,
-    add_board,
-    add_param,
-    add_program,
-    add_workers,
-    positive,
-)
+from buda_emu.cli.shared_arguments import Taker, add_program, add_shared, positive
 from buda_emu.report.terminal.perf_tables import SORTS
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    add_shared(parser, "FILE")
     what = parser.add_argument_group("what is modelled")
     add_program(what, "model")
-    add_param(what)
-    add_arch(what)
-    add_board(what)
+    add_shared(what, "--param", "--arch", "--board")
     what.add_argument(
         "--model", choices=("fitted", "vendor"), default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
@@ -53,7 +41,7 @@ def _add_comparison(group: Taker) -> None:
         help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
         "--baseline: an epoch is worse when it does (default 0)",
     )  # fmt: skip
-    add_baseline(group)
+    add_shared(group, "--baseline")
     group.add_argument(
         "--update-expectations",
         action="store_true",
@@ -67,7 +55,7 @@ def _add_sweep(group: Taker) -> None:
         help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
         "repeatable, all combinations",
     )  # fmt: skip
-    add_workers(group)
+    add_shared(group, "--workers")
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 
@@ -76,7 +64,7 @@ def _add_files(group: Taker) -> None:
         "--csv", type=Path, metavar="FILE",
         help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
     )  # fmt: skip
-    group.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    add_shared(group, "--json FILE")
     group.add_argument(
         "--trace", type=Path, metavar="FILE",
         help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with the same lanes (.html)",

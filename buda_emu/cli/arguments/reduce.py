@@ -3,14 +3,13 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_arch, positive, seconds
+from buda_emu.cli.shared_arguments import add_shared, positive, seconds
 
 EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    add_shared(parser, "netlist")
     parser.add_argument(
         "--check", "--check-command", dest="command", required=True, metavar="COMMAND",
         help="shell command that fails on the netlist; {} stands for the file's name, which else follows the command",
@@ -19,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE",
         help="where the smallest netlist goes, each time one is found (default: FILE with .reduced before .yaml)",
     )  # fmt: skip
-    add_arch(parser)
+    add_shared(parser, "--arch")
     parser.add_argument(
         "--any-failure",
         action="store_true",
@@ -32,4 +31,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=positive, dest="workers", metavar="N", help="commands at once; default: processors")
     parser.add_argument("--trials", type=positive, metavar="N", help="run the command N times at most")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_shared(parser, "--quiet")

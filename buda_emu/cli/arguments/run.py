@@ -2,27 +2,13 @@
 
 import argparse
 
-from buda_emu.cli.shared_arguments import (
-    add_allow_pickle,
-    add_arch,
-    add_board,
-    add_memory_limit,
-    add_no_cache,
-    add_param,
-    add_precision,
-    add_program,
-    add_seed,
-    add_threads,
-    add_workers,
-    path,
-)
+from buda_emu.cli.shared_arguments import add_precision, add_shared, path
 
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    add_shared(parser, "FILE")
     parser.add_argument(
         "--inputs",
         type=path,
@@ -34,10 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
     )
-    add_arch(parser)
-    add_board(parser)
-    add_program(parser)
-    add_param(parser)
+    add_shared(parser, "--arch", "--board", "--program", "--param")
     add_precision(parser, "format")
     parser.add_argument(
         "--readout",
@@ -45,11 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="host",
         help="host: outputs as the host reads them, widened to float32; raw: as held",
     )
-    add_threads(parser)
-    add_workers(parser)
-    add_memory_limit(parser)
-    add_no_cache(parser)
-    add_seed(parser)
-    add_allow_pickle(parser)
+    add_shared(parser, "--threads", "--workers", "--memory-limit", "--no-cache", "--seed", "--allow-pickle")
     parser.add_argument("--json", type=path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_shared(parser, "--quiet")

@@ -6,15 +6,8 @@ from pathlib import Path
 from buda_emu.cli.coverage import add_coverage
 from buda_emu.cli.shared_arguments import (
     FORMATS,
-    add_allow_pickle,
-    add_arch,
-    add_baseline,
-    add_memory_limit,
-    add_no_cache,
-    add_param,
     add_precision,
-    add_program,
-    add_seed,
+    add_shared,
     add_workers,
     natural,
     positive,
@@ -28,7 +21,6 @@ DEFAULT_THRESHOLD = 0.99
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument(
         "path",
         nargs="+",
@@ -65,10 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
     )
     what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
-    add_seed(what)
-    add_arch(what)
-    add_program(what)
-    add_param(what)
+    add_shared(what, "--seed", "--arch", "--program", "--param")
     how = parser.add_argument_group("how")
     add_workers(how, None, "one for each processor")
     how.add_argument(
@@ -78,9 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
     )
-    add_memory_limit(how)
-    add_no_cache(how)
-    add_allow_pickle(how)
+    add_shared(how, "--memory-limit", "--no-cache", "--allow-pickle")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
     shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
@@ -92,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
     )
     shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
-    add_baseline(shown)
+    add_shared(shown, "--baseline")
     add_coverage(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(

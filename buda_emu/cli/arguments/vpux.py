@@ -7,14 +7,13 @@ from typing import Final
 
 from buda_emu.cli.arguments.check import add_options
 from buda_emu.cli.parser import Verb, add_verbs
-from buda_emu.cli.shared_arguments import add_json, add_memory_limit
+from buda_emu.cli.shared_arguments import add_memory_limit, add_shared
 from buda_emu.documents.kinds import kind_named
 
 EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.vpux", VERBS)
 
 
@@ -61,7 +60,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
 def _args(parser: argparse.ArgumentParser) -> None:
     add_document(parser)
     parser.add_argument("--task", type=int, metavar="N", help="of this task only")
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 def _serialize(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +82,7 @@ def _layout(parser: argparse.ArgumentParser) -> None:
         help="of the stride of a memory dimension, 0 outermost: compact, aligned or fixed",
     )  # fmt: skip
     parser.add_argument("--index", metavar="N,C,..", help="a logical index whose address is wanted")
-    add_json(parser)
+    add_shared(parser, "--json")
 
 
 VERBS: Final[Mapping[str, Verb]] = {

@@ -4,9 +4,7 @@ import argparse
 
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json
-from buda_emu.cli.shared_arguments import (
-    workers_of,
-)
+from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.image.opened import open_file
 from buda_emu.report.terminal.numerics import numerics_lines

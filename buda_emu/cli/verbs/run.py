@@ -9,9 +9,7 @@ from typing import IO, TYPE_CHECKING
 from buda_emu.checker.text import plural
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json, write_output
-from buda_emu.cli.shared_arguments import (
-    workers_of,
-)
+from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.image.opened import is_image, open_file

@@ -39,11 +39,17 @@ class Readers:
     def put(self, gone: list[TileOp], made: TileOp) -> None:
         """One op for several; it has the name of the last of them, and its place."""
         for op in gone:
-            self._drop(op)
             if op.name != made.name:
-                del self.tiles.ops[op.name]
+                self.drop(op)
+            else:
+                self._drop(op)
         self.tiles.ops[made.name] = made
         self._add(made)
+
+    def drop(self, op: TileOp) -> None:
+        """An op that nobody reads any more."""
+        self._drop(op)
+        del self.tiles.ops[op.name]
 
     def _add(self, op: TileOp) -> None:
         for number, use in enumerate(op.uses):

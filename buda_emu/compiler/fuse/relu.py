@@ -1,12 +1,7 @@
 """A clamp becomes the packer's own of the op before it (FRONTEND 3.2, OPS 6.13)."""
 
-from typing import Final
-
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.tiles import TileGraph
-
-_PACKED: Final = ("matmul", "depthwise", "add", "subtract", "multiply", "maximum", "nop")
-"""Ops that are known to clamp what they pack."""
 
 
 def fuse_relu(tiles: TileGraph) -> TileGraph:
@@ -16,6 +11,6 @@ def fuse_relu(tiles: TileGraph) -> TileGraph:
         if op.type != "nop" or not op.attrs.get("relu_en") or op.attrs.get("untilize"):
             continue
         before = readers.only_source(op, 0)
-        if before is not None and before.type in _PACKED and not before.attrs.get("relu_en"):
+        if before is not None and before.has("clamps") and not before.attrs.get("relu_en"):
             readers.join(before, op, before.uses, **op.attrs)
     return tiles

@@ -10,7 +10,8 @@ from buda_emu.tensor.referenced import Referenced
 
 _SAMPLES: Final = 64
 _SMALL: Final = 1 << 20
-"""Bytes of an array that is hashed as a whole: pickers of the steps of a loop differ in a single element."""
+"""Bytes of an array that is hashed as a whole: pickers of the steps of a loop differ in a single element. And as many
+are compared at a time."""
 
 
 class ArrayKey:
@@ -42,7 +43,18 @@ class ArrayKey:
             return isinstance(one, Referenced) and isinstance(two, Referenced) and one.key == two.key
         if one.shape != two.shape or one.dtype != two.dtype:
             return False
-        return bool(np.array_equal(_bits(one), _bits(two)))
+        return _same_memory(one, two) or _same_bits(_bits(one), _bits(two))
+
+
+def _same_memory(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Of arrays of one shape and type."""
+    return one.strides == two.strides and one.ctypes.data == two.ctypes.data
+
+
+def _same_bits(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
+    """Of as many bytes, a part at a time: numpy puts one more byte for each of them into memory."""
+    parts = (slice(start, start + _SMALL) for start in range(0, one.size, _SMALL))
+    return all(np.array_equal(one[part], two[part]) for part in parts)
 
 
 def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:

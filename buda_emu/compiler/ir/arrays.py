@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import HostError
 from buda_emu.files import write_file
+from buda_emu.verify.inputs.numpy_files import npz_of
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
@@ -28,13 +28,7 @@ def save_arrays(path: Path, arrays: Arrays) -> None:
 
 def load_arrays(path: Path) -> Arrays:
     """Those of a file; none where it is not there. Raises HostError for a file of something else."""
-    if not path.exists():
-        return {}
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
-    except (ValueError, OSError, KeyError) as error:
-        raise HostError(f"{path}: not a file of arrays: {error}") from None
+    return npz_of(str(path), path) if path.exists() else {}
 
 
 def equal(one: Any, two: Any) -> bool:

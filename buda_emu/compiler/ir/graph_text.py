@@ -11,7 +11,7 @@ output "y" = y : float32
 from collections.abc import Iterator
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
-from buda_emu.compiler.ir.made import made
+from buda_emu.compiler.ir.records import made
 from buda_emu.compiler.ir.tokens import Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name, quoted
 

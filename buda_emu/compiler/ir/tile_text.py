@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from buda_emu.compiler.ir.made import made
+from buda_emu.compiler.ir.records import made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name
 from buda_emu.compiler.lower.layout import Layout

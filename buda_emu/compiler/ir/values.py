@@ -16,7 +16,7 @@ import numpy as np
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import DTYPES
 from buda_emu.compiler.ir.arrays import Array, Arrays, digest, equal
-from buda_emu.compiler.ir.made import made
+from buda_emu.compiler.ir.records import made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.picker import PickTable

@@ -37,7 +37,7 @@ def _table(low: Lowering, held: Any, rows: int) -> str:
     an epoch, by name, takes it: none may read more at a time (V081)."""
     for copy in numbers():
         name = low.constant(held, "table", "table", copy=copy)
-        readers = {op.name: op for op in low.out.ops.values() if op.type == "embedding" and op.uses[0].source == name}
+        readers = {op.name: op for op in low.out.ops.values() if op.has("row-wise index") and op.uses[0].source == name}
         taken = {reader: op.attrs["num_indices"] for reader, op in readers.items() if op.program == low.program}
         taken[low.name()] = rows
         if taken[min(taken)] == max(taken.values()):

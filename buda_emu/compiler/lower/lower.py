@@ -4,30 +4,32 @@ from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node
 from buda_emu.compiler.lower import (
-    along,
     elementwise,
     embedding,
     inputs,
-    largest,
+    linear,
     matmul,
     moves,
     quantised,
+    reduce_largest,
+    rounding,
     states,
-    whole,
     windows,
 )
 from buda_emu.compiler.lower.lowering import RULES, Lowering
+from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, quantised, states, whole, windows)
+FAMILIES = (linear, elementwise, embedding, inputs, reduce_largest, matmul, moves, quantised, states, rounding, windows)
 """Modules whose import declares the rules."""
 
 
-def lower(graph: Graph, target: Target) -> TileGraph:
-    """The netlist ops of a graph of core ops. Raises UnsupportedError for what does not fit the device."""
-    low = Lowering(graph, target)
+def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> TileGraph:
+    """The netlist ops of a graph of core ops. `memory`: where large constants lie, the same for all forms of a model.
+    Raises UnsupportedError for what does not fit the device."""
+    low = Lowering(graph, target, memory or OwnMemory())
     used = {name for node in graph for number, name in enumerate(node.inputs) if (node.op, number) != ("embedding", 1)}
     used |= {output.value for output in graph.outputs}
     of = graph.programs()

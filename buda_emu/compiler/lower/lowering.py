@@ -13,6 +13,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
+from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
@@ -63,9 +64,10 @@ def lowers(*names: str) -> Callable[[Lower], Lower]:
 class Lowering:
     """Makes a `TileGraph` of a graph of core ops. `values` by name of the node; constants stay in the graph."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
+    def __init__(self, graph: Graph, target: Target, memory: OwnMemory) -> None:
         self.graph = graph
         self.target = target
+        self._memory = memory
         self.out = TileGraph()
         self.values: dict[str, Value] = {}
         self.node: Node | None = None
@@ -261,9 +263,9 @@ class Lowering:
         )  # fmt: skip
 
     def array(self, name: str) -> Array | None:
-        """The value of a constant node."""
+        """The value of a constant node, a large one by reference."""
         node = self.graph[name]
-        return node.value if node.op == "constant" else None
+        return self._memory.of(node.value, name) if node.op == "constant" else None
 
 
 def _finite(values: NDArray[Any], most: float) -> NDArray[Any]:

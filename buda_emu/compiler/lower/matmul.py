@@ -6,9 +6,9 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.along import along
 from buda_emu.compiler.lower.elementwise import expanded
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded
+from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use

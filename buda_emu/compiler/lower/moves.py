@@ -7,10 +7,10 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.along import along
 from buda_emu.compiler.lower.elementwise import constant_use, expanded, settled
 from buda_emu.compiler.lower.inputs import constant_value
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, reshaped
+from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.graph import FORWARD
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.target import Precision
-from buda_emu.spec.ops import OP_TYPES, Trait
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops.of_type import OfOpType
 
 _TILE_BY_TILE = ("unary", "binary", "sfpu", "fused")
 _OF_THE_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
@@ -119,7 +120,7 @@ def kept(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
 
 
 @dataclass(frozen=True, slots=True)
-class SubOp:
+class SubOp(OfOpType):
     """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
     the intermediates that are read for the last time."""
 
@@ -132,7 +133,7 @@ class SubOp:
 
 
 @dataclass(slots=True)
-class TileOp:
+class TileOp(OfOpType):
     """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
     where not; `source`: the node of the model's graph, `made_of`: all such nodes, where several ops were put together;
     `steps`: the sub-ops of a fused op; `precision`: where that is not the model's; `chip` that it has to stand on."""
@@ -156,10 +157,6 @@ class TileOp:
     def sources(self) -> tuple[str, ...]:
         """All nodes of the model's graph that it stands for."""
         return self.made_of or (self.source,)
-
-    def has(self, trait: Trait) -> bool:
-        """Whether its op type has a trait."""
-        return OP_TYPES[self.type].has(trait)
 
     @property
     def is_tile_by_tile(self) -> bool:

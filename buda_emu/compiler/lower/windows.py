@@ -12,6 +12,7 @@ from buda_emu.compiler.lower.layout import TILE, Dim, Index, Layout, Piece, orde
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, over
+from buda_emu.tensor.referenced import scattered
 
 
 @lowers("conv")
@@ -34,12 +35,23 @@ def conv(low: Lowering, node: Node) -> Value:
     out = _conv_out(value.layout, cout)
     if groups == channels == cout and channels > 1:
         return _depthwise(low, value, flat[:, 0], width, out)
-    held = np.zeros((count, width, padded(cout)), np.float32)
-    share_in, share_out = channels // groups, cout // groups
-    for group in range(groups):
-        ins, outs = slice(group * share_in, (group + 1) * share_in), slice(group * share_out, (group + 1) * share_out)
-        held[:, ins, outs] = flat[outs].transpose(2, 1, 0)
-    return low.times(value, held.reshape(count * width, -1), out, suffix="conv")
+    return low.times(value, _matrix(flat, groups, width), out, suffix="conv")
+
+
+def _matrix(flat: Array, groups: int, width: int) -> Array:
+    """Kernels [out, in, taps] as a matrix of rows [taps, in], each tap's padded to `width`, and columns [out]: each
+    group of outputs has the rows of its own inputs."""
+    cout, share_in, count = flat.shape
+    share_out, turned = cout // groups, flat.transpose(2, 1, 0)
+    shape = (count, width, padded(cout))
+    if groups == 1:
+        held = scattered(turned, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
+    else:
+        held = np.zeros(shape, np.float32)
+        for group in range(groups):
+            ins, outs = (slice(group * size, (group + 1) * size) for size in (share_in, share_out))
+            held[:, ins, outs] = turned[:, :, outs]
+    return held.reshape(count * width, -1)
 
 
 @lowers("windows")

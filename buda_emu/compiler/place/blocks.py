@@ -38,12 +38,11 @@ def l1_bytes(target: Target) -> int:
     return target.arch.l1_bytes - reserved
 
 
-def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
-    """The division of one op. Raises UnsupportedError when no grid has room for its buffers. `scale` of the work that
-    one core is given."""
+def choose_blocks(target: Target, op: TileOp) -> Blocks:
+    """The division of one op. Raises UnsupportedError when no grid has room for its buffers."""
     target = target.of(op.precision)
     t, rows, columns = op.shape
-    work = t * rows * columns * max(1, _depth(op)) / (WORK * scale)
+    work = t * rows * columns * max(1, _depth(op)) / WORK
     best: Blocks | None = None
     for grid in grids(target, op):
         blocks = divided(target, op, grid)
@@ -72,7 +71,7 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     widths = [n for n in divisors(columns) if n <= limit_c]
     if op.has("reduces") and op.attrs["dim"] in "rc":
         heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
-    if op.type in ("depthwise",):
+    if op.type == "depthwise":
         widths = [1]
     if op.has("row-wise index"):
         heights = [1]
@@ -93,11 +92,9 @@ def divided(target: Target, op: TileOp, grid: tuple[int, int], held: int = 0) ->
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
     buffers = 1 if single else 2
-    if op.attrs.get("identity"):
+    if op.attrs.get("identity") or op.type == "depthwise":
         return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
-    if op.type == "depthwise":
-        return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
-    if op.type in ("matmul", "reduce") and op.inner:
+    if op.inner:
         for inner in reversed(divisors(op.inner)):
             found = Blocks(grid, t, mblock, ublock, buffers, op.inner // inner, inner)
             if buffer_bytes(target, op, found, held=held) <= l1_bytes(target):

@@ -67,7 +67,7 @@ def wanted(op: TileOp, operand: int, source: Shape, given: Slices) -> Slices:
     """Slices of an operand's source that go into the first `given` of the op's result."""
     if op.attrs.get("identity") or op.has("row-wise index"):
         return np.where(given > 0, source[0], 0)  # a picker takes rows from anywhere
-    if op.type == "splice":  # in turns a slice of each operand
+    if op.has("takes turns"):  # a slice of each operand
         return np.minimum(-(-given // len(op.uses)), source[0])
     count = given * op.attrs["z"] if op.has("reduces") and op.attrs["dim"] == "z" else given
     return np.minimum(before(op.uses[operand], count), source[0])

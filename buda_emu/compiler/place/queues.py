@@ -13,8 +13,10 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
-MOST_BUFFERS = 32
+MOST_BUFFERS = 40
 """Of a constant that DRAM reads with each input."""
+MOST_FOR_A_CORE = 32
+"""Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
@@ -227,7 +229,7 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
     grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
-    if reader.op.type == "matmul" and number == 1 and name not in reader.held and found.waits_for_one:
+    if reader.op.has("rows by columns") and number == 1 and name not in reader.held and found.waits_for_one:
         grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
     return df, "tilized", input_blocks(item.shape, grid)
 
@@ -235,5 +237,6 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
 def spread(columns: int, width: int, channels: int) -> int:
     """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
     columns of cores: a multiple of these, of which the fullest channel has the least share."""
-    counts = [n for n in range(columns, min(MOST_BUFFERS, width) + 1, columns) if width % n == 0]
+    most = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
+    counts = [n for n in range(columns, most + 1, columns) if width % n == 0]
     return min(counts, key=lambda n: (-(-n // channels) / n, n), default=columns)

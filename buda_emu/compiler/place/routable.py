@@ -46,7 +46,7 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     (rows, columns), (m, n), (r, c) = blocks.grid, blocks.mblock, blocks.ublock
     if op.type == "depthwise" and operand == 0:
         return View((rows, 1), (m, blocks.m_k * n), (r, c), by_rows=False)
-    if op.type == "matmul" and (operand == 0 or (operand == 2 and op.attrs.get("identity"))):  # its table, too
+    if op.has("rows by columns") and (operand == 0 or (operand == 2 and op.attrs.get("identity"))):  # its table, too
         return View((rows, 1), (m, blocks.m_k), (r, blocks.u_kt), by_rows=False)
     if op.has("inner dimension") and operand == 1:
         return View((1, columns), (blocks.m_k, n), (blocks.u_kt, c))

@@ -35,8 +35,8 @@ def stacked(tiles: TileGraph, count: int) -> TileGraph:
 def _may_be_stacked(op: TileOp, count: int) -> bool:
     """Whether it is done row by row, with no operand but a product's second that all rows share."""
     t = op.shape[0]
-    by_row = op.is_tile_by_tile or (op.type == "reduce" and op.attrs["dim"] == "c")
-    if op.type == "matmul" and len(op.uses) == 2 and "table" not in op.attrs:
+    by_row = op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
+    if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
         by_row = op.uses[1].tms[-1:] == (("broadcast", "z", t),)
     return by_row and op.may_be_cut and t > 1 and t % count == 0
 
@@ -45,7 +45,7 @@ def _stacked(use: Use, op: TileOp, place: int, count: int, done: Collection[str]
     """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
     or moves rows."""
     tms, whole = use.tms, ("broadcast", "z", op.shape[0])
-    if op.type == "matmul" and place == 1:
+    if op.has("rows by columns") and place == 1:
         return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
     if use.source in done:
         return (

@@ -83,14 +83,14 @@ class _Sharing:
         """Along which it may be shared out; None where it stays whole."""
         if not op.may_be_cut:
             return None
-        if op.type == "matmul":
+        if op.has("rows by columns"):
             if not self._is_heavy(op):
                 return None
             own = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
             size = op.shape["zrc".index(own)]
             counts = (_Axis(own, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
             return next(counts, None)
-        if not op.is_tile_by_tile or any(step.type in ("matmul", "reduce") for step in op.steps):
+        if not op.is_tile_by_tile or any(step.has("keeps sums") for step in op.steps):
             return None
         found = {self._read_along(use) for use in op.uses if use.source in self.parts}
         return found.pop() if len(found) == 1 else None
@@ -115,7 +115,7 @@ class _Sharing:
     def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
         """Whether a part reads all of an operand, or just a part of it."""
         use = op.uses[place]
-        if op.type == "matmul" and place == 0:
+        if op.has("rows by columns") and place == 0:
             return axis.name == "c" or self._is_repeated(use, op.shape, axis)
         if use.source in self.parts:
             return self._read_along(use) == axis
@@ -145,7 +145,7 @@ class _Sharing:
             times = op.shape[axis.place] // axis.count
             more: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
             return Use(whole.source, (*whole.tms, *more))
-        if op.type == "matmul" and place == 0:
+        if op.has("rows by columns") and place == 0:
             return self._whole(use, number)
         if use.source in self.parts:
             stacked = self.tiles.shape_of(use.source)[0] // axis.count if use.tms else 1

@@ -20,14 +20,16 @@ ROWS = 2
 
 def refined(best: Found, entries: int) -> Found:
     """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
-    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there."""
+    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there, and
+    from epochs that were found for a single input, which may gain more by them."""
     aim, searched = best.aim, best.line
     if searched is None:
         return best
+    single: list[Found] = []
     if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
-        best = min(best, _one_by_one(searched, aim, entries), key=cycles_of)
-        rows = _with_rows(searched)
-        best = best if rows is None else min(best, _one_by_one(rows, aim, entries), key=cycles_of)
+        forms = searched, _with_rows(searched)
+        single = [_one_by_one(form, aim, entries) for form in forms if form is not None]
+        best = min(best, *single, key=cycles_of)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
@@ -42,9 +44,10 @@ def refined(best: Found, entries: int) -> Found:
                     best = min(best, try_start(line, start, known), key=cycles_of)
                 if _is_enough(best):
                     break
-    if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
-        last = Start(dict(best.spots), aim, "high", entries)
-        best = min(best, try_start(best.line, last), key=cycles_of)
+    for found in (best, *(item for item in single if item is not best)):
+        if found.line is not None and found.spots is not None and best.cycles > best.host and not aim.work.spent():
+            last = Start(dict(found.spots), aim, "high", entries)
+            best = min(best, try_start(found.line, last), key=cycles_of)
     return best
 
 

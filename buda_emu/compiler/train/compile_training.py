@@ -7,10 +7,10 @@ from typing import Any, Unpack
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.mixed import wide_df
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words, without_sizes
+from buda_emu.compiler.train.activation_memory import fitted
 from buda_emu.compiler.train.choices import Choices, sums_df
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.compiler.train.programs import training_graph
-from buda_emu.compiler.train.stored import fitted
 from buda_emu.compiler.train.training import CompiledTraining
 
 

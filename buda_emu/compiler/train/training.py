@@ -17,8 +17,8 @@ from buda_emu.compiler.emit.programs import ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.train.activation_memory import Stored
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices
-from buda_emu.compiler.train.stored import Stored
 from buda_emu.errors import HostError
 from buda_emu.netlist.microbatch import LOOP
 from buda_emu.runtime.emulator import Emulator

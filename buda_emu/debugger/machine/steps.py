@@ -111,7 +111,6 @@ class Steps(Stepper):
         self._held_bytes = 0
 
     def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
-        """See `Stepper`."""
         if self.graphs:
             self._leave_epoch()
         self.count += 1
@@ -141,12 +140,10 @@ class Steps(Stepper):
         return len(self.standing.loops) if self.program else 0
 
     def epoch(self, graphs: tuple[str, ...], inputs: int) -> None:
-        """See `Stepper`."""
         self.graphs, self.input_count, self.done = graphs, inputs, 0
         self._choose()
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
-        """See `Stepper`."""
         channels = self._channels
         anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(Chunk(self.count, self.done, inputs, self.graphs, reads, writes, anew))
@@ -155,7 +152,6 @@ class Steps(Stepper):
             self.values, self._held_bytes = {}, 0
 
     def inputs_done(self, inputs: int) -> None:
-        """See `Stepper`."""
         self.log.stored()
         self.done += inputs
         self.op_now, self.put = None, None
@@ -164,18 +160,15 @@ class Steps(Stepper):
             self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
-        """See `Stepper`."""
         self._hold_value(queue, tiles)
 
     def op(self, op: Op, inputs: int) -> bool:  # noqa: ARG002
-        """See `Stepper`."""
         self.op_now, self.put = op, None
         self._skips = False
         self._event("op", self._op_position(op, 0))
         return not self._skips
 
     def result(self, op: Op, tiles: Tiles, put: Callable[[Tiles], None] | None, inputs: int) -> None:  # noqa: ARG002
-        """See `Stepper`."""
         self._hold_value(op.name, tiles)
         self.put = partial(self._replace, op.name, put) if put is not None else None
         self._event("result", self._op_position(op, 1))

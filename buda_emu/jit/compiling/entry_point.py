@@ -2,7 +2,8 @@
 kinds that the kernel was compiled for, takes them apart, and calls it without the GIL.
 
 Where threads share the kernel's items, it puts the arguments into their job slot, too, and opens and shuts the job
-there. Where they share a Python function, it waits for its turn before it asks for the GIL (`machine_code/turn.py`).
+there. Where they share a Python function, it waits for its turn before it asks for the GIL
+(`machine_code/gil_turns.py`).
 
 Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
 them meanwhile.
@@ -19,7 +20,7 @@ from buda_emu.errors import InternalError
 from buda_emu.jit import job_slot
 from buda_emu.jit.intrinsics.code import Builder, Value
 from buda_emu.jit.intrinsics.thread_team import emit_add, emit_pause, emit_read, word_place
-from buda_emu.jit.machine_code import turn
+from buda_emu.jit.machine_code import gil_turns
 
 __all__ = ["emit_entry_point"]
 
@@ -130,27 +131,27 @@ class _EntryPoint:
 
     # --------------------------------------------------------------------------------------------------------- turns
     def turn(self) -> Value:
-        """The address of the word of `machine_code/turn.py`, as a number."""
+        """The address of the word of `machine_code/gil_turns.py`, as a number."""
         return self.field(self.known("turn"), _ARRAY_DATA, _SIZE)
 
     def give_turn(self) -> None:
         """It is free, where somebody may wait for it."""
         builder, address = self.builder, self.turn()
         seen = emit_read(builder, address, _SIZE(0))
-        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.TAKEN))):
+        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.TAKEN))):
             word = word_place(builder, address, _SIZE(0))
-            builder.cmpxchg(word, _SIZE(turn.TAKEN), _SIZE(turn.FREE), "seq_cst", "monotonic")
+            builder.cmpxchg(word, _SIZE(gil_turns.TAKEN), _SIZE(gil_turns.FREE), "seq_cst", "monotonic")
 
     def take_turn(self) -> None:
         """Wait for it a while, where threads take turns."""
         builder, address = self.builder, self.turn()
         word = word_place(builder, address, _SIZE(0))
-        with cgutils.for_range(builder, _SIZE(turn.SPINS)) as loop:
+        with cgutils.for_range(builder, _SIZE(gil_turns.SPINS)) as loop:
             seen = emit_read(builder, address, _SIZE(0))
-            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.NOBODY_WAITS))):
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.NOBODY_WAITS))):
                 loop.do_break()
-            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.FREE))):
-                swapped = builder.cmpxchg(word, _SIZE(turn.FREE), _SIZE(turn.TAKEN), "seq_cst", "monotonic")
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.FREE))):
+                swapped = builder.cmpxchg(word, _SIZE(gil_turns.FREE), _SIZE(gil_turns.TAKEN), "seq_cst", "monotonic")
                 with builder.if_then(builder.extract_value(swapped, 1)):
                     loop.do_break()
             emit_pause(self.context, builder)

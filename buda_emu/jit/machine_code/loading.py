@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from buda_emu.jit.machine_code import placing
+from buda_emu.jit.machine_code.gil_turns import TURN
 from buda_emu.jit.machine_code.kinds import Raised
-from buda_emu.jit.machine_code.turn import TURN
 from buda_emu.lazy import lazy
 
 if TYPE_CHECKING:

@@ -127,7 +127,6 @@ class Bf16(Dst):
             code.store(builder.add(code.load(word, place, code.words), more), word, place)
 
     def begin(self, step: Value, phase: Value) -> None:
-        """See `Dst`."""
         super().begin(step, phase)
         builder = self.builder
         after = builder.add(step, SIZE(1))
@@ -160,7 +159,6 @@ class Fp16(Dst):
     moves = False
 
     def begin(self, step: Value, phase: Value) -> None:
-        """See `Dst`."""
         super().begin(step, phase)
         # An M of the least exponent that counts as none, and all that it may have of a fraction.
         self._none = self.plus_shift((OFFSET + ABOVE + 1 << 23) - 1)
@@ -194,7 +192,6 @@ class Wide(Dst):
         self._wrong = code.every_word(self.builder.select(wrong, SIZE(-1), SIZE(SIGN)))
 
     def begin(self, step: Value, phase: Value) -> None:
-        """See `Dst`."""
         super().begin(step, phase)
         self._finer = self.from_(INVERSE_WIDE)
 

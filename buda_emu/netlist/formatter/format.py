@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from buda_emu.errors import InternalError
+from buda_emu.garbage import no_collections
 from buda_emu.netlist.formatter.layout import Layout
 from buda_emu.netlist.formatter.source import read_spans
 from buda_emu.netlist.yaml_reader import parser, read_tree
@@ -18,10 +19,11 @@ def formatted(text: str) -> str:
     Raises UnreadableError for what is no YAML document that could be a netlist, InternalError should the result not
     hold the very values of the text.
     """
-    read_tree(text)
-    written = Layout(text).write(read_spans(text))
-    if not _same(text, written):
-        raise InternalError("fmt would change a value: nothing was written")
+    with no_collections():
+        read_tree(text)
+        written = Layout(text).write(read_spans(text))
+        if not _same(text, written):
+            raise InternalError("fmt would change a value: nothing was written")
     return written.replace("\n", _CRLF) if _CRLF in text else written
 
 

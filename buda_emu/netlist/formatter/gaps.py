@@ -14,28 +14,25 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A comment, a line break, a word (anchor, tag, document marker, directive) or a mark such as `{`; `column` counts
-    from 0."""
+    """A comment, a line break, a word (anchor, tag, document marker, directive) or a mark such as `{`; `start` is an
+    index into the text."""
 
     kind: Literal["comment", "break", "word", "mark"]
     text: str
-    column: int
+    start: int
 
 
 def pieces(text: str, start: int, end: int) -> Iterator[Piece]:
     """Those of text[start:end], which holds no value."""
-    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
     for match in _PIECE.finditer(text, start, end):
-        column = match.start() - line_start
         match match.lastgroup:
             case "blank":
                 continue
             case "break":
-                line_start = match.end()
-                yield Piece("break", "\n", column)
+                yield Piece("break", "\n", match.start())
             case "comment":
-                yield Piece("comment", match[0].rstrip(), column)
+                yield Piece("comment", match[0].rstrip(), match.start())
             case "word":
-                yield Piece("word", match[0], column)
+                yield Piece("word", match[0], match.start())
             case _:
-                yield Piece("mark", match[0], column)
+                yield Piece("mark", match[0], match.start())

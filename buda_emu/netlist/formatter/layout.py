@@ -9,6 +9,7 @@ from buda_emu.netlist.yaml_reader import UnreadableError
 
 STEP: Final = 2  # columns for each level
 _BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n])")  # others, such as U+2028, are a part of the value
+_OTHER_BREAKS: Final = "\r\x85\u2028\u2029"
 _LEADING: Final = " \t"
 _MOST_OF_KEY: Final = 1000  # YAML allows 1024 characters of a key that stands before its colon
 _OPENING, _CLOSING = "{[", "}]"
@@ -138,7 +139,11 @@ class Layout:
             self._lines.append("")
 
     def _level(self, piece: Piece, depth: int) -> int:
-        deeper = [level for level in range(depth, len(self._levels)) if self._levels[level][0] <= piece.column]
+        line = self._text.rfind("\n", 0, piece.start) + 1
+        for other in _OTHER_BREAKS:
+            line = max(line, self._text.rfind(other, line, piece.start) + 1)
+        column = piece.start - line
+        deeper = [level for level in range(depth, len(self._levels)) if self._levels[level][0] <= column]
         return deeper[-1] if deeper else max(depth - 1, 0)
 
     def _line(self, line: str, blank: bool) -> None:

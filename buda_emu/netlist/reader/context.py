@@ -1,6 +1,7 @@
 """What the readers share: where findings go, what they are about, and the architecture known so far."""
 
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
 
 from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic, Severity
@@ -8,6 +9,7 @@ from buda_emu.checker.fix import removing
 from buda_emu.netlist.nodes import Mark, Node, same
 
 Place: TypeAlias = Node | Mark
+T = TypeVar("T")
 _SAME: Final = removing("it is the same again: leave it out")
 _ANOTHER: Final = removing("leave it out, or choose another name", safe=False)
 
@@ -53,6 +55,20 @@ class Context:
         self.kept = kept  # what an earlier version of the text was read as
         self.diagnostics: list[Diagnostic] = []
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
+
+    def kept_or(self, node: Node, key: object, read: Callable[[], T]) -> T:
+        """What an earlier version had under the same key in this place, else what is read there now; that is kept if
+        there is no finding about it."""
+        if self.kept is None:
+            return read()
+        known: T | None = self.kept.get(node, key)
+        if known is not None:
+            return known
+        told = len(self.diagnostics)
+        item = read()
+        if len(self.diagnostics) == told:
+            self.kept.put(node, key, item)
+        return item
 
     @staticmethod
     def again(first: Node | None, again: Node) -> str:

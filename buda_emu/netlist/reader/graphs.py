@@ -1,5 +1,7 @@
 """The `graphs` section: graphs and their ops (NETLIST 1.4)."""
 
+from functools import partial
+
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS
@@ -74,25 +76,11 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             context.report(DUPLICATE, key, f"an op of that name stands in line {line} already", hint)
         else:
             section.op_lines[op_name] = key.line
-            ops.append(_kept_op(context, op_name, key, value, name, device))
+            read = partial(_read_op, context, op_name, key, value, name, device)
+            ops.append(context.kept_or(value, (op_name, id(key), name, device, context.arch), read))
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )
-
-
-def _kept_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
-    """What an earlier version had in this place, else what stands there."""
-    if context.kept is None:
-        return _read_op(context, name, name_node, node, graph, device)
-    key = (name, id(name_node), graph, device, context.arch)
-    known = context.kept.get(node, key)
-    if isinstance(known, Op):
-        return known
-    told = len(context.diagnostics)
-    op = _read_op(context, name, name_node, node, graph, device)
-    if len(context.diagnostics) == told:
-        context.kept.put(node, key, op)
-    return op
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:

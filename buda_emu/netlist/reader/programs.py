@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
+from functools import partial
 
 from buda_emu.checker.fix import removing
 from buda_emu.checker.suggest import near
@@ -86,7 +87,8 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         return None
     for word, key, value in keyed(context, node):
         if word in _INSTRUCTIONS:
-            return _INSTRUCTIONS[word](_Statement(context, word, key, value, queues))
+            read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
+            return context.kept_or(value, id(key), read) if word == "execute" else read()
         hint = _ENDS if word == "endprogram" else near(word, INSTRUCTIONS)
         context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
     return None

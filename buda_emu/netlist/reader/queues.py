@@ -1,6 +1,6 @@
 """The `queues` section (NETLIST 1.3)."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from buda_emu.checker.suggest import near
@@ -33,7 +33,10 @@ def read_queues(
             hint = context.again(first.source, value)
             context.report(DUPLICATE, key, f"a queue of that name stands in line {line} already", hint)
         else:
-            queues[name] = _read_queue(context, name, key, value, device_lists)
+            read = partial(_read_queue, context, name, key, value)
+            queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)
+            if devices is not None:
+                device_lists[name] = devices
         context.subject = "queues"
 
 
@@ -46,9 +49,8 @@ def blocking_of(
     return Blocking(grid_size, t, mblock, ublock, ublock_order, tile_dim)
 
 
-def _read_queue(
-    context: Context, name: str, name_node: Scalar, node: Node, device_lists: dict[str, tuple[int, ...]]
-) -> Queue:
+def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> tuple[Queue, tuple[int, ...] | None]:
+    """A queue, and the chips of one that is written with a list of them."""
     findings = context.findings
     body = body_of(context, "a queue", node)
     buffers: list[Buffer] = []
@@ -67,16 +69,14 @@ def _read_queue(
 
     values = read_fields(context, body, _READERS, other)
     device: int | tuple[int, ...] = values.pop("target_device", -1)
-    if isinstance(device, tuple):
-        device_lists[name] = device
-        device = -1
+    device, devices = (-1, device) if isinstance(device, tuple) else (device, None)
     loc = locs[-1]
     intact = context.findings == findings
     if loc != "host":  # NETLIST 11.2 B12: a host queue's ports are not looked at
         for field in ("read_ports", "write_ports"):
             if field in values:
                 _check_ports(context, field, values[field], body, len(buffers) if intact else None)
-    return Queue(
+    queue = Queue(
         name=name,
         written_name=name,
         blocking=blocking_of(
@@ -92,6 +92,7 @@ def _read_queue(
         broken=context.findings > findings,
         **values,
     )  # fmt: skip
+    return queue, devices
 
 
 def _read_allocations(context: Context, loc: str, loc_key: Scalar, body: Mapping, buffers: list[Buffer]) -> None:

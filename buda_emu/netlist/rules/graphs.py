@@ -28,7 +28,6 @@ Rectangle = tuple[int, int, int, int]  # first row, first column, row after the 
     basic=True,
 )
 def graph_fields(ctx: Context, graph: Graph) -> Findings:
-    """NETLIST 1.4."""
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
         if what := size_problem(graph, key, value, least):
             yield Finding(graph.at(key), what, size_hint(ctx, graph, key))

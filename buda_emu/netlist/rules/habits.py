@@ -84,19 +84,16 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
     )
 )
 def queue_overwrites(_: Context, queue: Queue) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(queue)
 
 
 @graph_check("V211")
 def graph_overwrites(_: Context, graph: Graph) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(graph)
 
 
 @op_check("V211")
 def op_overwrites(_: Context, op: Op) -> Findings:
-    """NETLIST 11.3 C1."""
     yield from _overwritten(op)
 
 
@@ -155,7 +152,7 @@ def _reduced(ctx: Context, name: str) -> Op | None:
         op = ctx.ops.get(name)
         if op is None or name in ctx.broken:
             return None
-        if op.type in OP_TYPES and OP_TYPES[op.type].has("reduces"):
+        if op.has("reduces"):
             return op
         known = OP_TYPES.get(op.type)
         keeps_places = known is not None and known.one_input and known.has("tile by tile")

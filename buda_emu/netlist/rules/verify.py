@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from buda_emu.checker import Check, Diagnostic, Judge
 from buda_emu.checker.checks import MAX_FINDINGS, TooManyFindingsError, WatchedJudge, in_order
+from buda_emu.checker.steps import Steps, finished
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -39,27 +40,39 @@ def verify(
     (N and R) errors. `asked` gets the rules that are asked of something (docs/coverage.md). `source_line` of the
     findings is left to the renderer.
     """
+    return finished(verifying(netlist, strict=strict, skip=skip, read=read, asked=asked))
+
+
+def verifying(
+    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset(),
+    asked: set[str] | None = None,
+) -> Steps[list[Diagnostic]]:  # fmt: skip
+    """`verify` in steps of a few milliseconds."""
     most = MAX_FINDINGS
     if asked is None:
         run = _Run(Judge(netlist.path, strict, read=read, most=most))
     else:
         run = _Run(WatchedJudge(netlist.path, strict, read, most, asked))
     try:
-        _phases(run, netlist, skip)
+        yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:
         return [*run.judge.found, error.last]
     return run.judge.found
 
 
-def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> None:
+def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
     """One after the other. Raises TooManyFindingsError."""
     context = Context.of(netlist, frozenset(skip) | _unread(netlist))
-    context = context.without(context.broken | set(run.phase(context, "basic")))
+    broken: set[str] = set(context.broken)
+    for name in run.phase(context, "basic"):
+        broken.update((name,) if name else ())
+        yield
+    context = context.without(frozenset(broken))
     for _ in run.phase(context, "load"):
-        pass
+        yield
     if not run.judge.errors and not context.broken:
         for _ in run.phase(context, "device"):
-            pass
+            yield
 
 
 class _Run:
@@ -70,7 +83,8 @@ class _Run:
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
-        """Run the checks of one phase on every intact object; yields the names of those that failed one."""
+        """Run the checks of one phase on every intact object; yields for each its name where it failed one, else
+        ""."""
         netlist = ctx.netlist
         self.judge.judge(_of_phase(netlist_check, phase), ctx, netlist)
         yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
@@ -84,14 +98,15 @@ class _Run:
         checks = _of_phase(program_check, phase)
         for name, program in netlist.programs.items():  # the checks step over what is broken in one
             self.judge.judge(checks, ctx, program, name=f"program {name}")
+            yield ""
 
     def _each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, Any]], checks: tuple[Check, ...]
     ) -> Iterator[str]:
         for name, item in objects if checks else ():
             said = f"{kind} {name}" if kind else name
-            if name not in ctx.broken and self.judge.judge(checks, ctx, item, name=said):
-                yield name
+            failed = name not in ctx.broken and self.judge.judge(checks, ctx, item, name=said)
+            yield name if failed else ""
 
 
 def _unread(netlist: Netlist) -> frozenset[str]:

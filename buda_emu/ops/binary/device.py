@@ -6,24 +6,19 @@ import numpy as np
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.formats.bits import U32
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device
+from buda_emu.ops.on_device.base import DeviceCall, DeviceOp, Job, Made, Maker, on_device
 from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
 from buda_emu.tensix.functions.table import Bound, bind, single
 from buda_emu.tensix.lanes import DstMode
-from buda_emu.tensix.registers import IN_DST, OpRegisters
+from buda_emu.tensix.registers import IN_DST
 
 
 @on_device("add", "subtract", "multiply", "maximum", "quantization", "requantization", "dequantization")
-class Binary:
+class Binary(DeviceOp):
     """Input 0 in SrcA with input 1 in SrcB on the matrix unit, or both copied to Dst for the vector unit."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of both inputs."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         return binary_maker(job.call, job.sources, job.previous, job.registers.dst, job.units)
 
 

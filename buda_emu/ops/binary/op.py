@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from buda_emu.kernels.tiles import binary
-from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import (
     arranged,
     blank,
@@ -55,7 +55,7 @@ _REFERENCES: Final[dict[str, Callable[[Tiles, Tiles], Tiles]]] = {
 
 
 @implements("add", "subtract", "multiply", "maximum")
-class Binary:
+class Binary(Implementation):
     """out = f(in0, in1); the in-tile transpose flag turns input 0."""
 
     def shape(self, call: OpCall) -> Shape:
@@ -63,28 +63,21 @@ class Binary:
         require_operands(call, 2)
         return require_same_shape(call)
 
-    def label(self, call: OpCall) -> str:
-        """Label of input 0 (OPS 3.1)."""
-        return call.operands[0].label
-
     def compute(self, call: OpCall, a: Tiles, b: Tiles) -> Tiles:
         """The function itself, on arranged operands float32[w, t, R, C, 32, 32]."""
         return _REFERENCES[call.type](a, b)
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         with np.errstate(all="ignore"):
             result = self.compute(call, arranged(call, 0, inputs[0]), arranged(call, 1, inputs[1]))
         return blank(result, kept_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         self.run_relu(call, inputs, None, out, parallel)
 
     def run_relu(
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
-        """The same kernel; see `buda_emu.ops.operands.run_relu`."""
         known: _Fixed | None = call.fixed.get("binary")
         if known is None or known.relu != relu:
             known = call.fixed["binary"] = _fixed(call, relu)

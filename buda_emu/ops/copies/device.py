@@ -2,7 +2,7 @@
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.tiles.gather import AS_IS
-from buda_emu.ops.on_device.base import DeviceCall, Filler, Job, Made, Maker, kept_dims, on_device
+from buda_emu.ops.on_device.base import DeviceCall, DeviceOp, Filler, Job, Made, Maker, kept_dims, on_device
 from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode
 from buda_emu.spec.blocking import FULL_TILE
@@ -11,15 +11,10 @@ from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
 
 
 @on_device("nop", "datacopy")
-class Copy:
+class Copy(DeviceOp):
     """Unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the one input."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker | Filler:
-        """See `DeviceOp`."""
         call, source, units = job.call, job.sources[0], job.units
         if isinstance(source, Stored) and _keeps_halves(job, source):
             return Filler(lambda start, stop, out: units.recode(source.stored_tiles(start, stop), out))
@@ -64,7 +59,6 @@ class EthernetCopy:
         return OpRegisters(("",), "", "fp32")
 
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         (source,) = job.sources
         assert isinstance(source, Stored)

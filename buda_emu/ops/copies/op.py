@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from buda_emu.kernels.tiles.gather import gather_tiles
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape
 
 
 @implements("nop", "datacopy", "ethernet_datacopy")
-class Copy:
+class Copy(Implementation):
     """out = in0, transposed inside its tiles where the flag says so."""
 
     def shape(self, call: OpCall) -> Shape:
@@ -17,15 +17,9 @@ class Copy:
         require_operands(call, 1)
         return call.operands[0].map.shape
 
-    def label(self, call: OpCall) -> str:
-        """Label of the input (OPS 3.1)."""
-        return call.operands[0].label
-
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         return blank(arranged(call, 0, inputs[0]), kept_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))

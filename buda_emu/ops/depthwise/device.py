@@ -5,23 +5,17 @@ from dataclasses import replace
 import numpy as np
 
 from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
-from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
+from buda_emu.ops.on_device.base import DeviceOp, Job, Maker, on_device
 from buda_emu.ops.on_device.operands import frozen
 from buda_emu.ops.on_device.units import Product
 from buda_emu.spec.blocking import FULL_TILE
-from buda_emu.tensix.registers import OpRegisters
 
 
 @on_device("depthwise")
-class Depthwise:
+class Depthwise(DeviceOp):
     """A matmul whose tile (r, c) has the inner tiles in0[r][c + b * C] and in1[b][c]."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of all operands."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         call, registers, sources, units = job.call, job.registers, job.sources, job.units
         op, entries, parallel = call.op, job.entries, job.parallel
         bias, _ = tail_sources(call, sources, 2)

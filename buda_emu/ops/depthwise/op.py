@@ -8,7 +8,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.kernels.products.sparse import mark_finite_tiles
 from buda_emu.kernels.products.tile_product import depthwise_tiles
 from buda_emu.kernels.tiles import gather
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import blank, items, kernel_operand, require_operands
 from buda_emu.ops.matmul.sparse import tile_product
 from buda_emu.ops.matmul.tail import add_bias, require_full_shape
@@ -17,7 +17,7 @@ from buda_emu.spec.blocking import Shape
 
 
 @implements("depthwise")
-class Depthwise:
+class Depthwise(Implementation):
     """in0 (T, R, m_k * C), in1 (T, m_k, C): out[t][r][c] = sum over k of in0[t][r][c + k * C] x in1[t][k][c]."""
 
     def shape(self, call: OpCall) -> Shape:
@@ -41,12 +41,7 @@ class Depthwise:
             require_full_shape(call, 2, shape, "bias")
         return shape
 
-    def label(self, call: OpCall) -> str:
-        """Label of input 0 (OPS 3.1)."""
-        return call.operands[0].label
-
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         t, _, cols = self.shape(call)
         data, weights, *bias = all_entries(inputs)
         weights = weights[:, :t]
@@ -59,7 +54,6 @@ class Depthwise:
         return blank(result, call.operands[0].tile_dim)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernels; see `buda_emu.ops.base`."""
         _, rows, cols = self.shape(call)
         in0, in1 = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
         finite = np.empty(inputs[1].shape[:2], np.bool_)

@@ -20,7 +20,6 @@ class Embedding:
         return OpRegisters((*found.inputs, ""), found.intermediate, found.dst)
 
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         call, sources, entries = job.call, job.sources, job.entries
         table, indices = elements_of(call, sources[0]), sources[1]

@@ -49,7 +49,6 @@ class Embedding:
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         table, indices = all_entries(inputs)
         w, (t, rows, cols) = table.shape[0], self.shape(call)
         elements = table.reshape(w, -1, cols * 32)  # consecutive tiles of 1024 are consecutive runs of the flat entry
@@ -59,7 +58,6 @@ class Embedding:
         return np.repeat(tiles, t, axis=1)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         table = gathered(kernel_operand(call, 0, inputs), parallel)
         picked = picked_rows(call, after_tms(call, 1, inputs))
         parallel(embedding_tiles, items(out), out, table, picked, call.blocking.cols)

@@ -15,6 +15,7 @@ from buda_emu.ops.fused.plan import DEST, OUTPUT, Step, fused_plan
 from buda_emu.ops.matmul.device import matmul_maker
 from buda_emu.ops.on_device.base import (
     DeviceCall,
+    DeviceOp,
     Job,
     Made,
     Maker,
@@ -38,15 +39,10 @@ from buda_emu.tensix.registers import REGISTERS, OpRegisters
 
 
 @on_device("fused_op")
-class Fused:
+class Fused(DeviceOp):
     """The sub-ops in order, each on whole tensors: their tiles do not see the order in which a core takes them."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the external inputs."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         work = _Schedule(job.call, job.registers, job.sources, job.entries, job.units, job.parallel)
         rows = work.run().rows()

@@ -35,7 +35,6 @@ class Fused:
         return fused_plan(call).label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         buffers: dict[str, Tiles] = {}
         for step in fused_plan(call).steps:
             operands = [

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from buda_emu.ops.base import OpCall, Operand
 from buda_emu.ops.fused.plan import FusedPlan, SameCall, Source, Step, fused_plan
 from buda_emu.spec.blocking import Shape
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import TileMap
 
 
@@ -42,7 +41,7 @@ def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
 def _is_tile_wise(step: Step) -> bool:
     operands = zip(step.call.operands, step.sources, strict=True)
     in_place = all(operand.map.is_identity for operand, source in operands if source.buffer)
-    return in_place and OP_TYPES[step.call.type].has("tile by tile")
+    return in_place and step.call.has("tile by tile")
 
 
 def _plan_of_part(plan: FusedPlan, tiles: slice) -> FusedPlan:

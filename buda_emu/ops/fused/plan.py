@@ -185,7 +185,7 @@ class _Planner:
             type=given.type or base.attributes.type,
             zero_point=sub.zero_point,
         )
-        if sub.type == "reduce" and attributes.dim not in ("r", "c"):
+        if sub.has("reduces") and attributes.dim not in ("r", "c"):
             raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
         blocking = Blocking(
             base.blocking.grid_size, base.blocking.t, sub.mblock, sub.ublock, base.blocking.ublock_order,
@@ -200,7 +200,7 @@ class _Planner:
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:
         """OPS 8.1 step 5."""
-        if OP_TYPES[sub.type].has("rounds to Int8"):
+        if sub.has("rounds to Int8"):
             return "Int8"
         return call.out_df if call.out_df in ("Int8", "Int32") else ""
 

@@ -25,7 +25,6 @@ class Matmul:
         return replace(found, inputs=(*found.inputs[:2], "", *found.inputs[2:]))
 
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         return matmul_maker(job)
 
 

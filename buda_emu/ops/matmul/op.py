@@ -81,7 +81,6 @@ class Matmul:
         return call.out_df if call.attributes.identity else call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         in0, in1, *others = all_entries(inputs)
         left = blank(in0, call.operands[0].tile_dim)
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
@@ -93,7 +92,6 @@ class Matmul:
         return reference_tail(call, product, others)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernels; see `buda_emu.ops.base`."""
         if self.run_relu(call, inputs, None, out, parallel):
             return
         if _is_one_kernel(call):

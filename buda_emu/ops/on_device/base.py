@@ -108,8 +108,9 @@ class DeviceOp(Protocol):
     """The behaviour of one op type, from its operands to the Dst image that is packed."""
 
     def registers(self, call: DeviceCall) -> OpRegisters:
-        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError."""
-        ...
+        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError. By default of
+        all operands."""
+        return call.registers()
 
     def maker(self, job: Job) -> Maker | Filler:
         """What makes the tiles of the results."""
@@ -241,13 +242,13 @@ def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
 
 def block_of(op: OpCall) -> int:
     """How many tiles of an op's result are made at a time."""
-    return PRODUCT_BLOCK if OP_TYPES[op.type].has("inner dimension") else BLOCK
+    return PRODUCT_BLOCK if op.has("inner dimension") else BLOCK
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
     """That of the op. Sub-ops of a fused op have their own, and a matmul that sums gradients has none (10: 6.2)."""
     op = call.op
-    own = OP_TYPES[op.type].has("sub-ops") or (op.type == "matmul" and call.gradient)
+    own = op.has("sub-ops") or (op.type == "matmul" and call.gradient)
     enabled = op.attributes.relu_en and not own
     return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
 

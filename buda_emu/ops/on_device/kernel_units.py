@@ -104,7 +104,7 @@ _unpacker = lru_cache(maxsize=64)(unpacker)
 
 @dataclass(frozen=True, slots=True)
 class KernelUnits:
-    """The kernels. Arrays are C-contiguous."""
+    """`Units` of kernels. Arrays are C-contiguous."""
 
     core: Core
     lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
@@ -115,7 +115,6 @@ class KernelUnits:
         return self.core == "blackhole"
 
     def room(self, *leading: int) -> U32:
-        """See `Units`."""
         shape = *leading, TILE_ELEMENTS
         memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
         return memory.view(np.uint32).reshape(shape)
@@ -139,7 +138,6 @@ class KernelUnits:
         return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """See `Units`."""
         if out is None:
             out = np.empty(tiles.datums.shape, np.uint32)
         if register in IN_DST:
@@ -150,7 +148,6 @@ class KernelUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """See `Units`."""
         if register in IN_DST:
             return words.copy()
         out = np.empty_like(words)
@@ -162,7 +159,6 @@ class KernelUnits:
         return out
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         out = np.empty_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
             integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
@@ -181,7 +177,6 @@ class KernelUnits:
         return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         if REGISTERS[register] is None:
             out = np.zeros_like(a) if dst is None else dst.copy()
             integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
@@ -203,7 +198,6 @@ class KernelUnits:
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         if spill is not None:
             self._matmul_in_blocks(dst, items, operands, product, mode, k, spill, fresh)
             return
@@ -241,7 +235,6 @@ class KernelUnits:
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
-        """See `Units`."""
         way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
         given = None if way is None else self._picking(picking, fidelity, mode, way)
         if given is None:
@@ -257,7 +250,6 @@ class KernelUnits:
     def l1_picker(
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
-        """See `Units`."""
         given = self._picking(picking, fidelity, mode, AS_IT_WAS)
         if given is None or (mode, df) != ("bf16", "Float16_b"):
             return None
@@ -283,19 +275,16 @@ class KernelUnits:
         return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """See `Units`."""
         setting = self._setting(source.register, mode)
         operand = Source(source.tiles, source.index, source.pad, dim == "c")
         maxpool_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         out = np.empty_like(images[0])
         functions.run(bound, mode, out, *images, vector=vector)
         return out
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """See `Units`."""
         moves.move_to_src(dst[:0], mode, register)  # the same refusals
         kept = KEPT.get(register, np.uint32(0xFFFFFFFF))
         out = np.empty_like(dst)
@@ -306,19 +295,16 @@ class KernelUnits:
         self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
         out: Bits | None = None,
     ) -> Bits:  # fmt: skip
-        """See `Units`."""
         out = Bits.empty(df, len(dst)) if out is None else out
         by = pack_kernels.Conversion(mode, held_as, df, relu, threshold, self.core)
         pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """See `Units`."""
         bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
         move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """See `Units`."""
         datums = old.datums.copy()
         l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
         return Bits(new.df, datums)

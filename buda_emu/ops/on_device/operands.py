@@ -75,7 +75,7 @@ def arranged(tiles: U32, arrange: int) -> U32:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An operand that lies in L1: bits [w or 1, tiles], read through a tile map, unpacked to `register`."""
+    """A `Source` that lies in L1: bits [w or 1, tiles], read through a tile map, unpacked to `register`."""
 
     bits: Bits
     index: Index
@@ -87,7 +87,6 @@ class Stored:
     """Whether the map leaves every tile where it is, which saves looking at it for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
-        """See `Source`."""
         if self._lies_at(stop):
             return arranged(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         return self._words(units, *_places(self.index, self.bits.shape, start, stop))
@@ -116,11 +115,9 @@ class Stored:
         return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
-        """See `Source`."""
         return units.copy(self.words(units, start, stop), self.register, self.mode)
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
-        """See `Source`."""
         words = self._words(units, *_places_at(self.index, self.bits.shape, positions))
         return units.copy(words, self.register, self.mode)
 
@@ -180,7 +177,7 @@ def blanked(tiles: U32, dims: tuple[int, int]) -> U32:
 
 @dataclass(frozen=True, slots=True)
 class InDest:
-    """An operand of a fused op that lies in Dst: images uint32[w, tiles, 1024] of `mode`, used as `register`."""
+    """A `Source` of a fused op that lies in Dst: images uint32[w, tiles, 1024] of `mode`, used as `register`."""
 
     images: U32
     index: Index
@@ -188,7 +185,6 @@ class InDest:
     mode: DstMode
 
     def words(self, units: Units, start: int, stop: int) -> U32:
-        """See `Source`."""
         return units.to_src(self.image(units, start, stop), self.mode, self.register)
 
     def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
@@ -197,6 +193,5 @@ class InDest:
         return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
 
     def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:  # noqa: ARG002
-        """See `Source`."""
         rows, _ = _places_at(self.index, self.images.shape, positions)
         return self.images.reshape(-1, TILE_ELEMENTS)[rows]

@@ -34,19 +34,17 @@ from buda_emu.tensix.words import Core
 
 @dataclass(frozen=True, slots=True)
 class ReferenceUnits:
-    """The definition, in plain numpy."""
+    """`Units` in plain numpy, which are the definition."""
 
     core: Core
 
     def room(self, *leading: int) -> U32:
-        """See `Units`."""
         return np.empty((*leading, 1024), np.uint32)
 
     def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
         """See `Units`: the definition knows words only."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
-        """See `Units`."""
         words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
         if out is None:
             return words
@@ -54,7 +52,6 @@ class ReferenceUnits:
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
-        """See `Units`."""
         if register in IN_DST:
             return words.copy()
         if REGISTERS[register] is None:
@@ -62,14 +59,12 @@ class ReferenceUnits:
         return moves.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
 
     def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         if REGISTERS[register] is None:
             return (integer.int_elwsub if subtract else integer.int_elwadd)(dst, a, b)
         function = eltwise.elwsub if subtract else eltwise.elwadd
         return function(dst, a, b, float_family(register), mode, self.core)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
             if REGISTERS[register] is None:
@@ -82,7 +77,6 @@ class ReferenceUnits:
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
         if spill is not None:
@@ -112,7 +106,6 @@ class ReferenceUnits:
         """See `Units`."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
-        """See `Units`."""
         count = source.index.size // dst.shape[1]
         flat = dst.reshape(-1, 32, 32)
         for item in range(start, stop):
@@ -121,32 +114,27 @@ class ReferenceUnits:
             flat[item] = maxpool.reduce_max(tiles, dim, source.register, mode, self.core)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         tiles = (image.reshape(-1, 32, 32) for image in images)
         return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, 1024)
 
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
-        """See `Units`."""
         return moves.move_to_src(dst, mode, register)
 
     def pack(
         self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
         out: Bits | None = None,
     ) -> Bits:  # fmt: skip
-        """See `Units`."""
         packed = Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
         if out is not None:
             out.assign(slice(None), packed)
         return packed if out is None else out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
-        """See `Units`."""
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
         self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df, out=out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
-        """See `Units`."""
         return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))
 
 

@@ -7,6 +7,7 @@ from buda_emu.formats.stored import TILE_ELEMENTS
 from buda_emu.ops.base import OpCall, Parallel
 from buda_emu.ops.on_device.base import (
     DeviceCall,
+    DeviceOp,
     Job,
     Made,
     Maker,
@@ -25,15 +26,10 @@ from buda_emu.tensix.registers import OpRegisters
 
 
 @on_device("reduce")
-class Reduce:
+class Reduce(DeviceOp):
     """Along r and c one Dst runs over all tiles. Along z every step but the last goes through intermed_df."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the one input."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         call, (source,) = job.call, job.sources
         if call.op.attributes.dim == "z":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.tiles import reduce
 from buda_emu.kernels.tiles.gather import TRANSPOSE
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import items, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape
 
@@ -25,7 +25,7 @@ def _greatest(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @implements("reduce")
-class Reduce:
+class Reduce(Implementation):
     """`type: max` only. Result: r in row 0 of (t, 1, C), c in column 0 of (t, R, 1), rc in (t, 1, 1); z (t/z, R, C)."""
 
     def shape(self, call: OpCall) -> Shape:
@@ -49,12 +49,7 @@ class Reduce:
             case dim:
                 raise ProgramError(f"op {call.name}: reduce needs attribute dim r, c, z or rc, not {dim!r}")
 
-    def label(self, call: OpCall) -> str:
-        """Label of the input (OPS 3.1)."""
-        return call.operands[0].label
-
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         (tiles,) = inputs
         w, t, rows, cols = tiles.shape[:4]
         if call.attributes.dim == "z":
@@ -76,7 +71,6 @@ class Reduce:
         return out
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         t, rows, cols = call.operands[0].map.shape
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         positions = np.arange(t * rows * cols, dtype=np.int64).reshape(t, rows, cols)

@@ -11,7 +11,7 @@ from buda_emu.formats.stored import TILE_ELEMENTS
 from buda_emu.kernels.functions.dropout import keep_scale
 from buda_emu.kernels.tensix.functions.dropout import random_words as random_words_kernel
 from buda_emu.ops.base import OpCall
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, vector_mode
+from buda_emu.ops.on_device.base import DeviceOp, Job, Made, Maker, on_device, vector_mode
 from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.splice.op import core_blocks, ublock_tiles
@@ -20,7 +20,6 @@ from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.tensix.functions.dropout import seeded, threshold
 from buda_emu.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.tensix.lanes import DstMode, VectorMode, touched
-from buda_emu.tensix.registers import OpRegisters
 from buda_emu.tensix.words import Core
 
 
@@ -40,15 +39,10 @@ def bound_function(call: OpCall, core: Core, approximate: bool) -> Bound:
 
 
 @on_device(*SFPU_TYPES)
-class Sfpu:
+class Sfpu(DeviceOp):
     """Copied to Dst, the function on the part that the vector mode names, packed. The rest is the copied input."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the one input."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         op = job.call.op
         approximate, shape = op.attributes.approximate_mode, op.operands[0].map.shape

@@ -9,7 +9,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.kernels.functions import elementary, transcendental
 from buda_emu.kernels.functions.dropout import keep_mask, keep_scale
 from buda_emu.kernels.tiles.gather import gather_tiles
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.ops.operands import blank_in_place
 from buda_emu.records import dataclass
@@ -160,7 +160,7 @@ def _require_none(call: OpCall, type: str, failures: int) -> None:
 
 
 @implements(*SFPU_TYPES)
-class Sfpu:
+class Sfpu(Implementation):
     """out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
 
     def shape(self, call: OpCall) -> Shape:
@@ -169,17 +169,11 @@ class Sfpu:
         region_of(call)
         return call.operands[0].map.shape
 
-    def label(self, call: OpCall) -> str:
-        """Label of the input (OPS 3.1)."""
-        return call.operands[0].label
-
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         result = on_region(call, call.type, region_of(call), arranged(call, 0, inputs[0]), outside=0.0)
         return blank(result, kept_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         region, dims = region_of(call), kept_dims(call)
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
         entries, tiles = out.shape[:2]

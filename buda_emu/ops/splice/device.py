@@ -5,22 +5,16 @@ from itertools import pairwise
 import numpy as np
 
 from buda_emu.formats.stored import TILE_ELEMENTS
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device
+from buda_emu.ops.on_device.base import DeviceOp, Job, Made, Maker, on_device
 from buda_emu.ops.on_device.moves import copied_mode
 from buda_emu.ops.splice import op as splice
-from buda_emu.tensix.registers import OpRegisters
 
 
 @on_device("splice")
-class Splice:
+class Splice(DeviceOp):
     """Each tile of the result is one of an input (OPS 6.8)."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of all inputs."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         call, sources, units = job.call, job.sources, job.units
         origin, position = splice.sources(call.op)

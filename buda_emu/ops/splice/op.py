@@ -140,14 +140,12 @@ class Splice:
         return call.out_df
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         origin, position = sources(call)
         flat = [tensor.reshape(tensor.shape[0], -1, 32, 32) for tensor in all_entries(inputs)]
         tiles: list[Tiles] = [flat[source][:, tile] for source, tile in zip(origin, position, strict=True)]
         return np.stack(tiles, axis=1).reshape(-1, *call.blocking.shape, 32, 32)
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         origin, position = sources(call)
         for number in range(len(inputs)):
             places = np.flatnonzero(origin == number).astype(np.int32)

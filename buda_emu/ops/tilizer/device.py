@@ -3,22 +3,16 @@
 import numpy as np
 
 from buda_emu.formats.stored import Bits
-from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
+from buda_emu.ops.on_device.base import DeviceOp, Job, Maker, on_device
 from buda_emu.ops.on_device.moves import copied_mode, copy_of, elements_of
 from buda_emu.spec.formats import is_raw
-from buda_emu.tensix.registers import OpRegisters
 
 
 @on_device("tilizer")
-class Tilizer:
+class Tilizer(DeviceOp):
     """The elements of a flat queue, which lie there row-major in its format (OPS 6.10, LAYOUT 3.3)."""
 
-    def registers(self, call: DeviceCall) -> OpRegisters:
-        """Of the one input."""
-        return call.registers()
-
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         call, entries = job.call, job.entries
         source = elements_of(call, job.sources[0])

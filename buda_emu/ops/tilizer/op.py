@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import blank, require_operands
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import is_raw
@@ -12,7 +12,7 @@ from buda_emu.tensor.tilize import tilize
 
 
 @implements("tilizer")
-class Tilizer:
+class Tilizer(Implementation):
     """Its input is not tiles: an entry holds the elements as the host pushed them, row-major and unquantised, t * rows
     * cols of the queue's own tile dim, padded at the end to whole runs of 1024: float32[w, runs, 1024]."""
 
@@ -25,10 +25,6 @@ class Tilizer:
         if is_raw(operand.label) and call.blocking.tile_dim != FULL_TILE:
             raise UnsupportedError(f"op {call.name}: tilizer of {operand.label} into tiles of {call.blocking.tile_dim}")
         return operand.map.shape
-
-    def label(self, call: OpCall) -> str:
-        """Label of the input (OPS 3.1)."""
-        return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
         """The definition; see `buda_emu.ops.base`. `inputs`: the flat elements, of any shape with w first."""

@@ -27,7 +27,6 @@ class TopK:
         return OpRegisters((*found.inputs, ""), found.intermediate, found.dst)
 
     def maker(self, job: Job) -> Maker:
-        """See `DeviceOp`."""
         job.no_gradient()
         call, entries, units = job.call, job.entries, job.units
         source, indices = job.sources

@@ -135,7 +135,6 @@ class TopK:
         return call.operands[0 if call.attributes.sort == "max" else 1].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
         cores, k = call.blocking.grid_size[1], call.attributes.k
         values, indices = (_rows(tensor) for tensor in all_entries(inputs))
         w, t, rows, cols = values.shape
@@ -153,7 +152,6 @@ class TopK:
         return blank(tiles, kept_dims(call))
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernel; see `buda_emu.ops.base`."""
         t, rows, cols = call.operands[0].map.shape
         cores, attributes = call.blocking.grid_size[1], call.attributes
         values, indices = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)

@@ -21,6 +21,7 @@ const gridView = view => {
   let x = 0, y = 0, scale = 1, width = 0, height = 1, waiting = false, touched = false;
 
   const WIDTH = 0.62, LINE = 1.22;
+  const LEGIBLE = 0.75;  // scale above which boxes have room for what they say
   const lines = (words, most, count) => {  // a name over as many lines as there are, then what else fits
     const [name, ...rest] = words, found = [], own = Math.max(1, count - Math.min(rest.length, 1));
     for (let at = 0; at < name.length && found.length < own; at += most) found.push(name.slice(at, at + most));
@@ -93,7 +94,7 @@ const gridView = view => {
     width = box.clientWidth;
     height = Math.max(260, Math.min(innerHeight * 0.74, width * Math.max(high / wide, 0.6)));
     box.style.height = height + 'px';
-    if (!touched) return theOps();
+    if (!touched) return Math.min(width / wide, height / high) > LEGIBLE ? all() : theOps();
     x = u - width / scale / 2;
     y = v - height / scale / 2;
     clamp();

@@ -63,7 +63,7 @@ class Epoch:
 
     def fused(self, op: Op) -> FusedUse | None:
         """The definition that a fused op uses."""
-        if op.type != "fused_op":
+        if not op.has("sub-ops"):
             return None
         name = op.attributes.fused_op_id
         if name not in self._fused:
@@ -91,7 +91,7 @@ class Epoch:
         """The embedding that takes its indices from a queue, if its first reader is one."""
         readers = self.readers.get(queue)
         first = self.ops.get(readers[0]) if readers else None
-        found = first is not None and first.type == "embedding" and first.inputs.index(queue) == 1
+        found = first is not None and first.has("row-wise index") and first.inputs.index(queue) == 1
         return first if found else None
 
 

@@ -148,7 +148,7 @@ class Linking:
         reader = made[0]
         merged = len(made) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
         most = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
-        queue = _owner(pipe.sources[0])  # or what is written through PCIe
+        queue = pipe.sources[0].owner  # or what is written through PCIe
         sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
         self._steps[reader] = _merged(sent, queue.tiles, most)
         reader.iterations = pipe.outputs[-1].iterations
@@ -189,12 +189,6 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
     Kind.GRADIENT: Linking.intermediate,
     Kind.SHARED_INTERMEDIATE: Linking.intermediate,
 }
-
-
-def _owner(node: Node) -> Node:
-    while node.virtual and node.input is not None:
-        node = node.input.sources[0]
-    return node
 
 
 def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:

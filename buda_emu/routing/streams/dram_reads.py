@@ -103,7 +103,7 @@ class Chunks:
         self._tiles_at_once = cache(_tiles_at_once)
 
     def _of(self, pipe: Simple) -> int:
-        return min(self._of_queue(_owner(node), _limit(pipe, node)) for node in pipe.sources)
+        return min(self._of_queue(node.owner, _limit(pipe, node)) for node in pipe.sources)
 
     def _of_queue(self, node: Node, most_bytes: int) -> int:
         reader = node.outputs[0]
@@ -115,13 +115,6 @@ class Chunks:
         least = min(map(self._tiles_at_once, pipes))
         chunk = lcm(chunk, least)
         return whole_chunk(chunk, least, node.buffer.buffer.tile_size, READ_TILES, most_bytes)
-
-
-def _owner(node: Node) -> Node:
-    """The node of the buffer itself, where a fork's is given."""
-    while node.virtual and node.input is not None:
-        node = node.input.sources[0]
-    return node
 
 
 def _limit(pipe: Simple, node: Node) -> int:

@@ -70,6 +70,14 @@ class Node:
         self.subtree = 1
 
     @property
+    def owner(self) -> "Node":
+        """The node of the buffer itself, where a fork's is given."""
+        node = self
+        while node.virtual and node.input is not None:
+            node = node.input.sources[0]
+        return node
+
+    @property
     def buffer(self) -> BufferNode:
         """The buffer that the node is or stands for."""
         if self.of is None:

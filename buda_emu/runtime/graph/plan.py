@@ -103,7 +103,7 @@ class Plan:
 
 def relu_behind(op: Op) -> tuple[str, float] | None:
     """Mode and threshold of the relu that follows an op; a fused op has its own inside."""
-    if not op.attributes.relu_en or OP_TYPES[op.type].has("sub-ops"):
+    if not op.attributes.relu_en or op.has("sub-ops"):
         return None
     return op.attributes.relu_mode, op.attributes.relu_threshold
 
@@ -289,7 +289,7 @@ class _Builder:
         narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
         if not (integer or narrow_block):
             return ""
-        if OP_TYPES[op.type].has("rounds to Int8") or op.attributes.requant:
+        if op.has("rounds to Int8") or op.attributes.requant:
             return "Int8"
         return op.out_df
 

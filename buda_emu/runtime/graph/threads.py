@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from buda_emu.formats.float_state import set_exact
 from buda_emu.jit.job_slot import SHARED, JobSlot
+from buda_emu.jit.machine_code.gil_turns import take_turns, turns_are_over
 from buda_emu.jit.machine_code.kinds import raised_at
-from buda_emu.jit.machine_code.turn import take_turns, turns_are_over
 from buda_emu.jit.thread_team import await_helpers, serve, spins_in
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data

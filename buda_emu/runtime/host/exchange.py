@@ -40,7 +40,8 @@ class OutputParts:
 
 
 class Exchange:
-    """Pushes, pops and reads. Arrays are converted outside of the gate, entries and pointers move within it."""
+    """Pushes, pops and reads: `Emulator` says what each method does. Arrays are converted outside of the gate,
+    entries and pointers move within it."""
 
     def __init__(self, netlist: Netlist, memory: Memory, host: HostIo, gate: Gate, watched: Watched) -> None:
         self._netlist = netlist
@@ -61,7 +62,6 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------------ push
     @exact_floats
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
-        """See `Emulator.push`."""
         channel = self._channel(name)
         slot = None if slot is None else _whole(slot, "slot")
         queue = self._netlist.queues[name]
@@ -82,7 +82,6 @@ class Exchange:
             self._gate.wake()
 
     def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
-        """See `Emulator.pushed_elsewhere`."""
         channel, queue = self._channel(name), self._netlist.queues[name]
         with self._gate:
             if isinstance(channel, Ram):
@@ -197,7 +196,6 @@ class Exchange:
 
     @exact_floats
     def put(self, name: str, array: object, slot: int) -> None:
-        """See `Emulator.put`."""
         channel, slot = self._channel(name), _whole(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slot}")
@@ -212,7 +210,6 @@ class Exchange:
 
     @exact_floats
     def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
-        """See `Emulator.put_bytes`."""
         channel, queue = self._channel(name), self._netlist.queues[name]
         with self._gate as gate:
             self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
@@ -230,7 +227,6 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------ pop, read
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
-        """See `Emulator.pop`."""
         channel, count = self._channel(name), _whole(count, "count")
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
@@ -246,7 +242,6 @@ class Exchange:
 
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
-        """See `Emulator.peek`."""
         channel, slot = self._channel(name), _whole(slot, "slot")
         count = None if count is None else _whole(count, "count")
         _check_readout(readout)
@@ -261,7 +256,6 @@ class Exchange:
 
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
-        """See `Emulator.memory_image`."""
         channel, slot = self._channel(name), _whole(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
@@ -272,7 +266,6 @@ class Exchange:
 
     @exact_floats
     def outputs(self, readout: Readout) -> dict[str, NDArray[Any]]:
-        """See `Emulator.outputs`."""
         _check_readout(readout)
         with self._gate as gate:
             return {
@@ -281,7 +274,6 @@ class Exchange:
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
-        """See `Emulator.outputs_in_parts`."""
         _check_readout(readout)
         with self._gate as gate:
             filled = self._filled(gate)

@@ -6,7 +6,6 @@ from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.runtime.host.host_io import HostIo
 from buda_emu.runtime.machine.memory import Channel, Memory
 from buda_emu.spec.formats import is_raw
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.referenced import Referenced
 
 SHARE_OF_LENT: Final = 4
@@ -46,4 +45,4 @@ class Lender:
     def _is_tilized(self, queue: Queue) -> bool:
         """Whether an op reads the rows that the host gave."""
         readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
-        return any(OP_TYPES[op.type].has("reads what was pushed") for op in readers)
+        return any(op.has("reads what was pushed") for op in readers)

@@ -9,7 +9,6 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, cast
 
 import numpy as np
@@ -80,9 +79,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._archive.close()
 
     def refused(self, reason: str) -> HostError:

@@ -13,6 +13,9 @@ Trait = Literal[
     "copies",  # its operand, bit by bit
     "keeps sums",  # partial sums lie in intermed_df
     "inner dimension",  # of m_k blocks of u_kt tiles: rows of cores share operand 0, columns operand 1
+    "rows by columns",  # tile (r, c) of the result: row r of operand 0 by column c of operand 1
+    "takes turns",  # slices of the result come of its operands in turns
+    "clamps",  # what it packs, by a relu of its own attributes: known of it
     "reduces",  # the dimension `dim`, over z where that is z
     "multiplies",  # tiles in the FPU, as often as the math fidelity says
     "vector unit",  # computes it: vector modes and approximate_mode matter

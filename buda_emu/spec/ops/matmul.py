@@ -6,7 +6,10 @@ MATMUL = OpType(
     "matmul", "matmul", (2, ANY), "matrix product; identity: true makes it sparse",
     op="buda_emu.ops.matmul.op",
     device="buda_emu.ops.matmul.device",
-    traits=("inner dimension", "keeps sums", "multiplies", "sums gradients on grayskull", "gradient transposes"),
+    traits=(
+        "inner dimension", "rows by columns", "keeps sums", "multiplies", "clamps", "sums gradients on grayskull",
+        "gradient transposes",
+    ),
     attributes=(
         "identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",
         "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "num_nz_strips", "min_buffer_input",

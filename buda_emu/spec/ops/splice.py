@@ -6,7 +6,7 @@ SPLICE = OpType(
     "splice", "splice", (1, 8), "concatenates pieces of its inputs",
     op="buda_emu.ops.splice.op",
     device="buda_emu.ops.splice.device",
-    traits=("cut by its attributes",),
+    traits=("takes turns", "cut by its attributes"),
     attributes=("granularity", "inputs"),
     result_tile="full",
     on_device=READ,

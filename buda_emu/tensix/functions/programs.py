@@ -86,35 +86,27 @@ class Recorder:
         return self._note(lane_rows.FMA, x, y, z)
 
     def merge(self, a: Value, kept: int, added: Operand) -> Value:
-        """As `VectorUnit.merge`."""
         return self._note(lane_rows.MERGE, a, kept, added)
 
     def exponent(self, a: Value) -> Value:
-        """As `VectorUnit.exponent`."""
         return self._note(lane_rows.EXPONENT, a)
 
     def bit_and(self, a: Value, b: Operand) -> Value:
-        """As `VectorUnit.bit_and`."""
         return self._note(lane_rows.AND, a, b)
 
     def bit_or(self, a: Value, b: Operand) -> Value:
-        """As `VectorUnit.bit_or`."""
         return self._note(lane_rows.OR, a, b)
 
     def shift_left(self, a: Value, places: int) -> Value:
-        """As `VectorUnit.shift_left`."""
         return self._note(lane_rows.SHIFT_LEFT, a, number=places)
 
     def shift_right(self, a: Value, places: int) -> Value:
-        """As `VectorUnit.shift_right`."""
         return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
 
     def add(self, a: Operand, b: Operand) -> Value:
-        """As `VectorUnit.add`."""
         return self._note(lane_rows.ADD, a, b)
 
     def subtract(self, a: Operand, b: Operand) -> Value:
-        """As `VectorUnit.subtract`."""
         return self._note(lane_rows.SUBTRACT, a, b)
 
     def negative(self, a: Value) -> Value:
@@ -122,19 +114,15 @@ class Recorder:
         return a
 
     def equal(self, a: Value, b: Operand) -> Value:
-        """As `VectorUnit.equal`."""
         return self._note(lane_rows.EQUAL, a, b)
 
     def less(self, a: Value, b: Operand) -> Value:
-        """As `VectorUnit.less`."""
         return self._note(lane_rows.LESS, a, b)
 
     def select(self, condition: Value, a: Operand, b: Operand) -> Value:
-        """As `VectorUnit.select`."""
         return self._note(lane_rows.SELECT, condition, a, b)
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: Value) -> Value:
-        """As `VectorUnit.lookup`."""
         missing = lane_rows.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
@@ -142,15 +130,12 @@ class Recorder:
         return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
 
     def to_integer(self, a: Value, limit: int) -> Value:
-        """As `VectorUnit.to_integer`."""
         return self._note(lane_rows.TO_INTEGER, a, number=limit)
 
     def to_float(self, a: Value) -> Value:
-        """As `VectorUnit.to_float`."""
         return self._note(lane_rows.TO_FLOAT, a)
 
     def greater(self, a: Operand, b: Operand) -> Value:
-        """As `VectorUnit.greater`."""
         return self._note(lane_rows.GREATER, a, b)
 
     def _note(self, operation: int, *operands: Operand, number: int = 0) -> Value:

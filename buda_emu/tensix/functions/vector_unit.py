@@ -95,76 +95,59 @@ _Words = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class NumpyUnit:
-    """Executes at once on arrays of lanes, uint32 of any shape; conditions are arrays of bool."""
+    """A `VectorUnit` that executes at once on arrays of lanes, uint32 of any shape; conditions are arrays of bool."""
 
     blackhole: bool = False
 
     def fma(self, x: _Words | int, y: _Words | int, z: _Words | int) -> _Words:
-        """As `VectorUnit.fma`."""
         return fma(_words(x), _words(y), _words(z), self.blackhole)
 
     def merge(self, a: _Words, kept: int, added: _Words | int) -> _Words:
-        """As `VectorUnit.merge`."""
         return a & _words(kept) | _words(added)
 
     def exponent(self, a: _Words) -> _Words:
-        """As `VectorUnit.exponent`."""
         return a >> np.uint32(23) & np.uint32(255)
 
     def bit_and(self, a: _Words, b: _Words | int) -> _Words:
-        """As `VectorUnit.bit_and`."""
         return a & _words(b)
 
     def bit_or(self, a: _Words, b: _Words | int) -> _Words:
-        """As `VectorUnit.bit_or`."""
         return a | _words(b)
 
     def shift_left(self, a: _Words, places: int) -> _Words:
-        """As `VectorUnit.shift_left`."""
         return a << np.uint32(places)
 
     def shift_right(self, a: _Words, places: int) -> _Words:
-        """As `VectorUnit.shift_right`."""
         return a >> np.uint32(places)
 
     def add(self, a: _Words | int, b: _Words | int) -> _Words:
-        """As `VectorUnit.add`."""
         return _words(a) + _words(b)
 
     def subtract(self, a: _Words | int, b: _Words | int) -> _Words:
-        """As `VectorUnit.subtract`."""
         return _words(a) - _words(b)
 
     def negative(self, a: _Words) -> _Words:
-        """As `VectorUnit.negative`."""
         return a >> np.uint32(31) != 0
 
     def equal(self, a: _Words, b: _Words | int) -> _Words:
-        """As `VectorUnit.equal`."""
         return a == _words(b)
 
     def less(self, a: _Words, b: _Words | int) -> _Words:
-        """As `VectorUnit.less`."""
         return a.view(np.int32) < _words(b).view(np.int32)
 
     def select(self, condition: _Words, a: _Words | int, b: _Words | int) -> _Words:
-        """As `VectorUnit.select`."""
         return np.where(condition, _words(a), _words(b))
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: _Words) -> _Words:
-        """As `VectorUnit.lookup`."""
         return np.array(values, dtype=np.uint32)[np.searchsorted(np.array(breaks, dtype=np.uint32), a, side="right")]
 
     def to_integer(self, a: _Words, limit: int) -> _Words:
-        """As `VectorUnit.to_integer`."""
         return lanes.to_integer(a, limit)
 
     def to_float(self, a: _Words) -> _Words:
-        """As `VectorUnit.to_float`."""
         return lanes.to_float(a)
 
     def greater(self, a: _Words | int, b: _Words | int) -> _Words:
-        """As `VectorUnit.greater`."""
         return lanes.greater(_words(a), _words(b))
 
 

@@ -36,16 +36,15 @@ def chosen(sheet: Sheet, *, out: tuple[str, ...] = (), sums: bool = False, gradi
     result = draw.pick(legal)
     if gradient:
         result = "Float32" if acc == "Float32" and draw.chance(60) else draw.pick(_SUMS[family])
-        return Formats(result, result, acc if acc != "Float32" or result == "Float32" else _SUMS[family][0])
+        return Formats(result, result, acc)
     between = draw.pick(_SUMS[family] if sums else (result, *_SUMS[family]))
-    if not out and not sums and draw.chance(8):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
+    if not out and not sums and draw.sometimes(8, "other family"):  # only the packer knows of it (DEVICE_NUMERICS 4.1)
         result = draw.pick(_of_other_family(sheet))
         between = _SUMS[family][0]
     if sums and arch.name == "grayskull":
         between = result if result in _SUMS[family] else _SUMS[family][0]
-    if sums and acc == "Float32":
-        between = "Float32" if family == "b" else between
-        acc = acc if family == "b" else _SUMS[family][0]
+    if sums and acc == "Float32" and family == "b":
+        between = "Float32"
     return Formats(result, between, acc)
 
 

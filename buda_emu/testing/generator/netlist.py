@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from buda_emu.errors import HostError
 from buda_emu.netlist import nodes
@@ -179,6 +179,8 @@ def _store(sheet: Sheet, *, last: bool) -> None:
         if op.gradient_op:
             sheet.queue("sum", blocking, op.out_df, source=op.name, kind="ram", entries=1)
             continue
+        if not read and draw.sometimes(8, "in place") and _written_in_place(sheet, op):
+            continue
         flat = not read and _may_untilize(op) and draw.chance(15)
         if flat:
             graph.ops[number] = evolve(op, untilize_output=True)
@@ -194,6 +196,21 @@ def _store(sheet: Sheet, *, last: bool) -> None:
         queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
         if not flat and not last and draw.chance(80):
             graph.values.append(value_of(queue))
+
+
+def _written_in_place(sheet: Sheet, op: Op) -> bool:
+    """Whether the op now writes a ram that its graph alone reads, as an optimizer does with weights."""
+    graph, queues = sheet.graph, sheet.document.queues
+    others = {name for other in sheet.graphs[:-1] for name in other.read} | {queue.alias for queue in queues.values()}
+    positive = any(value.positive for value in graph.values if value.name == op.name)
+    for name in sorted(graph.read & sheet.constants - others):
+        ram = queues[name]
+        alike = (ram.df, ram.blocking.shape, ram.blocking.cells) == (op.out_df, op.blocking.shape, op.blocking.cells)
+        if ram.type == "ram" and not ram.alias and alike and positive:
+            queues[name] = evolve(ram, input=op.name, blocking=op.blocking)
+            graph.values = [value for value in graph.values if value.name != name]
+            return True
+    return False
 
 
 def _may_untilize(op: Op) -> bool:
@@ -229,16 +246,19 @@ def _set_tiles(sheet: Sheet) -> None:
 
 
 def _set_rounds(sheet: Sheet, rounds: Rounds) -> None:
+    """Programs, and what a test is to know: what `$p_loop_count` is (NETLIST 3.7), and which inputs are sparse."""
     add_programs(sheet, rounds)
+    config: dict[str, Any] = {}
     if rounds.parameter:
-        sheet.document.sections |= {"test-config": _test_args(rounds.inner)}
+        config["test-args"] = {"microbatch_count": str(rounds.inner)}
+    if sheet.sparse:
+        config["stimulus-config"] = {"overrides": {name: {"type": "sparse"} for name in sheet.sparse}}
+    if config:
+        sheet.document.sections |= {"test-config": _node(config)}
 
 
-def _test_args(count: int) -> nodes.Mapping:
-    """`test-args: {microbatch_count: N}`, which is what `$p_loop_count` is then (NETLIST 3.7)."""
-
-    def word(text: str) -> nodes.Scalar:
-        return nodes.Scalar(text, True, 0, 0, 0)
-
-    args = nodes.Mapping([(word("microbatch_count"), word(str(count)))], 0, 0, 0)
-    return nodes.Mapping([(word("test-args"), args)], 0, 0, 0)
+def _node(content: Any) -> nodes.Node:
+    """Of YAML: mappings and words."""
+    if isinstance(content, str):
+        return nodes.Scalar(content, True, 0, 0, 0)
+    return nodes.Mapping([(_node(key), _node(value)) for key, value in content.items()], 0, 0, 0)

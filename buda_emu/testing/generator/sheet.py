@@ -71,6 +71,8 @@ class Sheet:
     """Rams of an entry for each input: their pointers move on by themselves (NETLIST 4.2)."""
     strided: set[str] = field(default_factory=set[str])
     """Queues of which every second entry is read."""
+    sparse: list[str] = field(default_factory=list[str])
+    """Queues of tiles with one element in each row, as test-config has it (NETLIST 5.1)."""
     chips: int = 1
     tile: tuple[int, int] = FULL_TILE
     """Of everything in the netlist."""
@@ -113,7 +115,7 @@ class Sheet:
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
-        at_host = chip == 0 and kind == "queue" and layout != "flat" and self.draw.chance(6)
+        at_host = chip == 0 and kind == "queue" and layout != "flat" and self.draw.sometimes(6, "in host memory")
         entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, True)
         size = 2 * entry * entries * self.rounds + self.arch.alignment
         buffers: list[Buffer] = []

@@ -1,6 +1,6 @@
 """Netlists that have what coverage lacks (docs/generate-netlists.md)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from random import Random
@@ -12,11 +12,13 @@ from buda_emu.coverage.report import Coverage
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
-from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.attributes import parts
 from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.netlist import GENERATED, Budget, Generated, generate
+from buda_emu.verify.runs.case import Case, Settings
+from buda_emu.verify.runs.run_case import run_case
 
 EVERY: Final = (DEFAULT_ARCH, *(name for name, arch in ARCHS.items() if arch.documented and name != DEFAULT_ARCH))
 _TINY: Final = Budget(ops=2, graphs=1, tiles=6, inputs=2)
@@ -24,11 +26,40 @@ _STRIDE: Final = 101
 """Neighbours in a list do not follow each other: a prime number, which does not divide that of the names."""
 _ALIKE: Final = ("relu_threshold", "relu_mode", "sfpu_execution_thread")
 """Attributes that say the same on every op type: other draws bring them."""
+_OF_RUNS: Final = ("queues and rams", "device steps")
+"""Lists of what a run does: netlists are drawn that may do it, and run as `buda-emu test` does."""
+_HINTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "add onto Dst": (("add", "subtract"), ("gradient op",)),
+    "multiply onto Dst": (("multiply",), ("gradient op",)),
+    "pick lines": (("matmul",), ("identity", "sparse", "b")),
+    "pick lines into L1": (("matmul",), ("identity", "sparse", "l1_acc", "b", "Float16_b")),
+    "add in L1": (("matmul",), ("l1_acc",)),
+    "pool r": (("reduce",), ()),
+    "pool c": (("reduce",), ()),
+    "recode": (("nop",), ("Float16_b", "b")),
+    "integer copy to Dst": (("nop",), ("integers",)),
+    "integer subtract": (("subtract",), ("integers",)),
+    "integer multiply": (("multiply",), ("integers",)),
+    "integer matmul": (("matmul",), ("requant",)),
+    "function cast_to_fp16": (("fused_op",), ("a", "Float32", "dest")),
+    "function relu_min": (("fused_op",), ("dest", "min")),
+    "function relu_max": (("fused_op",), ("dest", "max")),
+    "function integer_add": (("add",), ("integers",)),
+    "function integer_maximum": (("maximum",), ("integers",)),
+    "ram: read and written by one input": (GENERATED, ("in place",)),
+}
+"""Op types and words that bring what runs do; of the others the name says it."""
+_OF_DST: Final[Mapping[str, tuple[str, ...]]] = {
+    "bf16": ("b", "Float16_b", "other family"), "fp16": ("a", "Float16", "other family"), "fp32": ("Float32",),
+    "int32": ("Int32",),
+}  # fmt: skip
+"""Words that bring a mode of Dst."""
 
 
 @dataclass(slots=True)
 class Steering:
-    """What is drawn for a coverage: each name that it lacks is tried a number of times, on each architecture."""
+    """What is drawn for a coverage: each name that it lacks of the language, and of what runs do, is tried a number of
+    times, on each architecture."""
 
     coverage: Coverage
     archs: Sequence[str] = EVERY
@@ -39,29 +70,39 @@ class Steering:
     """`list: name` that no try brought, with the rules that refused those that had it."""
 
     def netlists(self) -> Iterator[Generated]:
-        """Valid netlists, each of which has at least one name that no netlist of the coverage had; it is added."""
-        for subject in lists():
+        """Valid netlists, each of which has or does something that no netlist of the coverage did; it is added."""
+        for subject in (*lists(), *_OF_RUNS):
             for name in self.coverage.missing(subject):
                 if name not in self.coverage.counts[subject]:
                     yield from self._for(subject, name)
 
     def _for(self, subject: str, name: str) -> Iterator[Generated]:
         """The first netlist with the name. Where it is an attribute, whoever refuses it is kept."""
-        wanted = _words(name)
-        types = [word for word in wanted if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
-        types = ["fused_op"] if subject == "op types in fused ops" else types
+        types, wanted = _wish(subject, name)
         rules: set[str] = set()
         for number in range(self.tries * len(self.archs)):
-            arch = self.archs[number // self.tries]
-            made = generate(
-                self.seed + number, arch=arch, budget=self.budget, op_types=types or GENERATED, wanted=wanted
-            )
-            if name in features(made.netlist)[subject]:
-                self.coverage.add(made.netlist)
-                yield made
-                return
+            arch = self.archs[number % len(self.archs) if subject in _OF_RUNS else number // self.tries]
+            try:
+                made = generate(self.seed + number, arch=arch, budget=self.budget, op_types=types, wanted=wanted)
+            except HostError:  # ops that this architecture does not have
+                continue
+            found: Mapping[str, Collection[str]] = features(made.netlist)
+            if subject in _OF_RUNS or name in found[subject]:
+                found = {**found, **self._run(made)}
+                if name in found[subject]:
+                    self.coverage.count(found)
+                    yield made
+                    return
             rules |= {rule for item in made.refused if item.startswith(f"{name}: ") for rule in _rules(item)}
         self.unreached[f"{subject}: {name}"] = tuple(sorted(rules))
+
+    def _run(self, made: Generated) -> Mapping[str, Collection[str]]:
+        """By list what a run does, as `test --coverage` counts it; nothing where the coverage has all of that."""
+        if not any(self.coverage.missing(subject) for subject in _OF_RUNS):
+            return {}
+        settings = Settings(coverage=True, cache=False)
+        case = Case("generated.yaml", "generated.yaml", made.text.encode(), settings=settings)
+        return {**dict.fromkeys(_OF_RUNS, ()), **run_case(case).exercised}
 
 
 def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: Budget = _TINY) -> Generated:
@@ -80,6 +121,29 @@ def evenly(number: int, *, seed: int = 0, archs: Sequence[str] = EVERY, budget: 
         return generate(draw.random, arch=arch, budget=budget, op_types=types, wanted=wanted)
     except HostError:  # an op that this architecture does not have
         return generate(draw.random, arch=arch, budget=budget)
+
+
+def _wish(subject: str, name: str) -> tuple[Sequence[str], frozenset[str]]:
+    """Op types to draw from and words to prefer, for a name of a list."""
+    wanted = _words(name)
+    if name in _HINTS:
+        types, more = _HINTS[name]
+        return types, wanted.union(more)
+    if name.startswith("pack "):
+        _, mode, _, df = name.split()
+        return ("nop", "exp"), wanted.union(_OF_DST[mode], (_way(df, mode),))
+    if name.startswith("unpack "):
+        _, df, _, register = name.split()
+        return ("nop", "exp", "add"), wanted | {FORMATS[df].family or "a", "Float32" * (register == "Tf32"), _way(df)}
+    types = [word for word in wanted if word in GENERATED and subject in ("op types", "attributes", "fidelities")]
+    return ["fused_op"] if subject == "op types in fused ops" else types or GENERATED, wanted
+
+
+def _way(df: str, mode: str = "") -> str:
+    """What a copy to or from a format is called where only copies do it."""
+    if mode in ("fp32", "int32") or (mode and is_raw(df)):
+        return "conversion"
+    return "integers" if is_raw(df) or is_integer(df) else ""
 
 
 @cache

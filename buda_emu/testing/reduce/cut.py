@@ -112,7 +112,7 @@ def tidy(document: Document, settings: Mapping[str, list[QueueSettings]] | None 
     graphs = document.graphs = {name: graph for name, graph in document.graphs.items() if graph.ops}
     ops = [op for graph in graphs.values() for op in graph.ops]
     queues = document.queues = _used_queues(document.queues, ops)
-    fused = {str(op.attributes.fused_op_id) for op in ops if op.type == "fused_op"}
+    fused = {str(op.attributes.fused_op_id) for op in ops if op.has("sub-ops")}
     document.fused_ops = {name: item for name, item in document.fused_ops.items() if name in fused}
     document.queue_devices = {name: chips for name, chips in document.queue_devices.items() if name in queues}
     document.graph_devices = {name: chips for name, chips in document.graph_devices.items() if name in graphs}

@@ -194,7 +194,7 @@ class EpochTasks:
         room = room_of(op, parts)
         each = max(1, round(self._costs[op.name].cycles / parts))
         slices = op.blocking.t if parts >= op.blocking.t else parts
-        together = parts // slices if op.type == "matmul" else 1  # a product is packed when its sum is complete
+        together = parts // slices if op.has("rows by columns") else 1  # a product is packed when its sum is complete
         part = np.arange(self._inputs * parts)
         entry, k = np.divmod(part, parts)
         waits: list[Counted] = [

@@ -17,7 +17,7 @@ _AS = {"datacopy": "nop"}  # PERF 2: reports call them the same
 def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
     """What one core of the op computes for one input; a vector op after a product (`sfpu_op`) as if it stood alone.
     Raises HostError, UnsupportedError for what has no cost."""
-    if not OP_TYPES[op.type].has("sub-ops"):
+    if not op.has("sub-ops"):
         own = _call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
         behind = op.attributes.sfpu_op
         if behind not in SFPU_TYPES:

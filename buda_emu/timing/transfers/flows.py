@@ -9,7 +9,6 @@ from buda_emu.netlist.model import Execute, Netlist, Op, Queue, TemporalGraph, T
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS, tile_bytes
-from buda_emu.spec.ops import OP_TYPES
 
 Memory = Literal["dram", "host", "none"]
 
@@ -115,7 +114,7 @@ def _share(op: Op, operand: int, shape: Shape) -> int:
     """Tiles of an input that one core of the op reads: a row of cores shares rows, a column columns (OPS 6.1)."""
     t, rows, cols = shape
     down, across = op.blocking.grid_size
-    if OP_TYPES[op.type].has("inner dimension") and operand in (0, 1):
+    if op.has("inner dimension") and operand in (0, 1):
         tiles = t * rows * cols // max(down if operand == 0 else across, 1)
     else:
         tiles = t * rows * cols // max(down * across, 1)
@@ -135,7 +134,7 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     df = op.in_df[operand] if operand < len(op.in_df) else op.out_df
     size = bytes_of_tile(df, item.blocking.tile_dim, arch)
     shape = operand_shape(op, operand, item.blocking.shape)
-    if operand == 0 and OP_TYPES[op.type].has("row-wise index"):
+    if operand == 0 and op.has("row-wise index"):
         shape = op.blocking.shape  # of the table the rows that are picked (OPS 6.9)
     core = _share(op, operand, shape) * size
     if queue is None:

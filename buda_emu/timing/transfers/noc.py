@@ -14,7 +14,6 @@ from typing import Final, Literal, NamedTuple
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.devices import Core, Device
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.transfers.flows import Flow
 
 _WAYS: Final = (((0, "right", 1), (1, "down", 1)), ((1, "up", -1), (0, "left", -1)))
@@ -186,7 +185,7 @@ def alike_cores(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
     """Rows and columns of the op's cores that need the same data."""
     rows, columns = grid
     whole = operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t)
-    product = OP_TYPES[op.type].has("inner dimension")
+    product = op.has("inner dimension")
     return rows if whole or (product and operand == 1) else 1, columns if whole or (product and operand == 0) else 1
 
 

@@ -14,7 +14,6 @@ from buda_emu.netlist.scalars import parse_int
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.records import dataclass
 from buda_emu.spec.formats import is_integer, is_raw
-from buda_emu.spec.ops import OP_TYPES
 from buda_emu.spec.stimulus import Stimulus
 from buda_emu.verify.inputs.entries import entries_read
 from buda_emu.verify.inputs.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
@@ -122,12 +121,12 @@ def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
             encodes = op
         elif identity and position == 0:
             sparse = op
-        elif position == 1 and OP_TYPES[op.type].has("row-wise index"):
+        elif position == 1 and op.has("row-wise index"):
             table = netlist.queues.get(op.inputs[0])
             if table is not None:
                 rows = table.blocking.element_shape[1]
                 table_rows = min(table_rows or rows, rows)
-        elif position == 1 and OP_TYPES[op.type].has("result indices"):
+        elif position == 1 and op.has("result indices"):
             topk_indices = True
     return _Use(encodes, sparse, table_rows, topk_indices)
 

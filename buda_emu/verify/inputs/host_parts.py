@@ -1,6 +1,5 @@
 """Runs of an image whose host computes between programs: its plan, followed on a machine, and the time of the host."""
 
-import io
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -13,10 +12,10 @@ from buda_emu.errors import HostError, ProgramError
 from buda_emu.image.device_image import DeviceImage
 from buda_emu.image.host.plan import COMPUTES, DeviceStep, HostPlan, HostStep, follow
 from buda_emu.image.model_io import ModelIo, made_up
-from buda_emu.image.rules import ImageError
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.numpy_files import npy_of
 from buda_emu.verify.inputs.of_image import begun_with
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.stimulus import generator
@@ -154,9 +153,4 @@ class HostParts:
 
 
 def _array(image: DeviceImage, file: str) -> Array:
-    try:
-        return np.load(io.BytesIO(image.host_file(file)), allow_pickle=False)
-    except ImageError:
-        raise
-    except (ValueError, EOFError, OSError) as error:
-        raise HostError(f"{image.path}: host/{file} is no array: {error}") from None
+    return npy_of(f"{image.path}: host/{file}", image.host_file(file))

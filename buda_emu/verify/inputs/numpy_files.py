@@ -98,12 +98,12 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
         raise _none(name, error) from None
 
 
-def npz_of(name: str, data: bytes, most: int | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of what a .npz file holds, by name. Nothing is unpacked where they would take more than `most` bytes,
-    by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
+def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz file, or of what one holds, by name. Nothing is unpacked where they would take more than
+    `most` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
     most = default_memory_limit() if most is None else most
     try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
+        with BytesIO(data) if isinstance(data, bytes) else _opened(data) as stream, zipfile.ZipFile(stream) as archive:
             needed = sum(header.bytes for _, header in _members(archive))
             if needed > most:
                 raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")

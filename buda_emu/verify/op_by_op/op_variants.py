@@ -22,7 +22,7 @@ from buda_emu.ops.on_device.units import Pair, Product, Spill
 from buda_emu.ops.sfpu.op import Region, run_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
-from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
+from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, touched
 from buda_emu.tensix.products.fidelity import PHASES
@@ -53,7 +53,6 @@ class Switched(DeviceCall):
     wide: frozenset[Cause] = frozenset()
 
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
-        """See `DeviceCall`."""
         assert self.original is not None
         found = self.original.registers(operands)
         if "inputs" in self.wide:
@@ -80,7 +79,6 @@ class Watching(KernelUnits):
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
-        """See `Units`."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
@@ -88,12 +86,10 @@ class Watching(KernelUnits):
         self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """See `Units`."""
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         if _is_exact(bound, mode):
             self.used.add("sfpu")
         return KernelUnits.function(self, bound, mode, *images, vector=vector)
@@ -107,7 +103,6 @@ class ExactFunctions(KernelUnits):
     op: OpCall
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         if not _is_exact(bound, mode):
             return KernelUnits.function(self, bound, mode, *images, vector=vector)
         image = np.ascontiguousarray(images[0]).reshape(-1, TILE_ELEMENTS)
@@ -173,7 +168,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
         yield Switch("fidelity", fidelity="HiFi4")
     if registers.dst != "fp32":
         yield Switch("dest")
-    if OP_TYPES[op.type].has("keeps sums"):
+    if op.has("keeps sums"):
         yield Switch("spills", {"intermed_df": "Float32", "attributes": _in_one_block(op)})
     if "sfpu" in used:
         yield Switch("sfpu", exact=True)
@@ -220,7 +215,7 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
         for name in _FIDELITIES:
             if len(PHASES[name]) > phases:
                 yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
-    if OP_TYPES[op.type].has("keeps sums") and not call.gradient:
+    if op.has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
             yield changed("intermed_df", df, intermed_df=df)
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
@@ -239,8 +234,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
     """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
     for all of it. A matmul's gelu keeps the rest in the reference too."""
-    calls = [step.call for step in fused_plan(op).steps] if OP_TYPES[op.type].has("sub-ops") else [op]
-    modes: list[VectorMode] = [vector_mode(call) for call in calls if OP_TYPES[call.type].has("vector unit")]
+    calls = [step.call for step in fused_plan(op).steps] if op.has("sub-ops") else [op]
+    modes: list[VectorMode] = [vector_mode(call) for call in calls if call.has("vector unit")]
     parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
 

@@ -13,7 +13,6 @@ from buda_emu.vpux.rules.book import BOOK, finding
     fix="one task for each op",
 )  # fmt: skip
 def one_op(program: Program) -> Iterator[Finding]:
-    """A task is one op on one unit."""
     for op in program.ops_of("VPURT.Task"):
         if len(op.body) != 1:
             yield finding(program, op, f"holds {plural(len(op.body), 'op')}")
@@ -24,7 +23,6 @@ def one_op(program: Program) -> Iterator[Finding]:
     fix="37XX has barriers 0 to 63, 40XX 0 to 95",
 )  # fmt: skip
 def number(program: Program) -> Iterator[Finding]:
-    """Of the architecture."""
     most = program.arch.barriers
     for barrier in program.barriers:
         if barrier.number is not None and not 0 <= barrier.number < most:
@@ -71,7 +69,6 @@ def slots(program: Program) -> Iterator[Finding]:
     fix="nothing runs after the final barrier",
 )  # fmt: skip
 def final(program: Program) -> Iterator[Finding]:
-    """Marked isFinalBarrier, with consumers."""
     for barrier in program.barriers:
         if barrier.is_final and barrier.consumers:
             yield finding(

@@ -64,7 +64,6 @@ def missing_index(program: Program) -> Iterator[Finding]:
     source="VPUX 7", unless=_GROUP[:3], fix="name one slice for each cluster",
 )  # fmt: skip
 def clusters(program: Program) -> Iterator[Finding]:
-    """One slice for each cluster."""
     for op, of, _, index in _declared(program):
         number = of.traits.get("num_clusters")
         if of.is_distributed and index is not None and isinstance(number, int) and number != len(index):
@@ -90,7 +89,6 @@ def other_index(program: Program) -> Iterator[Finding]:
     unless=_GROUP[:5], fix="use a !VPUIP.DistributedBuffer, or one slice",
 )  # fmt: skip
 def several_indices(program: Program) -> Iterator[Finding]:
-    """Only distributed buffers lie in several slices."""
     for op, of, _, index in _declared(program):
         if index is not None and len(index) > 1 and not of.is_distributed:
             yield finding(program, op, f"{len(index)} section indices")
@@ -112,7 +110,6 @@ def no_space(program: Program) -> Iterator[Finding]:
     fix="leave the index out: DDR has no slices",
 )  # fmt: skip
 def index_in_ddr(program: Program) -> Iterator[Finding]:
-    """Neither after the section nor in the type."""
     for op, of, section, index in _declared(program):
         if section == "DDR" and (index or of.space_index is not None):
             yield finding(program, op, "DDR has no section index")
@@ -189,7 +186,6 @@ def _ends(program: Program) -> Iterator[tuple[Op, int]]:
     fix="a slice has 2 MiB",
 )  # fmt: skip
 def beyond_slice(program: Program) -> Iterator[Finding]:
-    """The hardware has no such byte."""
     for op, end in _ends(program):
         if end > program.arch.slice_bytes:
             yield finding(program, op, f"ends at byte {end} of a slice of {program.arch.slice_bytes}")

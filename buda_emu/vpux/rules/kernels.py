@@ -26,7 +26,6 @@ def _kernels(program: Program) -> Iterator[Op]:
     fix="leave inputs and outputs empty",
 )  # fmt: skip
 def cache_operands(program: Program) -> Iterator[Finding]:
-    """It touches no tensor."""
     for op in _kernels(program):
         if is_cache_op(callee(program.function, op)) and (any(True for _ in op.uses()) or op.types):
             yield finding(program, op, "a cache operation takes no operands")
@@ -37,7 +36,6 @@ def cache_operands(program: Program) -> Iterator[Finding]:
     unless=("X012",), fix="declare it without both",
 )  # fmt: skip
 def cache_function(program: Program) -> Iterator[Finding]:
-    """As `X012`, of its declaration."""
     for op in _kernels(program):
         declaration = callee(program.function, op)
         if declaration is not None and is_cache_op(declaration) and (declaration.arguments or declaration.results):
@@ -59,7 +57,6 @@ def _bounded(program: Program, side: int) -> Iterator[Finding]:
     source="VPUX 7", fix="give shapes once",
 )  # fmt: skip
 def bounded_inputs(program: Program) -> Iterator[Finding]:
-    """Two places for one shape."""
     return _bounded(program, 0)
 
 
@@ -68,7 +65,6 @@ def bounded_inputs(program: Program) -> Iterator[Finding]:
     source="VPUX 7", unless=_MAPS[:1], fix="give shapes once",
 )  # fmt: skip
 def bounded_outputs(program: Program) -> Iterator[Finding]:
-    """As `X016`."""
     return _bounded(program, 1)
 
 
@@ -103,7 +99,6 @@ def _maps(program: Program, side: int, problem: str) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one entry for each input, -1 where it is static",
 )  # fmt: skip
 def input_map_length(program: Program) -> Iterator[Finding]:
-    """One entry for each input."""
     return _maps(program, 0, "length")
 
 
@@ -112,7 +107,6 @@ def input_map_length(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one entry for each output, -1 where it is static",
 )  # fmt: skip
 def output_map_length(program: Program) -> Iterator[Finding]:
-    """One entry for each output."""
     return _maps(program, 1, "length")
 
 
@@ -121,7 +115,6 @@ def output_map_length(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="one shape operand for each entry that is not -1",
 )  # fmt: skip
 def map_count(program: Program) -> Iterator[Finding]:
-    """Entries other than -1, and shape operands."""
     for side in range(2):
         yield from _maps(program, side, "count")
 
@@ -131,7 +124,6 @@ def map_count(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="operands are counted from 0",
 )  # fmt: skip
 def input_map_range(program: Program) -> Iterator[Finding]:
-    """Beyond the last one."""
     return _maps(program, 0, "range")
 
 
@@ -140,7 +132,6 @@ def input_map_range(program: Program) -> Iterator[Finding]:
     unless=_MAPS[:2], fix="operands are counted from 0",
 )  # fmt: skip
 def output_map_range(program: Program) -> Iterator[Finding]:
-    """Beyond the last one."""
     return _maps(program, 1, "range")
 
 
@@ -149,7 +140,6 @@ def output_map_range(program: Program) -> Iterator[Finding]:
     stage="public", source="VPUX 7", fix="pass the names after `as`, or constants from inside of the kernel",
 )  # fmt: skip
 def strangers(program: Program) -> Iterator[Finding]:
-    """The region sees nothing else."""
     for kernel in _kernels(program):
         for op in kernel.body:
             if op.name != "VPUIP.SW.Kernel.run":
@@ -168,7 +158,6 @@ def strangers(program: Program) -> Iterator[Finding]:
     fix="split the kernel",
 )  # fmt: skip
 def many_operands(program: Program) -> Iterator[Finding]:
-    """The argument contract has no room for more."""
     for op in _kernels(program):
         for clause in ("inputs", "outputs"):
             if len(op.clause(clause)) > MOST_TENSORS:

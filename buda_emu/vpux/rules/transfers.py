@@ -59,7 +59,6 @@ def different_sizes(program: Program) -> Iterator[Finding]:
     fix="use the kernel `convert`",
 )  # fmt: skip
 def conversion(program: Program) -> Iterator[Finding]:
-    """The only ones that the hardware has."""
     for op in program.ops_of("VPUIP.ConvertDMA"):
         source, target = operand_type(op, "inputs"), operand_type(op, "outputs")
         if source is None or target is None:
@@ -73,7 +72,6 @@ def conversion(program: Program) -> Iterator[Finding]:
     fix="give it operands without elements, or use an NNDMA",
 )  # fmt: skip
 def sync_with_data(program: Program) -> Iterator[Finding]:
-    """It only keeps order."""
     for op in program.ops_of("VPUIP.SyncDMA"):
         of = [item for item in (operand_type(op, "inputs"), operand_type(op, "outputs")) if item is not None]
         if any(item.is_buffer and item.count != 0 for item in of):
@@ -85,7 +83,6 @@ def sync_with_data(program: Program) -> Iterator[Finding]:
     fix="bring the indices to CMX, split the transfer",
 )  # fmt: skip
 def gather_indices(program: Program) -> Iterator[Finding]:
-    """Where they lie and how many they are."""
     for op in program.ops_of("VPUIP.GatherDMA"):
         of = operand_type(op, "indices")
         if of is None or not of.is_buffer:
@@ -98,7 +95,6 @@ def gather_indices(program: Program) -> Iterator[Finding]:
 
 @BOOK.rule("X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1")
 def port(program: Program) -> Iterator[Finding]:
-    """There are two."""
     for op in transfers(program):
         number = op.integer("port", 0)
         if not 0 <= number < program.arch.ports:

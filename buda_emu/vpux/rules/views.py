@@ -21,7 +21,6 @@ def _parts(program: Program) -> Iterator[tuple[Op, Type, Type]]:
     source="VPUX 7", fix="give one number for each dimension",
 )  # fmt: skip
 def rank(program: Program) -> Iterator[Finding]:
-    """All three lists."""
     for op, source, _ in _parts(program):
         expected = len(source.shape or ())
         for word in ("offsets", "sizes", "steps"):
@@ -65,7 +64,6 @@ def _logical(of: Type) -> list[int]:
     unless=("X015", "X014"), fix="offset plus size may not exceed the dimension",
 )  # fmt: skip
 def outside(program: Program) -> Iterator[Finding]:
-    """In any dimension."""
     for op, source, _ in _parts(program):
         offsets, sizes = op.integers("offsets") or (), op.integers("sizes") or ()
         steps = op.integers("steps") or (1,) * len(sizes)

@@ -52,3 +52,16 @@ def test_times_are_a_table_of_passes(capsys):
 def test_what_cannot_be_is_said(options, complaint, capsys):
     assert main(["compile", *options]) in (2, 3, 4)
     assert complaint in capsys.readouterr().err
+
+
+def test_an_edited_file_that_makes_no_netlist_is_refused_and_no_bug(tmp_path, capsys):
+    assert main(["compile", MODEL, "-o", str(tmp_path), "--quiet", "--stop-after", "lower"]) == 0
+    path = tmp_path / "model.lower.ir"
+    text = path.read_text()
+    cut = [line for line in text.splitlines(keepends=True) if not line.startswith("  output ")]
+    assert len(cut) < len(text.splitlines())
+    path.write_text("".join(cut))
+    assert main(["compile", "--start-from", str(path), "-o", str(tmp_path), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: by what it says" in said
+    assert "Traceback" not in said

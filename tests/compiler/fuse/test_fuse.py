@@ -52,6 +52,25 @@ def test_a_row_behind_a_product_becomes_its_bias():
     assert graph.ops["y"].sources == ("p", "y")
 
 
+def spread_row(left):
+    """A row that a product with `left` copies into all rows, added to a product in every slice."""
+    graph = tiles(("p", "matmul", "x", "w"), ("m", "matmul", "left", "row"),
+                  ("y", "add", "p", Use("m", (("broadcast", "z", 1),))))  # fmt: skip
+    graph.ops["m"].inner = 1
+    constant(graph, "left", left[None])
+    return fuse_bias(graph)
+
+
+def test_a_row_that_ones_copy_into_all_rows_becomes_the_bias_and_is_not_copied():
+    left = np.zeros((32, 32))
+    left[:, 0] = 1
+    graph = spread_row(left)
+    assert shown(graph) == ["y = matmul(x, w, row)"]
+    assert graph.ops["y"].uses[2].tms == (("broadcast", "z", 1),)
+    left[3, 1] = 1
+    assert len(spread_row(left).ops) == 3
+
+
 @pytest.mark.parametrize("reader", ["add", "exp"])
 def test_a_term_that_is_no_row_or_is_not_alone_stays(reader):
     graph = tiles(("p", "matmul", "x", "w"), ("y", "add", "p", "row"), ("z", reader, "p", "p"))

@@ -8,7 +8,7 @@ import pytest
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Array, Graph, Node
-from buda_emu.compiler.importers.from_jax.declared import Call, hlo_op
+from buda_emu.compiler.importers.from_jax.declared import HLO, Call
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 RNG = np.random.default_rng(0)
@@ -22,9 +22,7 @@ def made(name: str, *operands: Any, shape: tuple[int, ...], dtype: str = "float3
         for n, item in enumerate(operands)
     ]
     regions = given.pop("regions", ())
-    declared = hlo_op(name)
-    assert declared is not None
-    found: Node = declared.handler(Call(b, tuple(nodes), (shape,), (dtype,), given, regions))
+    found: Node = HLO[name].handler(Call(b, tuple(nodes), (shape,), (dtype,), given, regions))
     inputs = {f"x{n}": item for n, item in enumerate(operands) if isinstance(item, np.ndarray)}
     return evaluate(b.graph, inputs)[found.name]
 

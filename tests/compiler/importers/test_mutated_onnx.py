@@ -23,8 +23,8 @@ from buda_emu.errors import BudaError, HostError, InternalError, ProgramError, U
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
 
+from compiler.importers.onnx_mutations import ODD, SECRET, cut, flipped, rewritten, strange  # noqa: E402
 from onnx_graphs import generated  # noqa: E402
-from onnx_mutations import ODD, SECRET, cut, flipped, rewritten, strange  # noqa: E402
 from shared_files import SHARED  # noqa: E402
 
 QUICK, MANY = 200, 10_000

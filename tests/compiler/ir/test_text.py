@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.ir.arrays import load_arrays, save_arrays
 from buda_emu.compiler.ir.files import read_ir, write_ir
 from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file, print_ir
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.pipeline import NAMES, PASSES, Context, file_of
 from buda_emu.compiler.target import Objective, Target
+from buda_emu.errors import HostError
 from shared_files import SHARED
 
 pytest.importorskip("onnx")
@@ -82,3 +84,19 @@ def test_odd_texts_survive():
     form = parse_ir(text)
     assert form.graph["x"].attrs["label"] == 'a "b" \\ \n {c}: #'
     assert parse_ir(print_ir(form)) == form
+
+
+def test_damaged_arrays_are_refused_by_name(tmp_path):
+    path, chosen, refused = tmp_path / "a.npz", np.random.default_rng(1), 0
+    save_arrays(path, {"0123456789ab": np.arange(12, dtype=np.float32).reshape(3, 4)})
+    whole = path.read_bytes()
+    for _ in range(300):
+        data = bytearray(whole)
+        data[chosen.integers(len(data))] = chosen.integers(256)
+        path.write_bytes(data)
+        try:
+            load_arrays(path)
+        except HostError as error:
+            assert str(path) in str(error)  # noqa: PT017
+            refused += 1
+    assert refused > 150

@@ -11,7 +11,9 @@ import buda_emu as be
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.passes import host_windows as room
+from buda_emu.compiler.pipeline import DEFAULT, core_graph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import HostError
 from buda_emu.image.host.windows import Windows
@@ -144,3 +146,18 @@ def test_windows_that_are_none(fields, said):
     held["inputs"][0]["windows"] = fields
     with pytest.raises(HostError, match=said):
         ModelIo.from_json(held, AT)
+
+
+def test_a_sum_over_places_of_windows_moves_no_channels_by_a_matrix():
+    """Windows of 4 x 4 places put 16 times the channels side by side: the sum over one dimension of space leaves the
+    other one where it need not be times all of them."""
+    graph = conv_graph((1, 3, 32, 32), (3, 3), (1, 1), ((1, 1), (1, 1)))
+    b = Builder(graph)
+    mean = b.reduce_mean(graph[graph.outputs[0].value], axes=[3])
+    graph.outputs[0] = Output("y", mean.name, "float32")
+    _, _, conv, perm = room.only_conv(graph, graph.users(), set(), graph.inputs[0])
+    cut = next(cut for cut in room.cuts(graph, conv) if cut.phases == (4, 4) and cut.taps == (1, 1))
+    nodes = room.with_windows(graph, dict(graph.nodes), graph[graph.inputs[0]], conv, perm, cut)
+    found = lower(core_graph(Graph(graph.name, nodes, graph.inputs, graph.outputs)), DEFAULT)
+    matrices = [item.shape for item in found.constants.values() if item.kind == "picker" and item.name.endswith("ones")]
+    assert not [shape for shape in matrices if shape[2] > 4], matrices

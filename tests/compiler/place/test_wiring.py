@@ -10,9 +10,10 @@ from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.moves import wiring
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import Wires, exchanged, rewired
+from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired
 from buda_emu.compiler.search.pack import on_chip
 from buda_emu.compiler.search.spots import first_spots
 from buda_emu.compiler.target import ONE_BY_ONE, Target
@@ -57,15 +58,25 @@ def of_one(spots, tiles, target):
     return report, TimedWires(found.netlist, report, device("grayskull"))
 
 
-def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross):
+def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatch):
     """But for the latency of reads, which is that of the places before."""
+    monkeypatch.setattr(wiring, "HEAT", 0.0)  # the last places are the best
     tiles, target, spots = criss_cross
     report, timed = of_one(spots, tiles, target)
-    found = rewired(spots, timed, (10, 12), 0.0, 400, 400, regions=True)
+    found = annealed(spots, timed, (10, 12), 400)
     after, _ = of_one(found, tiles, target)
     said = int(timed.timed(timed.durations).makespan)
     assert abs(after.timing.total - said) <= 270
     assert after.timing.total < report.timing.total
+
+
+def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monkeypatch):
+    tiles, target, spots = criss_cross
+    good = annealed(spots, of_one(spots, tiles, target)[1], (10, 12), 1000)
+    report, timed = of_one(good, tiles, target)
+    monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
+    after, _ = of_one(annealed(good, timed, (10, 12), 100), tiles, target)
+    assert after.timing.total <= report.timing.total + 270 < timed.now
 
 
 def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_save(criss_cross):

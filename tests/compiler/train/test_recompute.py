@@ -13,8 +13,8 @@ from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
+from buda_emu.compiler.train.activation_memory import between_programs, fitted
 from buda_emu.compiler.train.recompute import AGAIN, Crossing, _work
-from buda_emu.compiler.train.stored import between_programs, fitted
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")

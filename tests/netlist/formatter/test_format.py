@@ -5,6 +5,8 @@ import re
 import pytest
 
 from buda_emu.netlist.formatter.format import formatted
+from buda_emu.netlist.formatter.layout import Layout
+from buda_emu.netlist.formatter.source import read_spans
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.printer import netlist_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode
@@ -143,3 +145,22 @@ def test_what_the_printer_writes_has_this_layout(path):
     netlist = check_text(path.read_text(), str(path)).netlist
     printed = netlist_text(netlist)
     assert [line for line in formatted(printed).splitlines() if line] == printed.splitlines()
+
+
+def test_the_text_before_a_place_is_not_searched_for_each_place():
+    class Counted(str):
+        searched = 0
+
+        def rfind(self, sub, start, end):
+            Counted.searched += end - start - max(super().rfind(sub, start, end), 0)
+            return super().rfind(sub, start, end)
+
+    rows = "".join(f"  q{number}: {{input: HOST, t: {number}, df: Float16}}  # one\n" for number in range(300))
+    text = f"queues:\n{rows}"
+    assert Layout(Counted(text)).write(read_spans(text)) == text.replace("  #", " #")
+    assert Counted.searched < 5 * len(text)
+
+
+def test_a_comment_after_a_break_of_another_kind_stands_where_it_stood():
+    text = "a:\n  b: 1\x85  # of b\rc: 2\n"
+    assert formatted(text) == "a:\n  b: 1\n  # of b\n\nc: 2\n"

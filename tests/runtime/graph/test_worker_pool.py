@@ -16,7 +16,7 @@ import buda_emu.kernels
 from buda_emu.errors import InternalError
 from buda_emu.jit.job_slot import JobSlot, pause, read
 from buda_emu.jit.kernel import Kernel, disabled, kernel
-from buda_emu.jit.machine_code import turn
+from buda_emu.jit.machine_code import gil_turns
 from buda_emu.jit.thread_team import await_helpers, claimed, spins_in
 from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
@@ -253,9 +253,9 @@ def until_told(address):
 
 @pytest.fixture
 def turns():
-    assert turn.TURN[0] == turn.NOBODY_WAITS
-    yield turn.TURN
-    turn.turns_are_over()
+    assert gil_turns.TURN[0] == gil_turns.NOBODY_WAITS
+    yield gil_turns.TURN
+    gil_turns.turns_are_over()
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -271,17 +271,17 @@ def test_threads_take_turns_as_long_as_they_share_a_function(pool, turns, fails)
         pool(function, 8, BIG)
     except ValueError:
         assert fails
-    assert seen <= {turn.TAKEN, turn.FREE}
-    assert turns[0] == turn.NOBODY_WAITS
+    assert seen <= {gil_turns.TAKEN, gil_turns.FREE}
+    assert turns[0] == gil_turns.NOBODY_WAITS
 
 
 @compiled_only
-@pytest.mark.parametrize("before", [turn.TAKEN, turn.FREE, turn.NOBODY_WAITS])
+@pytest.mark.parametrize("before", [gil_turns.TAKEN, gil_turns.FREE, gil_turns.NOBODY_WAITS])
 def test_a_kernel_takes_the_turn_at_its_end_where_threads_take_turns(turns, before):
     told = np.ones(1, np.int64)
     turns[0] = before
     until_told(told.ctypes.data)
-    assert turns[0] == (turn.NOBODY_WAITS if before == turn.NOBODY_WAITS else turn.TAKEN)
+    assert turns[0] == (gil_turns.NOBODY_WAITS if before == gil_turns.NOBODY_WAITS else gil_turns.TAKEN)
 
 
 @compiled_only
@@ -289,20 +289,20 @@ def test_a_kernel_takes_the_turn_at_its_end_where_threads_take_turns(turns, befo
 def test_a_kernel_gives_the_turn_away_and_goes_on_if_it_never_comes_back(turns, given_back):
     told, results = np.zeros(1, np.int64), []
     until_told(np.ones(1, np.int64).ctypes.data)  # compiled
-    turn.take_turns()
+    gil_turns.take_turns()
     thread = threading.Thread(target=lambda: results.append(until_told(told.ctypes.data)))
     thread.start()
     until = time.monotonic() + 10
-    while turns[0] != turn.FREE and time.monotonic() < until:
+    while turns[0] != gil_turns.FREE and time.monotonic() < until:
         time.sleep(1e-4)
-    assert turns[0] == turn.FREE
-    turn.take_turns()
+    assert turns[0] == gil_turns.FREE
+    gil_turns.take_turns()
     told[0] = 5
     if given_back:
-        turns[0] = turn.FREE
+        turns[0] = gil_turns.FREE
     thread.join(10)
     assert results == [5]
-    assert turns[0] == turn.TAKEN
+    assert turns[0] == gil_turns.TAKEN
 
 
 @compiled_only

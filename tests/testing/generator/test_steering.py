@@ -2,7 +2,10 @@
 
 from itertools import islice
 
-from buda_emu.coverage.report import Coverage
+import pytest
+
+from buda_emu.coverage.report import Coverage, every_list
+from buda_emu.netlist.load import check_text
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.netlist import GENERATED
 from buda_emu.testing.generator.steering import EVERY, Steering, evenly
@@ -13,6 +16,37 @@ def test_what_a_coverage_lacks_is_drawn():
     first = next(islice(Steering(coverage).netlists(), 1))
     assert "matmul" in {op.type for op in first.netlist.ops.values()}
     assert "matmul" not in coverage.missing("op types")
+
+
+def lacking(*names):
+    """A coverage that has everything but these."""
+    coverage = Coverage()
+    for subject, there in every_list().items():
+        coverage.counts[subject] = dict.fromkeys((name for name in there if name not in names), 1)
+    return coverage
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pick lines into L1", "function cast_to_fp16", "integer subtract", "pack int32 to Bfp8", "pack fp32 to UInt8",
+        "pack bf16 to Lf8", "unpack RawUInt8 to Lf8", "multiply onto Dst", "recode",
+        "ram: read and written by one input",
+    ],
+)  # fmt: skip
+def test_what_runs_lack_is_drawn(name):
+    coverage = lacking(name)
+    (made,) = Steering(coverage).netlists()
+    assert check_text(made.text).ok
+    assert not any(coverage.missing(subject) for subject in every_list())
+
+
+@pytest.mark.slow
+def test_every_list_of_language_and_runs_comes_to_100_percent():
+    steering = Steering(Coverage())
+    assert len(list(steering.netlists())) < 300
+    assert steering.unreached == {}
+    assert [what for what, _, _, missing in steering.coverage.rows() if missing] == ["rules broken"]
 
 
 def test_in_an_even_series_everything_has_its_turn():

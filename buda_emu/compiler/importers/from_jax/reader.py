@@ -1,19 +1,17 @@
 """JAX functions: jax lowers them to StableHLO; each operator goes to its handler. Calls are inlined, loops whose end is
 known are unrolled."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import jax
 
-from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_jax.attributes import array_of, attributes_of, layer_of, line_of, type_of
-from buda_emu.compiler.importers.from_jax.declared import Call, hlo_op
+from buda_emu.compiler.importers.from_jax.declared import HLO, Call
 from buda_emu.compiler.importers.from_jax.origin import JaxOrigin
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
 from buda_emu.errors import HostError, UnsupportedError
 
 MOST_ROUNDS: Final = 1024
@@ -50,8 +48,7 @@ class _Reader:
         self._function = function
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
-        self._refused: Counter[str] = Counter()
-        self._places: dict[str, str] = {}
+        self._refused = Refusals()
 
     def read(self) -> Graph:
         block = self._functions["main"].regions[0].blocks[0]
@@ -61,12 +58,7 @@ class _Reader:
             label = getattr(argument.location, "name_str", "") or f"arg{number}"
             values.append(self._b.input(label, shape, dtype))
         results = self._block(block, values)
-        if self._refused:
-            lines = [
-                f"{what}: {plural(count, 'time')}, first at {self._places[what]}"
-                for what, count in self._refused.most_common()
-            ]
-            raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        self._refused.tell(self._graph.name)
         for number, node in enumerate(results):
             if 0 in node.shape:
                 raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {node.shape}")
@@ -98,7 +90,7 @@ class _Reader:
             if item.name == "func.call":
                 return self._block(self._functions[item.attributes["callee"].value].regions[0].blocks[0], operands)
             if _POISONED in operands:
-                if hlo_op(item.name) is None and item.name not in _CONTROL:
+                if item.name not in HLO and item.name not in _CONTROL:
                     self._refuse(word, item)
                 return poisoned
             if item.name in _CONTROL:
@@ -109,7 +101,7 @@ class _Reader:
             return poisoned
 
     def _call(self, item: Any, operands: list[Node]) -> list[Node]:
-        declared = hlo_op(item.name)
+        declared = HLO.get(item.name)
         if declared is None:
             raise NotSupportedError(_target(item))
         types = [type_of(result.type) for result in item.results]
@@ -147,8 +139,7 @@ class _Reader:
         return self._block(item.regions[chosen if 0 <= chosen <= last else last].blocks[0], (), values)
 
     def _refuse(self, what: str, item: Any) -> None:
-        self._refused[what] += 1
-        self._places.setdefault(what, line_of(item.location) or layer_of(item.location) or "main")
+        self._refused.add(what, line_of(item.location) or layer_of(item.location) or "main")
 
 
 _POISONED: Any = object()

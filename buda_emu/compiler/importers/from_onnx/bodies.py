@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_onnx.call import HANDLERS
+from buda_emu.compiler.importers.from_onnx.call import ONNX
 from buda_emu.compiler.importers.from_onnx.standard import schema_of, type_bytes
 
 
@@ -15,7 +15,7 @@ def has_body(node: Any, opset: Mapping[str, int]) -> bool:
     schema = schema_of(node, opset)
     if schema is None:
         return False
-    return node.op_type in HANDLERS or schema.has_function or schema.has_context_dependent_function
+    return node.op_type in ONNX or schema.has_function or schema.has_context_dependent_function
 
 
 def body_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) -> Any | None:

@@ -1,14 +1,18 @@
 """One node of an ONNX model as its handler sees it, and the table of handlers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.importers.operators import Operators
 from buda_emu.compiler.importers.refusal import NotSupportedError
+
+FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
+"""Modules of this room that declare operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +68,8 @@ class Call:
 
 Handler = Callable[[Call], Any]
 """Gives a node, or a tuple of them for several results."""
-HANDLERS: dict[str, Handler] = {}
-
-
-BECOMES: dict[str, tuple[str, str]] = {}
-"""Of each operator the module that declares it and what becomes of it, for the docs."""
-
-
-def onnx_op(
-    *names: str, becomes: Mapping[str, str] | None = None, refused: bool = False
-) -> Callable[[Handler], Handler]:
-    """Declares the handler of some operators; its first docstring line says what they become, or `becomes` the one
-    front-end op that each is. `refused`: none of them is supported, and that is why."""
-
-    def declare(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(names, handler))
-        doc = (handler.__doc__ or "").strip().splitlines()[0]
-        for name in names:
-            text = f"`{becomes[name]}`" if becomes is not None else f"not supported: {doc}" if refused else doc
-            BECOMES[name] = handler.__module__.rpartition(".")[2], text
-        return handler
-
-    return declare
+ONNX: Final = Operators[Handler]("buda_emu.compiler.importers.from_onnx", FAMILIES)
+onnx_op = ONNX.declare
 
 
 def is_float(node: Node) -> bool:

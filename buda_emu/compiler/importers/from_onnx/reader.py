@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +9,11 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
-from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
+from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
 from buda_emu.compiler.importers.from_onnx.evaluator import alone, computes, evaluated
 from buda_emu.compiler.importers.from_onnx.external import by_reference, elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
@@ -31,11 +29,10 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     wrong_in_evaluator,
 )
 from buda_emu.compiler.importers.open_sizes import OpenSizes, how_to_give
-from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError
+from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError, Refusals
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 from buda_emu.tensor.referenced import Referenced
 
-FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
 _TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 }  # fmt: skip
@@ -70,8 +67,6 @@ def read_proto(
 ) -> Graph:  # fmt: skip
     """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises
     UnsupportedError naming every operator, HostError for a broken model."""
-    for module in FAMILIES:
-        import_module(f"buda_emu.compiler.importers.from_onnx.{module}")
     name = shown_name(name or model.graph.name or "model")
     apart = apart or {}
     for tensor in (tensor for tensor in elsewhere(model) if tensor.name not in apart):
@@ -100,8 +95,7 @@ class _Reader:
         for value in (*model.graph.value_info, *model.graph.output):
             self._shapes[value.name] = dims_of(value.type)
         self._types: dict[str, str] = {}
-        self._refused: Counter[str] = Counter()
-        self._places: dict[str, str] = {}
+        self._refused = Refusals()
         self._line = ""
 
     def read(self) -> Graph:
@@ -117,7 +111,8 @@ class _Reader:
                 values[value.name] = self._input(value)
         self._run(graph.node, values, "")
         self._outputs(graph.output, values)
-        self._raise()
+        advice = "be.compile_in_parts (the command, without --no-host) leaves to the host what it can"
+        self._refused.tell(self._graph.name, *([] if REFUSED in self._on_host else [advice]))
         made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._graph.origin = OnnxOrigin(self._model, made)
         return self._graph
@@ -181,7 +176,7 @@ class _Reader:
         for node in nodes:
             self._known(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
-            known = poisoned and node.op_type in HANDLERS
+            known = poisoned and node.op_type in ONNX
             found = [None] * len(node.output) if known else self._node(node, values, within, bool(poisoned))
             values.update(zip(node.output, found, strict=False))
 
@@ -207,7 +202,7 @@ class _Reader:
             told = told_of(node, inputs, self._opset)
             self._types.update({} if within else {name: dtype_of(kind) for name, kind in told.items()})
             held = (item.value for item in inputs if item is not None and item.op == "constant")
-            moved = node.op_type in HANDLERS and any(isinstance(value, Referenced) for value in held)
+            moved = node.op_type in ONNX and any(isinstance(value, Referenced) for value in held)
             if constant and not moved and node.op_type not in _RANDOM and not has_graph(node):
                 foreseen = shapes_of(told)
                 for shape in foreseen.values():
@@ -215,17 +210,17 @@ class _Reader:
                 try:
                     return self._folded(node, inputs, foreseen)
                 except UnsupportedError:  # the evaluator does not know every operator in every version
-                    if node.op_type not in HANDLERS:
+                    if node.op_type not in ONNX:
                         raise
             if node.op_type in self._on_host:
                 return self._hosted(node, values, told)
-            if node.op_type in HANDLERS and node.domain in ("", "ai.onnx"):
+            if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
                 call = Call(
                     b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
                     [self._shapes.get(name) for name in node.output], self._opset.get(node.domain, 1),
                 )  # fmt: skip
                 before = len(self._graph.nodes)
-                found = HANDLERS[node.op_type](call)
+                found = ONNX[node.op_type].handler(call)
                 results = list(found) if isinstance(found, tuple) else [found]
                 if results[0] is not None and len(self._graph.nodes) > before:
                     results[0] = b.alias(results[0], b.scope)
@@ -235,7 +230,7 @@ class _Reader:
                 raise NotSupportedError("")
             return self._inlined(node, body, inputs, within or b.scope)
         except UnsupportedError as error:
-            body = body_of(node, inputs, self._opset) if node.op_type in HANDLERS else None
+            body = body_of(node, inputs, self._opset) if node.op_type in ONNX else None
             if body is not None and not poisoned:
                 try:
                     return self._inlined(node, body, inputs, within or b.scope)
@@ -305,14 +300,14 @@ class _Reader:
         nodes = operators(node, body, inputs, within, self._opset)
         shapes, self._shapes = self._shapes, {}
         opset, self._opset = self._opset, {**self._opset, **{item.domain: item.version for item in body.opset_import}}
-        before = Counter(self._refused)
+        before = self._refused.counts.copy()
         try:
             self._run(nodes, inner, within)
         finally:
             self._shapes, self._opset = shapes, opset
-        if self._refused != before:
-            inside = ", ".join(self._refused - before)
-            self._refused = before
+        if self._refused.counts != before:
+            inside = ", ".join(self._refused.counts - before)
+            self._refused.counts = before
             raise NotSupportedError(f"made of {inside}")
         found = [inner.get(name) for name in body.output]
         if any(name and item is None for name, item in zip(node.output, found, strict=False)):
@@ -321,19 +316,7 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------------------- refusals
     def _refuse(self, what: str, where: str) -> None:
-        self._refused[what] += 1
-        self._places.setdefault(what, f"{shown_name(where)} {self._line}".strip())
-
-    def _raise(self) -> None:
-        if not self._refused:
-            return
-        lines = [
-            f"{what}: {plural(count, 'time')}" + (f", first at {self._places[what]}" * bool(self._places[what]))
-            for what, count in self._refused.most_common()
-        ]
-        if REFUSED not in self._on_host:
-            lines.append("be.compile_in_parts (the command, without --no-host) leaves to the host what it can")
-        raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        self._refused.add(what, f"{shown_name(where)} {self._line}".strip())
 
 
 def _named(node: Any) -> str:

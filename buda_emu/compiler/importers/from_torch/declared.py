@@ -1,57 +1,29 @@
 """What an ATen operator is: one declaration. The reader, torch's decompositions and the docs read it from here."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.operators import Operators
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
             "backward")  # fmt: skip
-"""Modules of this room that declare operators. None imports torch: what it hands over is told by its words."""
+"""Modules of `operators`. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtenOp:
-    """One operator, all its overloads. `whole`: torch must not take it apart; `becomes`: for the docs."""
-
-    name: str
-    family: str
-    becomes: str
-    handler: Handler
-    whole: bool = False
-
-
-_OPS: dict[str, AtenOp] = {}
-
-
-def aten(*names: str, whole: bool = False) -> Callable[[Handler], Handler]:
-    """Declares the handler of some operators; its first docstring line says what they become."""
-
-    def declare(handler: Handler) -> Handler:
-        _declare(names, handler, (handler.__doc__ or "").strip().splitlines()[0], whole)
-        return handler
-
-    return declare
+ATEN: Final = Operators[Handler]("buda_emu.compiler.importers.from_torch.operators", FAMILIES)
+"""By name, without the overload."""
+aten = ATEN.declare
 
 
 def plain(table: Mapping[str, str], *, whole: tuple[str, ...] = ()) -> None:
     """Declares operators that are one front-end op on all operands."""
     for name, op in table.items():
-        _declare((name,), _plain(op), f"`{op}`", name in whole, "elementwise")
-
-
-def _declare(names: tuple[str, ...], handler: Handler, becomes: str, whole: bool, family: str = "") -> None:
-    family = family or handler.__module__.rpartition(".")[2]
-    for name in names:
-        assert name not in _OPS, f"{name} is declared twice"
-        _OPS[name] = AtenOp(name, family, becomes, handler, whole)
+        aten(name, becomes=table, whole=name in whole, family="elementwise")(_plain(op))
 
 
 def _plain(op: str) -> Handler:
@@ -64,24 +36,6 @@ def _plain(op: str) -> Handler:
         return b.emit("whole_quotient", *operands, below=mode == "floor")
 
     return handler
-
-
-@cache
-def _load() -> None:
-    for family in FAMILIES:
-        import_module(f"buda_emu.compiler.importers.from_torch.{family}")
-
-
-def aten_op(name: str) -> AtenOp | None:
-    """The declaration of an operator, without its overload; None for one that has none."""
-    _load()
-    return _OPS.get(name)
-
-
-def aten_ops() -> Iterator[AtenOp]:
-    """All declarations."""
-    _load()
-    return iter(_OPS.values())
 
 
 def number(item: Any) -> Any:

@@ -1,7 +1,6 @@
 """PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,21 +8,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.archive import check_archive
-from buda_emu.compiler.importers.from_torch.complex_numbers import handler_of_complex, of_array
-from buda_emu.compiler.importers.from_torch.declared import Handler, aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
+from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
 from buda_emu.compiler.importers.from_torch.sizes import input_shapes
 from buda_emu.compiler.importers.from_torch.trace import apart, traced
 from buda_emu.compiler.importers.open_sizes import OpenSizes
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.tensor.mapped import FileMappings
 from buda_emu.tensor.referenced import Referenced
@@ -103,7 +101,7 @@ def decompositions() -> Any:
     """torch's decompositions to core ATen and ours, but for operators that are to be kept whole."""
     table = torch.export.default_decompositions()
     table.update(fast_paths())
-    for op in aten_ops():
+    for op in ATEN.values():
         packet = getattr(torch.ops.aten, op.name, None) if op.whole else None
         for overload in packet.overloads() if packet is not None else ():
             table.pop(getattr(packet, overload), None)
@@ -120,8 +118,7 @@ class Reader:
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
-        self._refused: Counter[str] = Counter()
-        self._places: dict[str, str] = {}
+        self._refused = Refusals()
         self._layers = layer_names(program.graph)
         self._mappings = FileMappings()
 
@@ -141,12 +138,7 @@ class Reader:
                 self._outputs(node, signature)
             elif node.op == "get_attr":
                 self._values[node] = None
-        if self._refused:
-            lines = [
-                f"{what}: {plural(count, 'time')}, first at {self._places[what]}"
-                for what, count in self._refused.most_common()
-            ]
-            raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        self._refused.tell(self._graph.name)
         made = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
         self._graph.origin = TorchOrigin(
             program, {node: name for node, name in made.items() if node.op != "placeholder"}
@@ -175,7 +167,7 @@ class Reader:
             # One that takes sizes alone is computed where these are known.
             takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
             is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
-            if is_operator and takes_tensors and aten_op(_operator(word)) is None:
+            if is_operator and takes_tensors and _operator(word) not in ATEN:
                 advice = _ADVICE.get(_operator(word))
                 self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
@@ -212,7 +204,7 @@ class Reader:
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
         """Of numbers that torch would add up by how many threads it has."""
-        declared, value = aten_op(_operator(word)), node.meta.get("val")
+        declared, value = ATEN.get(_operator(word)), node.meta.get("val")
         floats = isinstance(value, torch.Tensor) and value.is_floating_point()
         return floats and declared is not None and declared.family == "products"
 
@@ -224,7 +216,7 @@ class Reader:
             if handler is None:
                 raise NotSupportedError("of complex numbers")
             return handler
-        declared = aten_op(name)
+        declared = ATEN.get(name)
         if declared is None:
             raise NotSupportedError(_ADVICE.get(name, ""))
         return declared.handler
@@ -289,8 +281,7 @@ class Reader:
             number += 1
 
     def _refuse(self, what: str, node: Any) -> None:
-        self._refused[what] += 1
-        self._places.setdefault(what, _line(node) or self._layers[node])
+        self._refused.add(what, _line(node) or self._layers[node])
 
 
 _POISONED = object()

@@ -69,7 +69,7 @@ class WiresOfOne:
 class TimedWires(WiresOfOne):
     """The same, where what counts is when the epoch is done: it is timed anew for each move, but for what channels of
     DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
-    somewhere."""
+    somewhere. `now`: the cycles of both; a move is kept that costs less than `slack` cycles."""
 
     def __init__(self, netlist: Netlist, report: EpochReport, chip: Device) -> None:
         """Of an epoch that is the whole netlist, as it is timed."""
@@ -82,7 +82,7 @@ class TimedWires(WiresOfOne):
         ]
         self._steps = steps_of(self.edges, report.timing.ways, alone, rates)
         self.timed, self.durations = schedule.runs(), schedule.durations
-        self._best = self._done(self.fullest)
+        self.now, self.slack = self._done(self.fullest), 0.0
 
     def _done(self, transfers: float) -> float:
         return self.timed(self.durations).makespan + SHARE * transfers
@@ -91,8 +91,8 @@ class TimedWires(WiresOfOne):
         before, self.durations = self.durations, self.durations.copy()
         self.paths.time(self._steps, self.durations)
         done = self._done(self.fullest + change)
-        if done >= self._best:
+        if done >= self.now + self.slack:
             self.durations = before
             return False
-        self._best = done
+        self.now = done
         return True

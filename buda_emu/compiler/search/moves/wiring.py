@@ -9,14 +9,14 @@ which the fullest ones govern. Positions are drawn from a generator with a fixed
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import fsum, log1p
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.search.moves.wires_of_one import WiresOfOne
+from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PATIENCE = 120
 """Moves without a gain after which no more are tried."""
+HEAT = 0.01
+"""The share of an epoch's cycles that a move may cost at first, on the average, where such moves are kept."""
 
 
 @dataclass(slots=True)
@@ -122,45 +124,76 @@ def rewired(
     regions: bool = False,
 ) -> dict[str, PlacementDecision]:
     """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
-    `enough` bytes."""
-    draw = random.Random(len(spots))
-    names = sorted(spots)
-    places = {name: spots[name].at for name in names}
-    sizes = {name: spots[name].size for name in names}
-    alike: dict[tuple[int, int], list[str]] = {}
-    room = CoreGrid(*grid)
-    for name in names:
-        alike.setdefault(sizes[name], []).append(name)
-        room.block(places[name], sizes[name])
+    `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
+    draw, board = random.Random(len(spots)), _Board(spots, grid)
     stale = 0
     for _ in range(tries):
         if wires.fullest <= enough or stale > patience:
             break
         stale += 1
-        name = draw.choice(names)
-        shape = sizes[name]
-        same = [other for other in alike[shape] if other != name]
-        change: dict[str, tuple[int, int]] = {}
+        change = board.drawn(draw, regions=regions)
+        if change and wires.moved(change):
+            board.take(change)
+            stale = 0
+    return {name: replace(spot, at=board.places[name]) for name, spot in spots.items()}
+
+
+def annealed(
+    spots: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
+) -> dict[str, PlacementDecision]:
+    """The spots of an epoch of a single input with the best places that were come by: at first a move is kept that
+    takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
+    better."""
+    draw, board = random.Random(len(spots)), _Board(spots, grid)
+    best, found = wires.now, dict(board.places)
+    heat = HEAT * best
+    for number in range(tries):
+        wires.slack = heat * (1 - number / tries) ** 2 * -log1p(-draw.random())
+        change = board.drawn(draw, regions=True)
+        if change and wires.moved(change):
+            board.take(change)
+            if wires.now < best:
+                best, found = wires.now, dict(board.places)
+    return {name: replace(spot, at=found[name]) for name, spot in spots.items()}
+
+
+class _Board:
+    """Where the ops of one chip stand while they are moved."""
+
+    def __init__(self, spots: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
+        self._names, self._grid, self._room = sorted(spots), grid, CoreGrid(*grid)
+        self.places = {name: spots[name].at for name in self._names}
+        self._sizes = {name: spots[name].size for name in self._names}
+        self._alike: dict[tuple[int, int], list[str]] = {}
+        for name in self._names:
+            self._alike.setdefault(self._sizes[name], []).append(name)
+            self._room.block(self.places[name], self._sizes[name])
+
+    def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
+        """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
+        what was drawn is no move."""
+        name, grid = draw.choice(self._names), self._grid
+        shape = self._sizes[name]
+        same = [other for other in self._alike[shape] if other != name]
         if regions and draw.random() < 0.5:
             at = draw.randrange(grid[0] - shape[0] + 1), draw.randrange(grid[1] - shape[1] + 1)
-            change = exchanged(name, at, places, sizes)
-        elif same and draw.random() < 0.5:
+            return exchanged(name, at, self.places, self._sizes)
+        if same and draw.random() < 0.5:
             other = draw.choice(same)
-            change = {name: places[other], other: places[name]}
-        else:
-            room.release(places[name], shape)
-            free = room.places(shape)
-            room.block(places[name], shape)
-            at = draw.choice(free)  # its own place is one of them
-            change = {name: at} if at != places[name] else {}
-        if change and wires.moved(change):
-            for moved in change:
-                room.release(places[moved], sizes[moved])
-            for moved, at in change.items():
-                room.block(at, sizes[moved])
-            places |= change
-            stale = 0
-    return {name: replace(spot, at=places[name]) for name, spot in spots.items()}
+            return {name: self.places[other], other: self.places[name]}
+        self._room.release(self.places[name], shape)
+        free = self._room.places(shape)
+        self._room.block(self.places[name], shape)
+        at = draw.choice(free)  # its own place is one of them
+        return {name: at} if at != self.places[name] else {}
+
+    def take(self, change: Mapping[str, tuple[int, int]]) -> None:
+        """Put ops where they were moved."""
+        for name in change:
+            self._room.release(self.places[name], self._sizes[name])
+        for name, at in change.items():
+            self._room.block(at, self._sizes[name])
+        self.places |= change
 
 
 def exchanged(

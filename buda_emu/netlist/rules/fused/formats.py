@@ -69,7 +69,7 @@ def reduced_inputs(_: Context, use: FusedUse) -> Findings:
     """NETLIST 2: any input of the base op."""
     found = [name for name in use.op.in_df if name in A_FORMATS]
     for step in use.steps:
-        if step.sub.type == "reduce" and use.op.acc_df == "Float32" and found:
+        if step.sub.has("reduces") and use.op.acc_df == "Float32" and found:
             yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {found[0]}", "type")
 
 

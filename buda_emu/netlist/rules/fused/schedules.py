@@ -58,7 +58,6 @@ def definition_fits(ctx: Context, op: Op) -> Findings:
     basic=True,
 )
 def definition_complete(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 2, 11.3 C13."""
     definition = use.definition
     for key, value in (("inputs", definition.inputs), ("intermediates", definition.intermediates)):
         if value < 0:
@@ -96,7 +95,7 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
         for key, value in (("name", sub.name), ("type", sub.type), ("inputs", sub.inputs), ("output", sub.output)):
             if not value:
                 yield step.at(f"{key} is missing", key)
-        if sub.type == "fused_op":
+        if sub.has("sub-ops"):
             yield step.at("a fused op inside a fused op", "type")
         for key, pair in (("mblock", sub.mblock), ("ublock", sub.ublock)):
             if min(pair) < 1:
@@ -106,7 +105,6 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V131", basic=True)
 def pops(_: Context, use: FusedUse) -> Findings:
-    """As above."""
     for step in use.steps:
         sub, inputs = step.sub, {*step.sub.inputs}
         for key, names in (("pop", sub.pop), ("pop_last", sub.pop_last)):
@@ -158,7 +156,6 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     basic=True,
 )
 def operand_names(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 11.1 A9."""
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
             numbered = name.startswith(("input", "intermed")) and buffer_number(name) >= 0

@@ -41,7 +41,6 @@ def kernel_broadcasts(op: Op) -> list[tuple[str, int, int]]:
     )
 )
 def ublock_in_dest(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     limit = dest_tiles(ctx.arch, op.acc_df)
     if (tiles := op.blocking.ublock[0] * op.blocking.ublock[1]) > limit:
         yield Finding(op.at("ublock"), dest_message(f"ublock {list(op.blocking.ublock)}", tiles, ctx.arch, op.acc_df))

@@ -25,8 +25,7 @@ L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
     )
 )
 def grayskull_gradient(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2."""
-    if op.gradient_op and ctx.arch.name == "grayskull" and not OP_TYPES[op.type].has("sums gradients on grayskull"):
+    if op.gradient_op and ctx.arch.name == "grayskull" and not op.has("sums gradients on grayskull"):
         yield Finding(
             op.at("gradient_op"), f"grayskull accumulates gradients in matmul, multiply and nop, not {op.type}"
         )
@@ -45,7 +44,6 @@ def grayskull_gradient(ctx: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduced_format(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     if op.acc_df == "Float32" and op.in_df[0] in A_FORMATS:
         yield Finding(item_mark(op, "in_df", 0), f"a reduce with acc_df Float32 cannot read {op.in_df[0]}")
 
@@ -92,7 +90,6 @@ def grayskull_formats(ctx: Context, op: Op) -> Findings:
     )
 )
 def coarse_intermediates(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     partial = op.type == "matmul" and (op.attributes.m_k > 1 or op.attributes.bias)
     if op.intermed_df in COARSE and (op.gradient_op or partial):
         yield Finding(op.at("intermed_df"), f"intermed_df {op.intermed_df} is too coarse to accumulate in")
@@ -153,7 +150,6 @@ def wormhole_a0_float32(ctx: Context, op: Op) -> Findings:
     )
 )
 def stochastic_rounding(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     mode = op.attributes.stoch_rnd_mode
     if mode == "none":
         return
@@ -178,7 +174,6 @@ def stochastic_rounding(_: Context, op: Op) -> Findings:
     )
 )
 def gradient_formats(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     if not op.gradient_op:
         return
     if op.intermed_df != op.out_df:
@@ -230,7 +225,6 @@ def untilized_partial_sums(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def reduced_in_place(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     formats = (op.in_df[0], op.intermed_df, op.out_df)
     if op.attributes.dim == "z" and len({*formats}) > 1:
         what = f"a reduce over z has input {formats[0]}, intermed_df {formats[1]}, out_df {formats[2]}: must be equal"
@@ -250,7 +244,6 @@ def reduced_in_place(_: Context, op: Op) -> Findings:
     "splice",
 )
 def spliced_formats(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     for index, name in enumerate(op.in_df):
         if name != op.in_df[0]:
             yield Finding(item_mark(op, "in_df", index), f"splice input {index} is {name}, input 0 is {op.in_df[0]}")
@@ -293,7 +286,7 @@ def l1_accumulation(ctx: Context, op: Op) -> Findings:
 )
 def uint16(_: Context, op: Op) -> Findings:
     """NETLIST 2, OPS 6.11: indices of topk."""
-    topk = op.type == "topk"
+    topk = op.has("result indices")
     for index, name in enumerate(op.in_df):
         if name == "UInt16" and not (topk and index == 1):
             yield Finding(item_mark(op, "in_df", index), f"input {index} of {op.type} cannot be UInt16")
@@ -323,7 +316,6 @@ def uint16(_: Context, op: Op) -> Findings:
     "reduce",
 )
 def uint8(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     for index, name in enumerate(op.in_df):
         if name == "UInt8":
             yield Finding(item_mark(op, "in_df", index), f"{op.type} cannot read UInt8")

@@ -13,7 +13,7 @@ INTERMEDIATES = ("Int8", "UInt8", "Int32")
 
 def has_integer_inputs(op: Op) -> bool:
     """Whether V102 counts the op as an integer op."""
-    return not OP_TYPES[op.type].has("integers are indices") and any(name in INTEGERS for name in op.in_df)
+    return not op.has("integers are indices") and any(name in INTEGERS for name in op.in_df)
 
 
 @op_check(
@@ -40,7 +40,7 @@ def integer_op(_: Context, op: Op) -> Findings:
             yield from _matmul(op)
         yield from _relu(op)
         return
-    if op.acc_df == "Int32" and not OP_TYPES[op.type].has("Int32 sums of floats"):
+    if op.acc_df == "Int32" and not op.has("Int32 sums of floats"):
         yield Finding(op.at("acc_df"), f"acc_df Int32 on {op.type} without integer inputs")
     for key, given in (("requant", op.attributes.requant), ("dequant", op.attributes.dequant)):
         if given:
@@ -135,7 +135,6 @@ def _relu(op: Op) -> Findings:
     unless=("V090", "V101", "V102"),
 )
 def quantized_formats(_: Context, op: Op) -> Findings:
-    """OPS 9.7."""
     data = ("Float32",) if op.type == "quantization" else ("Int32", "Int8")
     result = "Float32" if op.type == "dequantization" else "Int8"
     for index, legal in ((0, data), (1, ("Float32",))):

@@ -126,7 +126,6 @@ def input_formats(ctx: Context, op: Op) -> Findings:
 
 @queue_check("V079")
 def output_format(ctx: Context, queue: Queue) -> Findings:
-    """As above."""
     op = _producer(ctx, queue)
     if op is not None and op.out_df != queue.df:
         yield Finding(queue.at("df"), f"df is {queue.df}, op {op.name} writes {op.out_df}")

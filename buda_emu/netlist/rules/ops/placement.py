@@ -152,7 +152,6 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
 
 @op_check("V162")
 def gradient_output(ctx: Context, op: Op) -> Findings:
-    """As above."""
     queues = ctx.fed.get(op.name, ()) if op.gradient_op else ()
     if op.gradient_op and (len(queues) != 1 or op.name in ctx.readers):
         yield Finding(op.at("gradient_op"), "a gradient op has exactly one output, a ram")

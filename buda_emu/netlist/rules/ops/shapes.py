@@ -12,7 +12,6 @@ from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.blocking import Shape
-from buda_emu.spec.ops import OP_TYPES
 
 Expected = tuple[int | None, int | None, int | None]
 """(t, tile rows, tile columns) of an operand; None is any."""
@@ -152,7 +151,7 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
     own = op.attributes
     t, rows, columns = op.blocking.shape
     inner = m_k * u_kt
-    if OP_TYPES[op.type].has("keeps shape"):
+    if op.has("keeps shape"):
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
         yield (None, None, None)

@@ -20,7 +20,6 @@ from buda_emu.netlist.rules.rule import rule
     "matmul",
 )
 def matmul_order(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     if op.blocking.ublock_order != "r":
         hint = putting("write `ublock_order: r`", "ublock_order", "r", safe=False)
         yield Finding(op.at("ublock_order"), "a matmul needs ublock_order r", hint)
@@ -113,7 +112,6 @@ def embedding_sizes(_: Context, op: Op) -> Findings:
     "tilizer",
 )
 def tilizer_shape(ctx: Context, op: Op) -> Findings:
-    """OPS 6.10."""
     for index, tms in enumerate(op.input_tms):
         if tms:
             yield Finding(tms_mark(op, index), f"a tilizer takes no TMs, input {index} has {tms[0].name}")
@@ -137,7 +135,6 @@ def tilizer_shape(ctx: Context, op: Op) -> Findings:
     "depthwise",
 )
 def depthwise_attributes(_: Context, op: Op) -> Findings:
-    """OPS 6.3."""
     if op.attributes.u_kt != 1:
         yield Finding(attribute_mark(op, "u_kt"), f"a depthwise needs u_kt 1, has {op.attributes.u_kt}")
     if op.attributes.m_k < 1:

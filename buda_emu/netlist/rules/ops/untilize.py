@@ -22,7 +22,6 @@ FLAT_INTEGERS = ("Int8", "Int32")
     )
 )
 def untilized_order(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     if op.untilize_output and op.blocking.ublock_order != "r":
         yield Finding(op.at("ublock_order"), "untilize_output needs ublock_order r", _BY_ROWS)
 
@@ -57,7 +56,6 @@ def untilized_format(ctx: Context, op: Op) -> Findings:
     )
 )
 def one_output_queue(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     if not op.untilize_output:
         return
     queues = ctx.fed.get(op.name, ())
@@ -81,7 +79,6 @@ def one_output_queue(ctx: Context, op: Op) -> Findings:
     )
 )
 def untilized_operands(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2."""
     for index, name in enumerate(op.inputs):
         source = ctx.queues.get(name)
         producer = ctx.ops.get(source.input if source is not None else name)

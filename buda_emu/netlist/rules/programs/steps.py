@@ -52,7 +52,6 @@ def opcodes(_: Context, program: Program) -> Findings:
     )
 )
 def param_first(_: Context, program: Program) -> Findings:
-    """NETLIST 3."""
     for step in program.instructions[1:]:
         if isinstance(step, Param):
             yield Finding(step.at(), "param must be the first instruction, once")
@@ -96,7 +95,6 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
     )
 )
 def named_once(_: Context, program: Program) -> Findings:
-    """NETLIST 11.1 A11."""
     for step in _executes(program):
         seen: set[str] = set()
         for setting in step.queue_settings:
@@ -118,7 +116,6 @@ def named_once(_: Context, program: Program) -> Findings:
     unless=TWICE,
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2."""
     for setting in _settings(program):
         # A name that an op reads too is reported there, as V017.
         if setting.queue not in ctx.queues and setting.queue not in ctx.readers:
@@ -184,7 +181,6 @@ def queue_pointers(ctx: Context, program: Program) -> Findings:
     )
 )
 def ram_pointers(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2."""
     for setting in _settings(program):
         queue = ctx.queues.get(setting.queue)
         if queue is None or not queue.is_ram:
@@ -247,7 +243,6 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
     unless=("V128",),
 )
 def setting_used(ctx: Context, program: Program) -> Findings:
-    """NETLIST 2."""
     for step, graph in _intact_executes(ctx, program):
         for setting in step.queue_settings:
             queue = ctx.queues.get(setting.queue)

@@ -23,7 +23,6 @@ from buda_emu.spec.formats import tile_bytes
     )
 )
 def not_itself(_: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     if queue.alias and queue.alias == queue.name:
         yield Finding(queue.at("alias"), "is an alias of itself")
 
@@ -41,7 +40,6 @@ def not_itself(_: Context, queue: Queue) -> Findings:
     unless=TWICE,
 )
 def target_exists(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     if queue.alias and queue.alias not in ctx.queues:
         yield Finding(queue.at("alias"), f"alias '{queue.alias}' is no queue", partial(near, queue.alias, ctx.queues))
 
@@ -59,7 +57,6 @@ def target_exists(ctx: Context, queue: Queue) -> Findings:
     unless=("V104",),
 )
 def not_chained(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     target = _target(ctx, queue)
     if target is not None and target.alias:
         yield Finding(queue.at("alias"), f"alias {target.name} is itself an alias of {target.alias}")
@@ -78,7 +75,6 @@ def not_chained(ctx: Context, queue: Queue) -> Findings:
     unless=("V104", "V106"),
 )
 def between_rams(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     target = _target(ctx, queue)
     for side in (queue, target):
         if target is not None and side is not None and not side.is_ram:

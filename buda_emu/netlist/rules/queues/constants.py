@@ -106,7 +106,6 @@ def buffered_queue(ctx: Context, queue: Queue) -> Findings:
 
 @program_check("V127")
 def buffered_step(ctx: Context, program: Program) -> Findings:
-    """As above."""
     for step in program.instructions:
         for setting in step.queue_settings if isinstance(step, Execute) else ():
             queue = ctx.queues[setting.queue]

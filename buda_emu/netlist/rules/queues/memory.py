@@ -35,7 +35,6 @@ L1_RESERVED = (160 + 56) << 10
     )
 )
 def channel_exists(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2.1."""
     count = ctx.arch.dram_channels
     wrong = [one.channel for one in queue.buffers if not 0 <= one.channel < count] if queue.loc == "dram" else []
     if wrong:
@@ -122,7 +121,6 @@ def dynamic_place(ctx: Context, queue: Queue) -> Findings:
     )
 )
 def in_host_memory(ctx: Context, queue: Queue) -> Findings:
-    """NETLIST 2."""
     if queue.loc != "host":
         return
     size = buffer_bytes(queue, ctx.netlist, ctx.ops)
@@ -239,7 +237,7 @@ def l1_bytes(op: Op, alignment: int) -> int:
     known: tuple[int, ...] = ()
     if declared.has("tile by tile") and not declared.has("Ethernet"):
         known = (2 * ublock,) * len(op.inputs)
-    elif op.type == "matmul" and not own.identity:
+    elif op.has("rows by columns") and not own.identity:
         rows, columns = (1, 1) if own.min_buffer_input >= 0 else blocking.mblock
         known = (2 * rows * blocking.ublock[0] * own.u_kt, 2 * columns * blocking.ublock[1] * own.u_kt)
     total = 0

@@ -48,7 +48,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
         return Cut(False, own.tiles_per_core)
     tiles = whole
     for op, edge in readers:
-        if edge.granularity != whole and (flat is None or flat.type != "tilizer"):
+        if edge.granularity != whole and (flat is None or flat.has("row-wise index")):
             if flat is None and whole % edge.granularity:
                 raise RefusedError("V081", f"pieces of {edge.granularity} tiles do not cut {whole} of {queue.name}")
             tiles = gcd(tiles, edge.granularity)
@@ -59,7 +59,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
 def _flat_piece(queue: Queue, reader: Op, epoch: Epoch) -> int:
     """Rows that a tilizer reads at a time; an embedding reads one."""
     own = queue.blocking
-    if reader.type != "tilizer" or own.mblock[1] != 1:
+    if reader.has("row-wise index") or own.mblock[1] != 1:
         return 1
     row = flat_row_bytes(queue.df, own, epoch.netlist.arch)
     return own.tile_dim[0] if own.tile_dim[0] * row <= DRAM_PIECE_BYTES else 1

@@ -141,7 +141,7 @@ class OpBuffers:
             self.made[id] = Buffer(id=id, row=core[0], column=core[1], **own, **extra)
 
     def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
-        embeds = op.type == "embedding"
+        embeds = op.has("row-wise index")
         return {
             "operand": index,
             "op": op.name,

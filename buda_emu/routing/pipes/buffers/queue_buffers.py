@@ -103,7 +103,7 @@ class QueueBuffers:
         own, reader = queue.blocking, self.epoch.flat_reader(queue.name)
         if reader is not None:
             size = flat_row_bytes(queue.df, own, self.arch)
-            if reader.type == "embedding":
+            if reader.has("row-wise index"):
                 return own.mblock[1] * reader.attributes.num_indices, size
             return own.t * own.mblock[0] * own.mblock[1] * own.ublock[0] * own.tile_dim[0], size
         producer = self.epoch.producer(queue)
@@ -194,7 +194,7 @@ class QueueBuffers:
             "untilized_output_tile_dim_c": tile[1],
             "untilized_output_c_dim": own.mblock[1] // across,
         }
-        if reader.type == "embedding":
+        if reader.has("row-wise index"):
             return fields | {"embedding_table": True}
         rows = own.ublock[0] * tile[0] * (1 if own.ublock_order == "r" else own.mblock[0] // down)
         return fields | {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": rows}

@@ -77,7 +77,7 @@ def intermediate_buffers(
     block, own = mblock_tiles(op), op.attributes
     for index in reversed(range(number)):
         df, tiles = op.intermed_df, block
-        if op.type == "topk":
+        if op.has("result indices"):
             df, tiles = op.in_df[index], op.blocking.mblock[0] * own.m_k * op.blocking.ublock[0] * own.u_kt
         size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
         epoch_tiles = tiles if op.gradient_op else input_count * tiles
@@ -88,7 +88,7 @@ def intermediate_buffers(
 def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
     if shares_output(op, True):
         return out.size_tiles * (out.replicate or 1)
-    if op.type == "fused_op":
+    if op.has("sub-ops"):
         return fused.intermediate_tiles[index] if fused is not None else 1
     return op.blocking.t * tiles if op.gradient_op else tiles
 

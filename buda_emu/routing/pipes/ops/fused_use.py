@@ -39,7 +39,7 @@ def _growth(fused: FusedOp, name: str) -> int:
             if name in sub.inputs:
                 read_here = uses == 0
                 uses += 1
-            if sub.type in ("matmul", "reduce"):
+            if sub.has("keeps sums"):
                 ends_in_sum, m_k = True, sub.attributes.m_k
         if read_here and ends_in_sum:
             growth = m_k
@@ -51,14 +51,14 @@ def _intermediate_tiles(fused: FusedOp) -> tuple[int, ...]:
     for schedule in fused.schedules:
         last = schedule[-1]
         grows, factor = "", 1
-        if last.type == "matmul" and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
+        if last.has("rows by columns") and last.mblock[1] > 1 and last.inputs[0].startswith("intermed"):
             grows, factor = last.inputs[0], last.attributes.m_k
         for sub in schedule:
             if not sub.output.startswith("intermed"):
                 continue
             number = int(sub.output[-1])
             tiles = sub.ublock[0] * sub.ublock[1]
-            if sub.output == grows and sub.type != "matmul":
+            if sub.output == grows and not sub.has("rows by columns"):
                 tiles *= factor
             if number < len(sizes):
                 sizes[number] = max(sizes[number], tiles)

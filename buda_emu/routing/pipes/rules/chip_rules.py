@@ -115,7 +115,7 @@ def _unread(epoch: Epoch) -> Iterator[Refusal]:
     for op in epoch.ops.values():
         fused = epoch.fused(op)
         for index in range(len(op.inputs)):
-            unread = f"input{index}" not in fused.readers if fused is not None else op.type == "reduce" and index > 0
+            unread = f"input{index}" not in fused.readers if fused is not None else op.has("reduces") and index > 0
             if unread:
                 what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
                 yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)

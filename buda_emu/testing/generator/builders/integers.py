@@ -1,7 +1,7 @@
 """Ops on integers: element by element, and quantisation (NETLIST V102, V103)."""
 
 from buda_emu.spec.blocking import FULL_TILE
-from buda_emu.spec.formats import FORMATS, is_integer, is_raw
+from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.formats import in_ublock
 from buda_emu.testing.generator.operands import operand
@@ -22,6 +22,19 @@ def quantization(sheet: Sheet, op_type: str) -> None:
     if draw.chance(70):
         attributes["zero_point"] = float(draw.integer(-3, 9))
     sheet.add(op_type, sources, sheet.blocking(shape, in_ublock(sheet, formats)), formats, attributes=attributes)
+
+
+def conversion(sheet: Sheet, op_type: str) -> None:
+    """A copy of Float32 to any format through any Dst: to integers, opaque words, other floats, or as integers."""
+    if sheet.arch.name == "grayskull" or sheet.tile != FULL_TILE:
+        raise NoRoomError
+    draw, shape = sheet.draw, any_shape(sheet)
+    left_out = ("UInt16",) if sheet.arch.name == "blackhole" else ("UInt16", "Fp8_e4m3")
+    out = draw.pick([name for name in NETLIST_FORMATS if name not in left_out])
+    acc = draw.pick(("Float32", "Int32", *(() if is_integer(out) else ("Float16", "Float16_b"))))
+    formats = Formats(out, acc, acc)
+    sources = (operand(sheet, shape, ("Float32",)),)
+    sheet.add(op_type, sources, sheet.blocking(shape, in_ublock(sheet, formats)), formats)
 
 
 def elementwise(sheet: Sheet, op_type: str) -> None:

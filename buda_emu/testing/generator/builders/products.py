@@ -55,11 +55,7 @@ def _dense(sheet: Sheet, op_type: str) -> None:
         attributes["sfpu_op"] = "gelu"
     if draw.sometimes(10, "min_buffer_input"):
         attributes["min_buffer_input"] = draw.integer(0, 1)
-    if formats.intermed in ("Float32", "Float16_b") and sheet.arch.name != "grayskull" and draw.sometimes(20, "l1_acc"):
-        attributes["l1_acc"] = True
-        formats = Formats(
-            formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b"
-        )
+    formats = _sums_in_l1(sheet, formats, attributes)
     attributes |= extras(sheet)
     blocking = sheet.blocking((t, rows, cols), in_ublock(sheet, formats), order="r")
     positive = (
@@ -67,6 +63,15 @@ def _dense(sheet: Sheet, op_type: str) -> None:
     )
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
     sheet.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
+
+
+def _sums_in_l1(sheet: Sheet, formats: Formats, attributes: dict[str, object]) -> Formats:
+    """Now and then blocks are added up in L1 (NETLIST V092)."""
+    held = formats.intermed in ("Float32", "Float16_b") and sheet.arch.name != "grayskull"
+    if not held or not sheet.draw.sometimes(20, "l1_acc"):
+        return formats
+    attributes["l1_acc"] = True
+    return Formats(formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b")
 
 
 def _of_integers(sheet: Sheet, op_type: str) -> None:
@@ -100,14 +105,15 @@ def _sparse(sheet: Sheet, op_type: str) -> None:
     tiles, index_tiles = draw.integer(1, 4), draw.integer(1, 2)
     m_k, u_kt = draw.integer(1, 3), draw.integer(1, 2)
     act_t = draw.pick((1, t))
-    formats = chosen(sheet, sums=True)
+    own: dict[str, object] = {}
+    formats = _sums_in_l1(sheet, chosen(sheet, sums=True), own)
     blocking = sheet.blocking((t, rows, cols), in_ublock(sheet, formats), order="r")
     if blocking.block_rows * u_kt > 64:
         raise NoRoomError
     down, across = blocking.grid_size
     attributes: dict[str, object] = {
         "identity": True, "num_sparse_tiles": tiles, "num_index_tiles": index_tiles, "m_k": m_k, "u_kt": u_kt,
-        "sparse_tile_ptr_bits": 4, "sparse_ublock_idx_bits": 5, "act_t": act_t, "fracture_factor": 1,
+        "sparse_tile_ptr_bits": 4, "sparse_ublock_idx_bits": 5, "act_t": act_t, "fracture_factor": 1, **own,
     }  # fmt: skip
     formats_of_sparse = [name for name in operands(sheet) if name != "Float32"]
     sources = [
@@ -119,6 +125,9 @@ def _sparse(sheet: Sheet, op_type: str) -> None:
         attributes["bias"] = True
         sources.append(operand(sheet, (t, rows, cols), operands(sheet)))
     sheet.add(op_type, sources, blocking, formats, attributes=attributes)
+    tiles = sources[0].value
+    if tiles.is_queue and sheet.document.queues[tiles.name].host_fed and draw.sometimes(30, "sparse"):
+        sheet.sparse.append(tiles.name)
 
 
 def depthwise(sheet: Sheet, op_type: str) -> None:

@@ -1,6 +1,6 @@
 """How fast the matrix unit's kernels are on one thread: tile products against numpy's sgemm, the rest per datum.
 
-    python benchmarks/bench_tensix.py [seconds per line]
+    python benchmarks/kernels/bench_tensix.py [seconds per line]
 
 Times are processor time of the thread, the best of all repetitions: other work on the machine disturbs them least.
 """
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ from buda_emu.tensix.conversions.unpack_tiles import unpacker
 from buda_emu.tensix.elementwise.maxpool import KEPT
 from buda_emu.tensix.products.fidelity import phase_mask
 from buda_emu.tensix.words import kernel_setting
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions
 
 EDGE = 16  # in tiles: products of 512 x 512 x 512

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long the timeline engine takes for a million tasks: a pipeline of 100 stages with buffers of two.
 
-    python benchmarks/bench_timeline.py [TASKS]
+    python benchmarks/kernels/bench_timeline.py [TASKS]
 
 Prints seconds to describe the schedule and to run it, best of three, kernels compiled before.
 """
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from buda_emu.timeline import Schedule
 

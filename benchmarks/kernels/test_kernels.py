@@ -1,7 +1,7 @@
 """Kernels one by one, against a numpy copy of the bytes that they move, on one thread.
 
     pip install -e '.[bench]'
-    pytest benchmarks/test_kernels.py --benchmark-columns=min,median,rounds --benchmark-sort=min
+    pytest benchmarks/kernels/test_kernels.py --benchmark-columns=min,median,rounds --benchmark-sort=min
 
 `extra_info` (in `--benchmark-json`) has `bytes`, what a call reads and writes; `test_copy` is the yardstick. The dense
 product has a benchmark of its own beside sgemm, `bench_matmul.py`; the units of precision "device" have

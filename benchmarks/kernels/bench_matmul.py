@@ -1,6 +1,6 @@
 """How fast the dense matrix product is against numpy's sgemm on one thread, measured in turns in the same run.
 
-    python benchmarks/bench_matmul.py [seconds per shape]
+    python benchmarks/kernels/bench_matmul.py [seconds per shape]
 
 Times are processor time of the thread, the best of all repetitions: other work on the machine disturbs them least.
 """
@@ -14,12 +14,15 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device import pages
 from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, Extent, Reading, matmul_blocks, matmul_tiles
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions
 
 SHAPES = [  # in tiles: rows, inner, cols

@@ -4,9 +4,9 @@ import pytest
 
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.routing.pipes.alone import alone
 from buda_emu.routing.pipes.build import Built, pipe_graphs
 from buda_emu.routing.pipes.model import PipeGraph
+from buda_emu.routing.pipes.standalone import alone
 from buda_emu.routing.streams.parts import between
 from routing.texts import netlist, op, queue
 

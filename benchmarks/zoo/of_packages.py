@@ -1,5 +1,5 @@
 """Small models of transformers, timm and torchvision, where these are installed, with random weights: what
-`acceptance.py` compiles beside those of `small_models.py`. Nothing is downloaded.
+`acceptance.py` compiles beside those of `zoo/small.py`. Nothing is downloaded.
 """
 
 import importlib
@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import transformers_models
-from small_models import Source, settled
+from zoo import of_transformers
+from zoo.small import Source, settled
 
 TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "resnet18": ("resnet18", {}, 64),
@@ -152,7 +152,7 @@ def models() -> dict[str, Callable[[], Source]]:
 
     found: dict[str, Callable[[], Source]] = {}
     for package, build, rows in (
-        ("transformers", transformers_models.built, transformers_models.TRANSFORMERS),
+        ("transformers", of_transformers.built, of_transformers.TRANSFORMERS),
         ("timm", _timm, TIMM),
         ("torchvision", _torchvision, TORCHVISION),
     ):

@@ -57,7 +57,7 @@ def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
 
 def _inside(trace: Trace, node: int, fault: Fault) -> Value:
     """The op's result where one of its units is hit."""
-    from buda_emu.injection.inside import WatchedUnits
+    from buda_emu.injection.inside_op import WatchedUnits
 
     assert isinstance(trace.arithmetic, OnDevice)
     return trace.remade(node, WatchedUnits(trace.arithmetic.core, fault=fault))

@@ -10,8 +10,8 @@ import yaml
 
 from buda_emu.routing.checking import check_text
 from buda_emu.spec.cluster import Cluster, cluster_of
-from routing.random_chips import Link, cluster, copied, padded, to_itself
-from routing.test_chips import agree, errors_of, hold, links_of
+from routing.between_chips.random_chips import Link, cluster, copied, padded, to_itself
+from routing.between_chips.test_chips import agree, errors_of, hold, links_of
 from routing.texts import ONE, Size, netlist, op, queue
 from vendor_router import needs_vendor_router, refusal
 

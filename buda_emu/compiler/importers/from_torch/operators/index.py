@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
-from buda_emu.compiler.importers.from_torch.moves import expand, view
+from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
 from buda_emu.compiler.importers.indices import host_picks
 from buda_emu.compiler.importers.refusal import NotSupportedError
 

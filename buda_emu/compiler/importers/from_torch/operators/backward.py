@@ -15,8 +15,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
-from buda_emu.compiler.importers.from_torch.index import hot
-from buda_emu.compiler.importers.from_torch.windows import means, window
+from buda_emu.compiler.importers.from_torch.operators.index import hot
+from buda_emu.compiler.importers.from_torch.operators.windows import means, window
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 

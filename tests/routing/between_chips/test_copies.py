@@ -10,8 +10,8 @@ from buda_emu.routing.epochs import route_netlist
 from buda_emu.routing.pipes.between_chips.ethernet import Relay, size_relays
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.reading import read
+from routing.between_chips.random_copies import copies
 from routing.canonical import differences
-from routing.random_copies import copies
 from routing.texts import ONE, Size, netlist, op, queue
 from vendor_router import needs_vendor_router, refusal, stream_counts
 

@@ -9,7 +9,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
-from buda_emu.compiler.importers.from_torch.moves import view
+from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.masked import rows_left
 from buda_emu.compiler.importers.refusal import NotSupportedError
 

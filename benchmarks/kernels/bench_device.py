@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What the chip's own numbers cost: programs in precision `device` beside the same in `format` (docs/performance.md).
 
-    python benchmarks/bench_device.py                            # own netlists
-    python benchmarks/bench_device.py --vectors-heavy            # the big ones of the corpus, two threads
-    python benchmarks/bench_device.py --vectors-heavy -k resnet50 --threads 1
-    python benchmarks/bench_device.py --vectors-heavy --limit 150     # and no netlist longer than 150 s
+    python benchmarks/kernels/bench_device.py                            # own netlists
+    python benchmarks/kernels/bench_device.py --vectors-heavy            # the big ones of the corpus, two threads
+    python benchmarks/kernels/bench_device.py --vectors-heavy -k resnet50 --threads 1
+    python benchmarks/kernels/bench_device.py --vectors-heavy --limit 150     # and no netlist longer than 150 s
 
 Each netlist is a process of its own and runs once in each precision to warm up (kernels compiled or loaded, memory in
 place), then `--repeat` times in turns, each on a new machine. Seconds of the programs, the least of the repetitions,
@@ -21,9 +21,12 @@ import resource
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import buda_emu as be
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions
 from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
 

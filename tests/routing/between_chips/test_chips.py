@@ -12,8 +12,8 @@ from buda_emu.routing.pipes.library_order import sorted_as_vendor
 from buda_emu.routing.pipes.links import Links
 from buda_emu.routing.pipes.reading import read
 from buda_emu.spec.cluster import Cluster, cluster_of
+from routing.between_chips.random_chips import Link, chips, cluster
 from routing.canonical import differences
-from routing.random_chips import Link, chips, cluster
 from routing.texts import ONE, Size, netlist, op, queue
 from vendor_router import needs_vendor_router, refusal, stream_counts
 
@@ -161,7 +161,7 @@ def test_pieces_for_several_cores_in_turn(tm: str, grid: Size, tmp_path: Path) -
 
 
 def test_the_example_of_two_chips_is_taken_with_its_links() -> None:
-    text = (Path(__file__).parents[2] / "netlists/two_chips.yaml").read_text()
+    text = (Path(__file__).parents[3] / "netlists/two_chips.yaml").read_text()
     assert errors_of(text, _cluster(FOUR)) == []
     begin = text.index("    send:")
     large = text[:begin] + text[begin:].replace("mblock: [2, 4], ublock: [1, 2]", "mblock: [1, 4], ublock: [2, 2]", 1)

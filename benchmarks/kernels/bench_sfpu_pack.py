@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast the units of the vector unit and the packer are, in millions of elements a second.
 
-    python benchmarks/bench_sfpu_pack.py [--tiles 512] [--threads 1]
+    python benchmarks/kernels/bench_sfpu_pack.py [--tiles 512] [--threads 1]
 
 Beside each stands the time as a multiple of a numpy copy of the same bytes (Dst image read, result written) in the
 same run, on one thread. Best of seven, kernels compiled before; data are N(0, 1), for log, sqrt and reciprocal their
@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from numpy.typing import NDArray

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as fn
 from torch import Tensor, nn
 
-from full_size_models import Attention, Block, RmsNorm
+from zoo.full_size import Attention, Block, RmsNorm
 
 Source = tuple[nn.Module, tuple[Tensor, ...]]
 

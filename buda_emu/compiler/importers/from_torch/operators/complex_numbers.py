@@ -9,9 +9,9 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.fourier import Complex, real_inverse, transform
-from buda_emu.compiler.importers.from_torch.declared import aten, aten_op
-from buda_emu.compiler.importers.from_torch.elementwise import to_copy
-from buda_emu.compiler.importers.from_torch.moves import stack
+from buda_emu.compiler.importers.from_torch.declared import ATEN, aten
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
+from buda_emu.compiler.importers.from_torch.operators.moves import stack
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 Handler = Callable[..., Any]
@@ -29,7 +29,7 @@ def handler_of_complex(name: str) -> Handler | None:
     """What handles an operator where an operand is complex; None for one that is not supported there."""
     if name == "_to_copy":
         return _converted
-    declared = aten_op(name)
+    declared = ATEN.get(name)
     if declared is None or declared.family == "complex_numbers":
         return declared and declared.handler
     if name in _PRODUCTS:

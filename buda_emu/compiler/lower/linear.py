@@ -1,5 +1,6 @@
 """A constant matrix along one dimension, wherever that runs: rows are moved, columns multiplied."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -30,10 +31,17 @@ def along(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
         return _along_columns(low, settled(low, value), dim, matrix)
     if "c" in axes or "-" in axes or any(piece.axis == "-" for piece in layout.pieces):
         rest = [place for place in range(len(layout.dims)) if place != dim]
-        columns = [place for place in rest if any(piece.axis == "c" for piece in layout.dims[place])]
+        columns = _columns(layout, rest)
         others = [place for place in rest if place not in columns]
         value = relayout(low, value, ordered(layout.shape, others, [dim], columns))
     return _along_rows(low, value, dim, matrix)
+
+
+def _columns(layout: Layout, places: Sequence[int]) -> list[int]:
+    """Dimensions that stay along the columns: those that are there with all their pieces, else with some. Another part
+    of an image whose windows hold several places would have to come there, times all channels."""
+    axes = {place: {piece.axis for piece in layout.dims[place]} for place in places}
+    return [place for place in places if axes[place] == {"c"}] or [place for place in places if "c" in axes[place]]
 
 
 def _along_columns(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:

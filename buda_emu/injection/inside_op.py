@@ -74,7 +74,6 @@ class WatchedUnits(KernelUnits):
         self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
         out: Bits | None = None,
     ) -> Bits:  # fmt: skip
-        """See `Units`."""
         hit = self._seen("dst", len(dst), _HELD_AS[mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
@@ -87,7 +86,6 @@ class WatchedUnits(KernelUnits):
         return packed
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
-        """See `Units`."""
         out = KernelUnits.function(self, bound, mode, *images, vector=vector)
         hit = self._seen("sfpu", len(out), "Float32", lambda: _computed(bound, mode, images, 0, 0, None)[1])
         fault = self.fault

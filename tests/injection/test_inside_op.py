@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
+from buda_emu.injection.corrupt import spoils
 from buda_emu.injection.fault import Fault
-from buda_emu.injection.inside import WatchedUnits
+from buda_emu.injection.inside_op import WatchedUnits
 from buda_emu.injection.sites import name_of
-from buda_emu.injection.spoil import spoils
 from buda_emu.runtime.graph.plan import Run
 from faults_bench import bench
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
