@@ -20,6 +20,10 @@ from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found t
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import support  # noqa: E402
+from buda_emu.compiler.importers.from_jax.declared import HLO  # noqa: E402
+from buda_emu.compiler.importers.from_onnx.call import ONNX  # noqa: E402
+from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402
+from buda_emu.compiler.importers.operators import HEADERS as OPERATOR_HEADERS  # noqa: E402
 from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
@@ -219,9 +223,9 @@ def pages() -> dict[str, str]:
         "gemini-rules.md": _schedule_rules(),
         "performance-history.md": history_page(ROOT / "benchmarks" / "results"),
         "compile-operators.md": OPERATORS.format(
-            aten=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.aten_rows()]),
-            onnx=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.onnx_rows()]),
-            hlo=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.hlo_rows()]),
+            aten=_table(OPERATOR_HEADERS, [_bare(row) for row in ATEN.rows()]),
+            onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
+            hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
         ),
         "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }

@@ -74,7 +74,8 @@ def add_program(parser: Taker, purpose: str = "run") -> None:
 
 def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
     """--precision. `words`: what goes before the meaning of each."""
-    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=f"{words}{_PRECISION_HELP}")
+    said = f"{words}{_PRECISION_HELP}; default: {default}"
+    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=said)
 
 
 def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:

@@ -205,6 +205,8 @@ def _looking(server: NetlistServer) -> None:
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
         """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
         for each op the line that defines it, and which ops are `shown`."""
+        if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
+            raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
         text = server.text(params.uri)
         netlist = server.drawable(params.uri)
         if netlist is None:

@@ -75,7 +75,7 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
 
 def still_whole(path: str | os.PathLike[str]) -> Callable[[], None]:
     """A function that raises HostError where a file has become shorter since: who reads pages of it that are gone is
-    ended by the system. A file that was replaced by another one, or removed, keeps its pages as long as it is mapped."""
+    ended by the system. A file that was replaced by another one, or removed, keeps its pages while it is mapped."""
     path = Path(path)
     first = path.stat() if path.exists() else None
 

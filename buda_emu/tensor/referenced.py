@@ -44,9 +44,10 @@ class Referenced(NDArrayOperatorsMixin):
     """`shape` and `dtype` as of an array; numbers with a fraction are float32, whatever the file has.
 
     `key`: equal for arrays that are made of the same memory by the same steps. `origin`: what to call it in messages.
+    `packed`: gives the bytes of the tiles that it is (`packed.py`); None where it is none, as after any step.
     """
 
-    __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "shape")
+    __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")
 
     def __init__(
         self, shape: Sequence[int], dtype: DTypeLike, read: Read, key: Hashable, origin: str,
@@ -59,6 +60,7 @@ class Referenced(NDArrayOperatorsMixin):
         self._read = read
         self._bound = bound
         self._give_back = give_back
+        self.packed: Callable[[], Array] | None = None
 
     def __repr__(self) -> str:
         return f"Referenced({self.origin!r}, {self.dtype.name}{list(self.shape)})"

@@ -69,7 +69,7 @@ class Broken:
     findings: tuple[Diagnostic, ...]
 
 
-def broken(rule: str, *, seed: int = 0, edits: int = 4000) -> Broken:
+def broken(rule: str, *, seed: int = 0, edits: int = 12_000) -> Broken:
     """A netlist that breaks this rule and no other, the same for the same seed.
 
     Of the rules that refuse no netlist without `--strict` the finding is a warning. Raises HostError for a rule that is

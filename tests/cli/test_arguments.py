@@ -42,8 +42,12 @@ SHARED = {
     "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
 _WITHOUT_LIST = f"{', '.join(ARCHS)}; default: wormhole_b0"
-NOT_LISTED = {"compile": f"{_WITHOUT_LIST}, or that of --board", "new": _WITHOUT_LIST}
-"""A model lists no architectures, nor do a few words."""
+NOT_LISTED = {
+    "compile": f"{_WITHOUT_LIST}, or that of --board",
+    "generate": f"{_WITHOUT_LIST}; with --for-coverage all",
+    "new": _WITHOUT_LIST,
+}
+"""A model lists no architectures, nor do a few words or chance."""
 MORE = {
     "pack": ["--tensors", "t", "-o", "o.tti"],
     "reduce": ["--check", "false"],

@@ -252,6 +252,9 @@ HELLO = {
 BYE = [{"jsonrpc": "2.0", "id": 9, "method": "shutdown"}, {"jsonrpc": "2.0", "method": "exit"}]
 
 
+ODD_PLACES = [*enumerate([None, [], {}, {"uri": URI, "line": "x"}])]
+
+
 def _answers(*messages):
     """What a server answers to these messages, by id, when it has ended by itself."""
     data = b"".join(map(_message, [HELLO, *messages, *BYE]))
@@ -266,7 +269,9 @@ def test_malformed_messages_do_not_end_the_session():
     wrong = {"jsonrpc": "2.0", "id": 5, "method": "textDocument/hover", "params": 3}
     place_of = {"textDocument": {"uri": "file:///closed.yaml"}, "position": {"line": 0, "character": 0}}
     closed = {"jsonrpc": "2.0", "id": "6", "method": "textDocument/hover", "params": place_of}
-    answers = _answers(*odd, wrong, closed)
+    pictures = [{"jsonrpc": "2.0", "id": 20 + n, "method": "buda/picture", "params": given} for n, given in ODD_PLACES]
+    answers = _answers(*odd, wrong, closed, *pictures)
+    assert [answers[20 + number]["error"]["code"] for number, _ in ODD_PLACES] == [-32602] * 4
     assert answers[5]["error"]["code"] == -32602
     assert answers["6"]["error"] == {"code": -32602, "message": "no text is open as file:///closed.yaml"}
     assert answers[9]["result"] is None

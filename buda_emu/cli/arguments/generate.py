@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.shared_arguments import add_shared, natural, positive
+from buda_emu.cli.shared_arguments import add_arch, add_shared, natural, positive
+from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 
@@ -11,7 +12,8 @@ EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
     parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
-    add_shared(parser, "--seed", "--arch")
+    add_shared(parser, "--seed")
+    add_arch(parser, f"{DEFAULT_ARCH}; with --for-coverage all")
     parser.add_argument("--types", metavar="OP,...", help="op types to draw from; default: all that run")
     parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")
     parser.add_argument("--graphs", type=positive, default=2, metavar="N", help="graphs, at most (default 2)")

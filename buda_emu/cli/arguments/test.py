@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
     what = parser.add_argument_group("what is compared with what")
-    add_precision(what, "device", "of the observed run, default device; ")
+    add_precision(what, "device", "of the observed run; ")
     what.add_argument(
         "--expected",
         choices=("ideal", "format"),
