@@ -156,8 +156,20 @@ def test_the_page_shows_figures_ratios_and_what_is_missing():
 def test_seconds_for_many_runs_and_models_that_are_not_whole():
     text = table.page({"later n150 torch": cell(model="later", rate=2.0)}, BOTH)
     assert "| Later | n150 | Bfp8_b LoFi 8 | 6 seconds/image | 5.0 | 1.20 |" in text
+    assert "slower than" not in text
     part = replace(TINY, whole=False)
     assert "| 1000 images/s | 1500 | - |" in table.page({"tiny n150 torch": cell()}, {"tiny": part})
+
+
+def test_what_is_slower_is_explained():
+    slow = {"tiny n150 torch": cell(rate=500.0), "tiny n300:1 torch": cell("n300:1", rate=300.0)}
+    text = table.page(slow, ONLY)
+    n300, n150 = (f"* Tiny, {board}, {ratio} times what was published: op 70 %, link 27 %." for board, ratio in
+                  (("n300:1", 0.33), ("n150", "0.50")))  # fmt: skip
+    assert 0 < text.index(n300) < text.index(n150)
+    assert "* *op*: one op of an epoch" in text
+    assert "* *link*: operands go" in text
+    assert "* *memory*" not in text
 
 
 def two_programs():

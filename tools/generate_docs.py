@@ -20,6 +20,10 @@ from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found t
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import support  # noqa: E402
+from buda_emu.compiler.importers.from_jax.declared import HLO  # noqa: E402
+from buda_emu.compiler.importers.from_onnx.call import ONNX  # noqa: E402
+from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402
+from buda_emu.compiler.importers.operators import HEADERS as OPERATOR_HEADERS  # noqa: E402
 from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
@@ -27,6 +31,7 @@ from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
 from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
 from buda_emu.spec.stimulus import STIMULUS_KINDS  # noqa: E402
+from buda_emu.testing.mutants import NOT_ALONE  # noqa: E402
 from darwinn_pages import format_page  # noqa: E402
 from draw_rooms import picture as rooms_picture  # noqa: E402
 from draw_rooms import rows as room_rows  # noqa: E402
@@ -218,9 +223,9 @@ def pages() -> dict[str, str]:
         "gemini-rules.md": _schedule_rules(),
         "performance-history.md": history_page(ROOT / "benchmarks" / "results"),
         "compile-operators.md": OPERATORS.format(
-            aten=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.aten_rows()]),
-            onnx=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.onnx_rows()]),
-            hlo=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.hlo_rows()]),
+            aten=_table(OPERATOR_HEADERS, [_bare(row) for row in ATEN.rows()]),
+            onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
+            hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
         ),
         "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }
@@ -236,6 +241,11 @@ def pages() -> dict[str, str]:
         | {
             "backend-api.md": _section(
                 backend, "differences", _table(("about", "compiled module", "here"), _differences())
+            ),
+            "generate-netlists.md": _section(
+                (ROOT / "docs" / "generate-netlists.md").read_text(),
+                "rules that no edit breaks alone",
+                _table(("rule", "what", "what it would take"), _not_alone()),
             ),
             "architecture.md": _architecture((ROOT / "docs" / "architecture.md").read_text()),
         }
@@ -286,6 +296,11 @@ def _section(page: str, name: str, text: str) -> str:
 def _differences() -> Iterator[Row]:
     for item in DIFFERENCES:
         yield ", ".join(f"`{name}`" for name in item.names), item.there, item.here
+
+
+def _not_alone() -> Iterator[Row]:
+    for name, reason in NOT_ALONE.items():
+        yield name, RULES[name].summary, reason
 
 
 def _picture(name: str) -> str:

@@ -241,6 +241,7 @@ def run(
     the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
+    steps, crew = list(between(after, stop)), context.aim.work.crew
     if after == IMPORT:
         _cheaply(IMPORT, found)
         observer.look(IMPORT, found)
@@ -248,7 +249,9 @@ def run(
         if observer.foreseen is not None:
             observer.foreseen(words)
     try:
-        for step in between(after, stop):
+        if crew is not None and any(step.name == "search" for step in steps):
+            crew.start()  # ready when the search begins
+        for step in steps:
             if not step.wanted(context):
                 continue
             if any(form.level != step.before for form in found):
@@ -264,6 +267,8 @@ def run(
             observer.look(step.name, found)
     finally:
         observer.chosen(0)
+        if crew is not None:
+            crew.close()
     return found
 
 

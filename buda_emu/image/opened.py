@@ -49,10 +49,10 @@ def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) ->
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
 
 
-def check_file(path: StrPath, arch: str | None = None, *, cache: bool = True) -> NetlistResult:
+def check_file(path: StrPath, arch: str | None = None) -> NetlistResult:
     """What a check of the netlist or the image finds; never raises for what is in the file."""
     if not is_image(path):
-        return netlists.check(path, arch, cache=cache)
+        return netlists.check(path, arch)
     from buda_emu.image.load import check_image
 
     return check_image(path, arch)

@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from buda_emu.checker.text import shown
 from buda_emu.errors import HostError
 from buda_emu.formats import host_decode
-from buda_emu.formats.packing import unpack_tiles
 from buda_emu.image.rules import Place
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
-from buda_emu.tensor.boxes import Box
-from buda_emu.tensor.layout import EntryLayout, tile_order, unpack_entry
-from buda_emu.tensor.mapped import giving_back
+from buda_emu.tensor.layout import EntryLayout, unpack_entry
+from buda_emu.tensor.mapped import giving_back, still_whole
+from buda_emu.tensor.packed import packed_tiles, pushed_layout
 from buda_emu.tensor.referenced import Referenced, referenced
-from buda_emu.tensor.tilize import TILE_SIDE, untilize
+from buda_emu.tensor.tilize import untilize
 
 Array = NDArray[Any]
 
@@ -34,9 +33,6 @@ ELEMENTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )  # fmt: skip
 """Element type of a raw tensor file for each format that a host tensor may have (NETLIST 4.6)."""
-
-# FORMATS 3.6: tiles of Fp8_e4m3 are packed as Lf8. Pushed as what the packer understood, they end as the same bytes.
-_PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
 
 
 def raw_tensor(data: bytes, entry: TensorEntry) -> Array:
@@ -51,8 +47,8 @@ def tilized_tensor(data: bytes, queue: Queue, alignment: int, place: Place, *, t
     `to_push`: the values that become the very tiles of the file when they are pushed; they differ for Fp8_e4m3 only.
     Raises ImageError for tiles whose headers do not state their size.
     """
-    form = _PACKED_AS.get(queue.df, queue.df) if to_push else queue.df
-    layout = EntryLayout(form, queue.blocking, "tilized", alignment)
+    as_held = EntryLayout(queue.df, queue.blocking, "tilized", alignment)
+    layout = pushed_layout(queue.df, queue.blocking, alignment) if to_push else as_held
     buffers = np.frombuffer(data, np.uint8).reshape(queue.blocking.cells, -1, layout.entry_bytes)
     entries: list[NDArray[np.float32]] = []
     for number in range(buffers.shape[1]):
@@ -72,46 +68,14 @@ MAPPED: Final = ("Float32", "Float16_b")
 def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place) -> Referenced:
     """A .bin file in one of the formats MAPPED by reference."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    return referenced(array, str(place.member), giving_back(data), bfloat16=entry.format == "Float16_b")
+    look, halves = still_whole(place.archive), entry.format == "Float16_b"
+    return referenced(array, str(place.member), giving_back(data), look, bfloat16=halves)
 
 
 def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place) -> Referenced:
     """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words."""
-    layout = EntryLayout(_PACKED_AS.get(queue.df, queue.df), queue.blocking, "tilized", alignment)
-    blocking = queue.blocking
-    order = tile_order(blocking)
-    t, rows, columns = blocking.shape
-    height, width = blocking.tile_dim
-    places = np.empty(order.size, np.int64)
-    places[order.reshape(-1)] = np.arange(order.size)
-    places = places.reshape(t, rows, columns)
-    held = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
-
-    def read(box: Box) -> Array:
-        """Whole tiles around the box, then the box of them."""
-        entries, slices, down, across = box
-        first, left = down.start // height, across.start // width
-        tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
-        cells, at = np.divmod(tiles, blocking.tiles_per_core)
-        count = entries.stop - entries.start
-        found = np.empty((count, *tiles.shape, TILE_SIDE, TILE_SIDE), np.float32)
-        for number in range(count):
-            image = held[cells, entries.start + number, at].reshape(tiles.size, -1)
-            try:
-                with np.errstate(all="ignore"):
-                    own = unpack_tiles(layout.format, image, blocking.tile_dim, alignment)
-            except HostError as error:
-                raise place.error("image-tensor", f"entry {entries.start + number}: {error}") from None
-            found[number] = own.reshape(found.shape[1:])
-        part = untilize(found, blocking.tile_dim)
-        top, edge = down.start - first * height, across.start - left * width
-        return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
-
-    shape = (held.shape[1], *blocking.element_shape)
-    return Referenced(
-        shape, np.float32, read, (data.__array_interface__["data"][0], shape), str(place.member), lambda: np.inf,
-        giving_back(data),
-    )  # fmt: skip
+    return packed_tiles(data, pushed_layout(queue.df, queue.blocking, alignment), str(place.member),
+                        still_whole(place.archive), lambda said: place.error("image-tensor", said))  # fmt: skip
 
 
 def pickled_tensor(data: bytes, place: Place) -> Array:

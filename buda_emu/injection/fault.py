@@ -113,9 +113,9 @@ def field_of(df: str, bit: int) -> str:
     return "mantissa" if spec.kind != "int" else "magnitude"
 
 
-def bits_of_tile(df: str, *, exponents: bool = True) -> int:
+def bits_of_tile(df: str) -> int:
     """Bits of a tile that a flip may hit: its datums, and the exponents that they share."""
-    return 1024 * FORMATS[df].bits + (64 * exponent_bits(df) if exponents and is_block(df) else 0)
+    return 1024 * FORMATS[df].bits + (64 * exponent_bits(df) if is_block(df) else 0)
 
 
 def bit_at(df: str, hit: int) -> tuple[int, int, bool]:

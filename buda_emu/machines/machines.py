@@ -34,6 +34,7 @@ from buda_emu.records import dataclass
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
+from buda_emu.tensor.referenced import Referenced
 from buda_emu.workers.actors import Actors
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.wire import unpacked
@@ -150,14 +151,16 @@ class Machines:
 
     # --------------------------------------------------------------------------------------------- what a user asks
     def push(self, queue: str, array: Any, slot: int | None = None) -> None:
-        """As `Emulator.push`, to the parts that hold the queue; the others are told. Raises as that, and HostError for
-        a part that is lost."""
-        array = np.asarray(array)
+        """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
+        bytes of their format. Raises as that, and HostError for a part that is lost."""
+        packed = array.packed if isinstance(array, Referenced) else None
+        array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]
+        words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
         elsewhere = {"do": "pushed elsewhere", "queue": queue, "count": len(array), "slot": slot}
         for number, member in enumerate(self._members):
             if number in keepers:
-                self._send(number, member, {"do": "push", "queue": queue, "slot": slot}, [array])
+                self._send(number, member, words, [array if packed is None else packed()])
             else:
                 self._send(number, member, elsewhere)
         self._until_done()

@@ -27,6 +27,7 @@ from buda_emu.machines.link import (
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
+from buda_emu.tensor.packed import packed_tiles, pushed_layout
 from buda_emu.workers.wire import packed
 
 START_SECONDS: Final = 120.0
@@ -189,11 +190,19 @@ class _Part:
             text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
             self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
 
+    def _pushed(self, words: Words, array: NDArray[Any]) -> Any:
+        """What is pushed: an array, or tiles that came as their bytes, and are kept so."""
+        if not words["packed"]:
+            return array
+        netlist = self._emulator.netlist
+        queue = netlist.queues[words["queue"]]
+        return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
+
     def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
         emulator = self._emulator
         match words["do"]:
             case "push":
-                emulator.push(words["queue"], arrays[0], words["slot"])
+                emulator.push(words["queue"], self._pushed(words, arrays[0]), words["slot"])
                 self._user.send({"answer": "done"})
             case "pushed elsewhere":
                 emulator.pushed_elsewhere(words["queue"], words["count"], words["slot"])

@@ -64,10 +64,10 @@ def _escaped(letter: str) -> str:
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
 
 
-def comment(text: str, width: int = 118, indent: int = 0) -> list[str]:
+def comment(text: str, indent: int = 0) -> list[str]:
     """Lines of a comment, without what YAML has no place for."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return [f"{' ' * indent}# {line}" for line in textwrap.wrap(plain, width - 2 - indent)]
+    return [f"{' ' * indent}# {line}" for line in textwrap.wrap(plain, 116 - indent)]
 
 
 def block(node: nodes.Node, indent: int = 0) -> Iterator[str]:

@@ -44,9 +44,10 @@ class Referenced(NDArrayOperatorsMixin):
     """`shape` and `dtype` as of an array; numbers with a fraction are float32, whatever the file has.
 
     `key`: equal for arrays that are made of the same memory by the same steps. `origin`: what to call it in messages.
+    `packed`: gives the bytes of the tiles that it is (`packed.py`); None where it is none, as after any step.
     """
 
-    __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "shape")
+    __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")
 
     def __init__(
         self, shape: Sequence[int], dtype: DTypeLike, read: Read, key: Hashable, origin: str,
@@ -59,6 +60,7 @@ class Referenced(NDArrayOperatorsMixin):
         self._read = read
         self._bound = bound
         self._give_back = give_back
+        self.packed: Callable[[], Array] | None = None
 
     def __repr__(self) -> str:
         return f"Referenced({self.origin!r}, {self.dtype.name}{list(self.shape)})"
@@ -245,12 +247,15 @@ class Referenced(NDArrayOperatorsMixin):
 
 
 def referenced(
-    array: Array, origin: str, give_back: Callable[[], None] = lambda: None, *, bfloat16: bool = False
-) -> Referenced:
-    """An array whose memory is a file's. `bfloat16`: its elements are uint16, the upper halves of float32."""
+    array: Array, origin: str, give_back: Callable[[], None] = lambda: None, look: Callable[[], None] = lambda: None,
+    *, bfloat16: bool = False,
+) -> Referenced:  # fmt: skip
+    """An array whose memory is a file's. `look` is called before it is read: raises where the file is not what it was.
+    `bfloat16`: its elements are uint16, the upper halves of float32."""
     dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
 
     def read(box: Box) -> Array:
+        look()
         part = array[box]
         if bfloat16:
             return (part.astype(np.uint32) << 16).view(np.float32)
@@ -261,6 +266,7 @@ def referenced(
 
     def bound() -> float:
         if not found:
+            look()
             found.append(max(map(_largest, (array[box] if not bfloat16 else read(box) for box in made.boxes())),
                              key=lambda value: (np.isnan(value), value), default=0.0))  # fmt: skip
             give_back()

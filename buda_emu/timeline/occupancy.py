@@ -41,11 +41,6 @@ class Occupancy:
         """The most bytes at any time."""
         return int(self.bytes.max(initial=0))
 
-    @property
-    def peak_time(self) -> int:
-        """When the peak is first reached; 0 where there is nothing."""
-        return int(self.times[self.bytes.argmax()]) if len(self.bytes) else 0
-
     def at(self, time: int) -> list[Live]:
         """What it holds at a time, by address."""
         return sorted((live for live in self.lives if live.start <= time < live.end), key=lambda live: live.address)

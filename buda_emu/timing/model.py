@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.epoch.pipeline import epoch_timing
-from buda_emu.timing.epoch.result import Cost
+from buda_emu.timing.epoch.result import Cost, EpochTiming
 from buda_emu.timing.memory_use import dram_use, l1_use
 from buda_emu.timing.op.bounds import ideal_threads, math_active_cycles
 from buda_emu.timing.op.call import OpCall
@@ -18,8 +19,8 @@ from buda_emu.timing.op.in_graph import in_graph
 from buda_emu.timing.program import Epoch, epochs
 from buda_emu.timing.result import EpochReport, PerfRun, assumptions, bottleneck
 from buda_emu.timing.transfers.flows import Flow, flows
-from buda_emu.timing.transfers.loading import epoch_load
-from buda_emu.timing.transfers.noc import paths
+from buda_emu.timing.transfers.loading import EpochLoad, epoch_load
+from buda_emu.timing.transfers.noc import Path, paths
 from buda_emu.timing.transfers.rates import Speed, speed
 
 
@@ -76,6 +77,33 @@ def require_places(netlist: Netlist, chip: Device) -> None:
             raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {where} has {chip.dram_channels}")
 
 
+class Totals(NamedTuple):
+    """Cycles of the chips, seconds of the host link, and cycles that all math units work for one input."""
+
+    cycles: float
+    host: float
+    math: float
+
+
+KnownEpochs = dict[object, tuple[float, Sequence[Path]]]
+"""Cycles of a run of each kind of epoch, by all that they depend on; its paths, of which that knows the identity."""
+
+
+def model_totals(
+    netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str], chip: Device, known: KnownEpochs
+) -> Totals:
+    """What `model_netlist` comes to, without what stands in reports: epochs that are alike are modelled once, over all
+    netlists that share `known`, which are for one chip. Raises as `model_netlist`."""
+    require_places(netlist, chip)
+    model_epoch = EpochModel(speed(chip, {}), chip)
+    found = [
+        model_epoch.totals(netlist, epoch, known)
+        for epoch in epochs(netlist, programs, parameters)
+        if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
+    ]
+    return Totals(sum(one.cycles for one in found), sum(one.host for one in found), sum(one.math for one in found))
+
+
 class EpochModel:
     """Models single epochs, of one netlist or of several that differ in some ops and queues."""
 
@@ -88,20 +116,51 @@ class EpochModel:
 
     def __call__(self, netlist: Netlist, epoch: Epoch) -> EpochReport:
         """One epoch of the netlist. Raises as `model_netlist`."""
-        edges = flows(netlist, epoch.temporal, epoch.executes)
-        sources = _Sources(edges)
-        ways = paths(netlist, edges, self._chip)
-        both = list(zip(edges, ways, strict=True))
-        timing = epoch_timing(
-            netlist, epoch.temporal, both, lambda op: self._costs.of(netlist, op, sources), self._fast.rates()
-        )
-        load = epoch_load(netlist, epoch.temporal.graphs, both, self._chip, self._fast)
+        edges, ways, costs = self._parts(netlist, epoch)
+        timing, load = self._timed(netlist, epoch, edges, ways, costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
             epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges),
             load, timing, bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed), tuple(edges),
             tuple(ways),
         )  # fmt: skip
+
+    def totals(self, netlist: Netlist, epoch: Epoch, known: KnownEpochs) -> Totals:
+        """The same in figures; one that is like a known one is not modelled again. Raises as `model_netlist`."""
+        edges, ways, costs = self._parts(netlist, epoch)
+        places: dict[str, int] = {}
+        key = netlist.graphs[epoch.temporal.graphs[0]].input_count, *(
+            (op.type, op.blocking, op.buf_size_mb, op.overlay_size, op.target_device, len(op.grid_loc), costs[op.name],
+             places.setdefault(op.name, len(places)))
+            for name in epoch.temporal.graphs for op in netlist.graphs[name].ops
+        ), *(
+            (edge.operand, edge.core_bytes, edge.memory, tuple(edge.memory_bytes.items()), edge.hops, edge.crosses,
+             edge.once, edge.chip, edge.packet, id(way),
+             *(places.setdefault(name, len(places)) for name in (edge.source, edge.target)))
+            for edge, way in zip(edges, ways, strict=True)
+        )  # fmt: skip
+        if key not in known:
+            timing, load = self._timed(netlist, epoch, edges, ways, costs)
+            known[key] = self._fast.setup + load.cycles + timing.total, ways
+        ops = (op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops)
+        math = sum(costs[op.name].math * op.blocking.cells for op in ops)
+        host = max(netlist.graphs[epoch.temporal.graphs[0]].input_count, 1) * _host_bytes(netlist, edges)
+        return Totals(epoch.runs * known[key][0], epoch.runs * host / self._fast.host, math)
+
+    def _parts(self, netlist: Netlist, epoch: Epoch) -> tuple[list[Flow], list[Path], dict[str, Cost]]:
+        """Edges, the path of each, and costs of ops."""
+        edges = flows(netlist, epoch.temporal, epoch.executes)
+        sources = _Sources(edges)
+        ops = (op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops)
+        costs = {op.name: self._costs.of(netlist, op, sources) for op in ops}
+        return edges, paths(netlist, edges, self._chip), costs
+
+    def _timed(
+        self, netlist: Netlist, epoch: Epoch, edges: Sequence[Flow], ways: Sequence[Path], costs: Mapping[str, Cost]
+    ) -> tuple[EpochTiming, EpochLoad]:
+        both = list(zip(edges, ways, strict=True))
+        timing = epoch_timing(netlist, epoch.temporal, both, costs, self._fast.rates())
+        return timing, epoch_load(netlist, epoch.temporal.graphs, both, self._chip, self._fast)
 
     def cycles(self, netlist: Netlist, op: Op, edges: Sequence[Flow]) -> float:
         """What one core of an op takes for one input; `edges`: of its epoch."""

@@ -11,7 +11,6 @@ from buda_emu.workers.wire import packed
 
 if TYPE_CHECKING:
     from buda_emu.workers.dask_cluster import Cluster
-    from buda_emu.workers.pool import Pool
 
 R = TypeVar("R")
 OnLost = Callable[[int, Lost], Any]
@@ -38,6 +37,16 @@ class Crew:
         number, self._shared = self._shared, self._shared + 1
         self._values[number] = value if self._here else packed(value)
         return Shared(number)
+
+    def start(self) -> None:
+        """Processes of this machine before there are items for them."""
+        if not self._here and self.workers.dask is None:
+            self._pool().start()
+
+    def send_ahead(self) -> None:
+        """Called while `spread` waits to be asked on: nobody will for a while, so workers get items ahead."""
+        if isinstance(self._hands, Pool):
+            self._hands.send_ahead()
 
     def close(self) -> None:
         """End all workers at once, and forget what was shared."""
@@ -73,14 +82,16 @@ class Crew:
                     yield again[place], _result(again[place], answer, None)
 
     def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
-        if self._hands is None:
-            if self.workers.dask is not None:
-                from buda_emu.workers.dask_cluster import Cluster
+        if self._hands is None and self.workers.dask is not None:
+            from buda_emu.workers.dask_cluster import Cluster
 
-                self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
-            else:
-                self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
-        return self._hands.answers(items)
+            self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
+        return (self._hands or self._pool()).answers(items)
+
+    def _pool(self) -> Pool:
+        if not isinstance(self._hands, Pool):
+            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
+        return self._hands
 
 
 def spread(

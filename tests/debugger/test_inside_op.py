@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.debugger.looking_inside import inside
+from buda_emu.debugger.stepping_inside import inside
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session
 

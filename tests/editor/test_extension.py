@@ -37,7 +37,7 @@ def test_it_starts_verbs_that_exist():
 
 
 def test_the_debugger_knows_every_argument_that_it_is_given():
-    from buda_emu.debugger.dap.going import LAUNCH
+    from buda_emu.debugger.dap.run_control import LAUNCH
 
     (debugger,) = json.loads((FOLDER / "package.json").read_text())["contributes"]["debuggers"]
     named = debugger["configurationAttributes"]["launch"]["properties"]

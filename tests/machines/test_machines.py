@@ -21,6 +21,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.machines import machines as machines_module
 from buda_emu.machines.cut import cut, shared_out
+from buda_emu.machines.link import Link
 from buda_emu.machines.machines import Machines, WorkerLostError
 from buda_emu.testing import generate
 from buda_emu.workers.job import Workers
@@ -341,6 +342,30 @@ class Encoder(torch.nn.Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+def test_parameters_of_an_image_travel_in_the_bytes_of_their_formats(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024)).eval()
+    compiled = be.compile(module, (torch.zeros(1, 32, 1024),), arch="wormhole_b0", df="Bfp8_b", effort="low")
+    image = be.load_image(compiled.save(tmp_path, tilized=True)[1])
+    sent: list[int] = []
+
+    def spied(link, words, arrays=(), known=Link.send):
+        sent.extend(array.nbytes for array in arrays if words.get("do") == "push")
+        known(link, words, arrays)
+
+    monkeypatch.setattr(Link, "send", spied)
+    for precision in ("format", "ideal", "device"):
+        sent.clear()
+        options = {"precision": precision, "image": image, "parameters": {"$p_loop_count": "1"}}
+        alone = run_netlist(image.for_inputs, **options).arrays
+        assert not sent
+        shared = run_netlist(image.for_inputs, workers=Workers(2), **options).arrays
+        assert 1024 * 1024 < max(sent) < 1.2 * 1024 * 1024
+        assert alone.keys() == shared.keys()
+        for name, array in alone.items():
+            assert np.array_equal(array.view(np.uint32), shared[name].view(np.uint32)), name
 
 
 @pytest.fixture(scope="module")

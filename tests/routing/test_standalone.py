@@ -4,7 +4,8 @@ import pytest
 
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.routing.pipes.build import Built, pipe_graphs
+from buda_emu.routing.pipes.build import Built, build
+from buda_emu.routing.pipes.epoch import epochs
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.standalone import alone
 from buda_emu.routing.streams.parts import between
@@ -70,7 +71,7 @@ def test_an_edge(whole: Netlist, producer: str, reader: str) -> None:
         one for one in whole.ops.values() if one.name in (producer, *whole.ops[reader].inputs) or producer in one.inputs
     ]
     built = _graph(alone(ops, [], "wormhole_b0"))
-    (full,) = pipe_graphs(whole)
+    (full,) = map(build, epochs(whole))
     assert _said(built, producer, reader) == _said(_graph(full), producer, reader)
     assert _said(built, producer, reader)
 
@@ -78,14 +79,14 @@ def test_an_edge(whole: Netlist, producer: str, reader: str) -> None:
 def test_an_op_with_all_that_it_reads_and_feeds(whole: Netlist) -> None:
     names = ("left", "right", "product", "last", "copy")
     built = alone((whole.ops[name] for name in names), whole.queues.values(), "wormhole_b0")
-    (full,) = pipe_graphs(whole)
+    (full,) = map(build, epochs(whole))
     assert len(_graph(built).pipes) == len(_graph(full).pipes)
     assert built.use == full.use
 
 
 def test_what_it_takes_of_each_core(whole: Netlist) -> None:
     built = alone((whole.ops[name] for name in ("product", "last", "copy")), [], "wormhole_b0")
-    (full,) = pipe_graphs(whole)
+    (full,) = map(build, epochs(whole))
     readers = [(0, 4, 0), (0, 4, 1)]
     assert [built.use[core] for core in readers] == [full.use[core] for core in readers]
     assert built.use[0, 2, 0].extra == 2  # for the nop that stands for it to read a queue, and for one more reader

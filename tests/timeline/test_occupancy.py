@@ -24,7 +24,6 @@ def test_occupancy_is_the_sum_of_what_lives(lives):
             assert held == sum(live.size for live in there)
             assert sorted(own.at(time), key=str) == sorted(there, key=str)
         assert own.peak == max(own.bytes.tolist(), default=0)
-        assert own.peak == 0 or sum(live.size for live in own.at(own.peak_time)) == own.peak
 
 
 def line(*durations):

@@ -12,7 +12,8 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
     if here.target.kind == "op" or edge is None or edge.operand < 0:
         return
     op, source = here.ops[edge.target], here.ops.get(edge.source) or here.variant.netlist.queues.get(edge.source)
-    if source is None or op.attributes.kernel_broadcast or op.attributes.kernel_broadcast_per_t or op.type == "matmul":
+    own = op.attributes
+    if source is None or own.kernel_broadcast or own.kernel_broadcast_per_t or op.has("rows by columns"):
         return
     chain = op.input_tms[edge.operand] if edge.operand < len(op.input_tms) else ()
     tiles = source.blocking.t * source.blocking.rows * source.blocking.cols

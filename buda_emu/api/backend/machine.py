@@ -76,23 +76,19 @@ class Machine:
         self._problem = ""  # why it takes no more calls
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
-        """See Port."""
         queue = self._queue(name)
         self._write(queue, host_tensors.entries_for(queue, array, df), timeout, slot)
 
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
-        """See Port."""
         queue = self._queue(name)
         host_tensors.refuse_repacking(queue.df, self.ideal)
         self._write(queue, packed.unpack(self.netlist, queue, data, df), timeout, slot)
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
-        """See Port."""
         queue = self._queue(name)
         return packed.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
-        """See Port."""
         queue = self._queue(name)
         if queue.is_ram:
             if slot < 0:
@@ -103,12 +99,10 @@ class Machine:
         return host_tensors.read_back(queue, values, self.ideal)
 
     def pop(self, name: str, one: bool, timeout: float) -> None:
-        """See Port."""
         queue = self._queue(name)
         self._emulator.pop(name, self._count(queue, one), "raw", timeout=timeout)
 
     def check(self, name: str) -> bool:
-        """See Port."""
         producer = self.netlist.ops.get(self._queue(name).input)
         return producer is not None and producer.untilize_output
 

@@ -9,7 +9,6 @@ EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "netlist")
     add_program(parser, "make faster")
     add_shared(parser, "--param", "--arch", "--board")

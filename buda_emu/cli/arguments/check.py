@@ -10,7 +10,6 @@ EXAMPLE = "buda-emu check net.yaml model.tti --strict"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_options(parser, None)
     add_shared(parser, "--baseline")
 

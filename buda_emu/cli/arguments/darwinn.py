@@ -14,7 +14,6 @@ EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.darwinn", VERBS)
 
 

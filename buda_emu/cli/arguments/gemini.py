@@ -15,7 +15,6 @@ EXAMPLE = "buda-emu gemini run schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.gemini", VERBS)
 
 

@@ -10,7 +10,6 @@ FORMATS = ("svg", "dot")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "FILE")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     parser.add_argument(

@@ -9,7 +9,6 @@ EXAMPLE = "buda-emu info model.tti schedule.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
     add_shared(parser, "--json")
     parser.add_argument(

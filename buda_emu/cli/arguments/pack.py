@@ -9,7 +9,6 @@ EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "netlist")
     parser.add_argument(
         "--tensors",

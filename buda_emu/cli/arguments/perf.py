@@ -10,7 +10,6 @@ EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "FILE")
     what = parser.add_argument_group("what is modelled")
     add_program(what, "model")

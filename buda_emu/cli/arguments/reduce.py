@@ -9,7 +9,6 @@ EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "netlist")
     parser.add_argument(
         "--check", "--check-command", dest="command", required=True, metavar="COMMAND",

@@ -9,7 +9,6 @@ EXAMPLE = "buda-emu route netlists/softmax.yaml -o streams"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "FILE")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"

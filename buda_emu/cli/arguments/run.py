@@ -8,7 +8,6 @@ EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outp
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     add_shared(parser, "FILE")
     parser.add_argument(
         "--inputs",

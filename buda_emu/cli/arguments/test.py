@@ -21,7 +21,6 @@ DEFAULT_THRESHOLD = 0.99
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument(
         "path",
         nargs="+",

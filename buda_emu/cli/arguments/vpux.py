@@ -14,7 +14,6 @@ EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verbs of this room."""
     add_verbs(parser, "buda_emu.cli.verbs.vpux", VERBS)
 
 

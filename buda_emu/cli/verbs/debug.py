@@ -16,7 +16,7 @@ from buda_emu.cli.output import Progress, complain, say, speak_apart
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
-from buda_emu.debugger.looking import stop_data
+from buda_emu.debugger.inspection import stop_data
 from buda_emu.debugger.machine.history import DEFAULT_LIMIT
 from buda_emu.debugger.session import Session
 from buda_emu.device.host_processors import usable_processors

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
+HEADERS: Final = ("operator", "family", "becomes")
+"""Of `Operators.rows`."""
 H = TypeVar("H", bound=Callable[..., Any])
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -71,9 +71,9 @@ class IrFile:
     target: Target | None = None
 
 
-def print_ir(form: Ir, printer: Printer | None = None) -> str:
+def print_ir(form: Ir) -> str:
     """The lines of one level, as `--print-after` shows them."""
-    return "\n".join(_module(form.level, form, printer or Printer())) + "\n"
+    return "\n".join(_module(form.level, form, Printer())) + "\n"
 
 
 def print_file(file: IrFile) -> tuple[str, Arrays]:
@@ -112,9 +112,9 @@ def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
     return parser.done()
 
 
-def parse_ir(text: str, arrays: Arrays | None = None, target: Target | None = None) -> Ir:
+def parse_ir(text: str, target: Target | None = None) -> Ir:
     """One form by itself, as `print_ir` has it; ops on tiles have no graph then. Raises IrError."""
-    parser = _Parser("<text>", Reader(arrays or {}))
+    parser = _Parser("<text>", Reader({}))
     parser.head, parser.target = 2, target
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():

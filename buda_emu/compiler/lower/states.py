@@ -16,6 +16,10 @@ from buda_emu.compiler.lower.tiles import State, Store
 WIDEST = 128 * TILE
 """Columns that lie side by side in a cache: a core of a row has room for as many tiles."""
 
+MOST_SLICES = 128
+"""Slices along t of what a training changes: a gradient is added up in L1, and cores share out rows and columns alone.
+One of more has all but its first dimension along the rows."""
+
 
 @lowers("state")
 def state(low: Lowering, node: Node) -> Value:
@@ -36,6 +40,8 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
     if known is None:
         kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _trains(low)
         plain = _as_columns(initial.shape) if kernel else best_layout(initial.shape)
+        if plain.extent[0] > MOST_SLICES and _trains(low):
+            plain = ordered(initial.shape, [], range(1, len(initial.shape)), [0])
         layout = plain if slots == 1 else _in_slots(initial.shape, slots, dim)
         held = np.zeros(layout.extent, np.float32)
         held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(initial, np.float32).ravel()

@@ -25,18 +25,24 @@ def slice_products(graph: Graph) -> Graph:
             product, term, columns = products[node.name]
             weights = graph[product.inputs[1]]
             found = build.emit(
-                "matmul", product.inputs[0], build.constant(weights.value[..., columns], dtype=weights.dtype),
+                "matmul", product.inputs[0], build.constant(weights.value[..., _place(columns)], dtype=weights.dtype),
                 dtype=node.dtype,
             )  # fmt: skip
             if term is not None:
                 held = graph[_other(term, product.name)]
-                value = held.value if held.shape[-1] == 1 else held.value[..., columns]
+                value = held.value if held.shape[-1] == 1 else held.value[..., _place(columns)]
                 found = build.emit("add", found, build.constant(value, dtype=held.dtype), dtype=node.dtype)
             del made.nodes[found.name]
             made.nodes[node.name] = replace(found, name=node.name)
         elif node.name not in left:
             made.nodes[node.name] = node
     return made
+
+
+def _place(columns: Index) -> Index | slice:
+    """Columns side by side as what numpy takes no copy for."""
+    whole = columns.size > 0 and bool((np.diff(columns) == 1).all())
+    return slice(int(columns[0]), int(columns[-1]) + 1) if whole else columns
 
 
 def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:

@@ -38,12 +38,11 @@ def l1_bytes(target: Target) -> int:
     return target.arch.l1_bytes - reserved
 
 
-def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
-    """The division of one op. Raises UnsupportedError when no grid has room for its buffers. `scale` of the work that
-    one core is given."""
+def choose_blocks(target: Target, op: TileOp) -> Blocks:
+    """The division of one op. Raises UnsupportedError when no grid has room for its buffers."""
     target = target.of(op.precision)
     t, rows, columns = op.shape
-    work = t * rows * columns * max(1, _depth(op)) / (WORK * scale)
+    work = t * rows * columns * max(1, _depth(op)) / WORK
     best: Blocks | None = None
     for grid in grids(target, op):
         blocks = divided(target, op, grid)

@@ -47,12 +47,10 @@ def placed(
     rounds: int = 2,
     only: OneEpoch | None = None,
 ) -> Placement:
-    """The placement with its queues, in rounds and copies as the aim has them. With `only`, of a placement that takes a
-    single input at a time, those of one epoch: they lie in the channels that the whole placement gives them, at
-    addresses that mean nothing. Raises MemoryFullError."""
+    """The placement with its queues, in rounds and copies as the aim has them; with `only` those of one epoch, in
+    channels as the whole placement has them, at addresses that mean nothing. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies, step=aim.step)
-    only = only if found.waits_for_one else None
     for op in tiles.ops.values():
         spot, held = spots[op.name], spots[op.name].choice.held
         if only is not None and spot.epoch != only.epoch:

@@ -18,6 +18,8 @@ from buda_emu.spec.formats import tile_bytes
 
 HOST_WINDOW = 0x20000000
 MIB = 1 << 20
+SHARES = 16
+"""Of a channel's capacity: a channel whose bytes fill more of them is fuller than another."""
 LARGEST = 6
 """Queues that a refusal names."""
 Life = tuple[int, int] | None
@@ -101,8 +103,8 @@ class Channel:
 
 
 class Memory:
-    """A buffer goes to the channel that moves least while its queue moves something; of equal ones, to that with the
-    fewest bytes. Outputs of a single chip go to the host."""
+    """A buffer goes to the channel that moves least while its queue moves something; of equal ones, to the first
+    that is no fuller. Outputs of a single chip go to the host."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -136,7 +138,7 @@ class Memory:
         chosen = (
             self._in_time(queues, moved, due, channels or {})
             if due
-            else {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
+            else self._least_busy(queues, moved, channels or {})
         )
         static = [queue for queue in queues if queue.life is None]
         allocated = [queue for queue in queues if queue.life is not None]
@@ -156,8 +158,19 @@ class Memory:
         """Bytes that each channel of a chip moves for one input."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
+    def _least_busy(
+        self, queues: Sequence[Queue], moved: Mapping[str, Mapping[Phase, float]], known: Mapping[str, list[int]]
+    ) -> dict[str, list[int]]:
+        """The channel of each buffer of each queue, those first that are `known`."""
+        for queue in queues:
+            for number in known.get(queue.name, ()):
+                self._of(queue.chip)[number].reserve(buffer_bytes(self._target, queue), queue.life)
+                for phase, total in moved[queue.name].items():
+                    self._busy(queue.chip, phase)[number] += total / len(known[queue.name])
+        return {queue.name: known.get(queue.name) or self._chosen(queue, moved[queue.name], queues) for queue in queues}
+
     def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
-        """The channel of each buffer: that which moves least in the phase in which it moves most."""
+        """The channel of each buffer: that which moves least in all phases in which it moves anything."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
             return [0] * buffers
@@ -177,10 +190,10 @@ class Memory:
 
     def _reserved(self, queue: Queue, size: int, queues: Iterable[Queue], weights: Sequence[float]) -> int:
         """The channel of one buffer of so many bytes, of those that have room the one of the least weight, of equal
-        ones that with the fewest bytes. Raises MemoryFullError."""
+        ones the first that is no fuller. Raises MemoryFullError."""
         channels, life = self._of(queue.chip), queue.life
         room = [
-            (weights[number], one.static + one.most, number)
+            (weights[number], one.used() * SHARES // one.capacity, number)
             for number, one in enumerate(channels)
             if one.used(life) + size <= one.capacity
         ]

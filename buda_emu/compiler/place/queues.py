@@ -13,8 +13,10 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
-MOST_BUFFERS = 32
+MOST_BUFFERS = 40
 """Of a constant that DRAM reads with each input."""
+MOST_FOR_A_CORE = 32
+"""Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
@@ -33,36 +35,46 @@ def add_queues(found: Placement, rounds: int) -> None:
         found.queues[queue.name] = queue
     due = dues(found, readers) if found.waits_for_one else {}
     moved = _moved(found, readers, due)
-    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
-    Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due)
+    Memory(found.target).add(found, _in_order(found, moved), due)
     _share_addresses(found)
 
 
 def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
-    """The queues that one epoch reads or fills, of a placement for a single input at a time, in the channels that they
-    have where all are added. `others`: those of a placement that differs from this one in that epoch alone, whose
-    channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
+    """The queues that one epoch reads or fills, in the channels that they have where all are added, unless what earlier
+    epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
+    alone, whose channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
     readers, own = _readers(found), {name for name, placed in found.ops.items() if placed.epoch == epoch}
     read = {use.source for name in own for use in found.ops[name].op.uses}
     readers = {name: placed for name, placed in readers.items() if name in read or name in own}
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
-    due = dues(found, readers, epoch)
+    due = dues(found, readers, epoch) if found.waits_for_one else {}
     moved = _moved(found, readers, due)
-    shown = {queue.alias or name for name, queue in found.queues.items() if due[name] or queue.input in own}
+    used = {name for name, phases in moved.items() if any(phase.epoch == epoch for phase in phases)}
+    shown = {queue.alias or name for name, queue in found.queues.items() if name in used or queue.input in own}
     found.queues = {name: queue for name, queue in found.queues.items() if (queue.alias or name) in shown}
-    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     channels: dict[str, list[int]] = {}
     for name, queue in found.queues.items():
         earlier, before = min(moved[name], default=Phase(epoch)).epoch < epoch, others.get(name)
         if earlier and before is not None and len(before.addresses) == prod(queue.blocks.grid):
             channels[name] = [number for number, _ in before.addresses]
         elif earlier:
-            moved[name] = {phase: moved[name][phase] for phase in due[name]}
-    Memory(found.target).add(
-        found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias}, due, channels
-    )
+            moved[name] = {phase: size for phase, size in moved[name].items() if phase.epoch == epoch}
+    Memory(found.target).add(found, _in_order(found, moved), due, channels)
     _share_addresses(found)
+
+
+def _in_order(found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> dict[str, Mapping[Phase, float]]:
+    """What queues move, those first that the first epochs use, of these the busiest: so that an epoch alone has the
+    channels that it has in the whole, and epochs that are alike have nearly the same."""
+
+    def key(name: str) -> tuple[int, float]:
+        phases = moved[name]
+        first = 0 if found.waits_for_one else min((phase.epoch for phase in phases), default=-1)
+        return first, -max(phases.values(), default=0.0)
+
+    own = [name for name, queue in found.queues.items() if not queue.alias]
+    return {name: moved[name] for name in sorted(own, key=key)}
 
 
 def _moved(found: Placement, readers: Readers, due: dict[str, dict[Phase, Due]]) -> dict[str, dict[Phase, float]]:
@@ -225,5 +237,6 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
 def spread(columns: int, width: int, channels: int) -> int:
     """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
     columns of cores: a multiple of these, of which the fullest channel has the least share."""
-    counts = [n for n in range(columns, min(MOST_BUFFERS, width) + 1, columns) if width % n == 0]
+    most = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
+    counts = [n for n in range(columns, most + 1, columns) if width % n == 0]
     return min(counts, key=lambda n: (-(-n // channels) / n, n), default=columns)

@@ -54,6 +54,7 @@ def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) 
             number, epoch = where[place]
             found.setdefault(number, {})[epoch] = result
             while told < len(counts) - 1 and len(found.get(told, {})) == counts[told]:
+                crew.send_ahead()
                 yield found.pop(told, {})
                 told += 1
     while told < len(counts):

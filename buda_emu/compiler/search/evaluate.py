@@ -1,14 +1,16 @@
 """What the timing model says of a placement."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.emit.programs import ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.netlist.microbatch import LOOP
-from buda_emu.netlist.model import Netlist
-from buda_emu.timing.model import model_netlist
+from buda_emu.netlist.model import Netlist, Program
+from buda_emu.timing.model import KnownEpochs, model_netlist, model_totals
 
 if TYPE_CHECKING:
     from buda_emu.timing.result import PerfRun
@@ -26,13 +28,41 @@ class Evaluated:
     host: float
 
 
+@dataclass(frozen=True)
+class Figures:
+    """Of a placement: cycles of one input, those of the host link, those of the chips alone, and those that no
+    placement undercuts: the math of all cores, the host link."""
+
+    placement: Placement
+    cycles: float
+    host: float
+    chips: float
+    bound: float
+
+
 def judged(placement: Placement) -> Evaluated:
     """By the same model as `buda-emu perf`; the host link is a limit, too."""
-    netlist = netlist_of(replace(placement, copies=1), "placed")
-    programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-    rounds = {**ONE_ROUND, LOOP: str(placement.rounds)}
+    netlist, programs, rounds = _netlist(placement)
     run = model_netlist(netlist, programs, rounds, chip=placement.target.chip)
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)
     return Evaluated(placement, netlist, run, max(cycles, host), host)
+
+
+def figures(placement: Placement, known: KnownEpochs) -> Figures:
+    """The same without what it consists of; epochs that are like `known` ones are not modelled again."""
+    chip = placement.target.chip
+    total = model_totals(*_netlist(placement), chip, known)
+    inputs = placement.microbatch * placement.rounds
+    host = total.host * chip.clock * 1e6 / inputs
+    cycles = total.cycles / inputs
+    math = total.math / (prod(placement.target.arch.grid) * placement.chips)
+    return Figures(placement, max(cycles / placement.copies, host), host, cycles / placement.copies, max(math, host))
+
+
+def _netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:
+    """Of one copy, with its programs, and their parameters for a step or a round."""
+    netlist = netlist_of(replace(placement, copies=1), "placed")
+    programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
+    return netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)}

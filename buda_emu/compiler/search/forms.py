@@ -7,9 +7,12 @@ from math import prod
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import speeds
+from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.spots import first_spots
 from buda_emu.compiler.target import Objective, Target
 
 FRACTURES = (1.0, 0.3)
@@ -32,6 +35,17 @@ class Forms:
     target: Target
     chosen: tuple[int, ...] = ()
     _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
+    _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
+
+    def first(self, aim: Objective, entries: int) -> Placement:
+        """The first legal choice, on as many chips. Raises UnsupportedError where there is none."""
+        aim = replace(aim, effort="low")
+        for known, count, placement in self._first:
+            if (known, count) == (aim, entries):
+                return placement
+        made = placed(self.tiles, self.target, first_spots(self.tiles, self.target, aim.chips), aim, entries)
+        self._first.append((aim, entries, made))
+        return made
 
     @property
     def plain(self) -> CandidateTable:

@@ -28,8 +28,7 @@ Known = Mapping[int, tuple[list[PlacementDecision], int]]
 @dataclass(frozen=True, slots=True)
 class Budget:
     """For each epoch: moves of ops that are tried, and how often its estimates are corrected; `timed`: of a single
-    input each move is judged by when the epoch is done, as many as there are ops, and ops are given other numbers of
-    cores."""
+    input each move is judged by when the epoch is done, and ops are given other numbers of cores."""
 
     moves: int
     rounds: int
@@ -43,8 +42,8 @@ CONNECTED = 3
 """How often grids are limited to those that streams are enough for: what was packed anew may lack others."""
 RESIZED = 3
 """How often the ops of an epoch of a single input are given other numbers of cores."""
-ANNEALED = 160
-"""Moves for each op of an epoch of a single input that is timed for each move."""
+ANNEALED = 1000
+"""Moves for each op of an epoch of a single input, at last, where it is timed for each move."""
 WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
@@ -182,6 +181,8 @@ class _Epoch:
                 break
         if placement.microbatch == 1 and self.budget.timed:
             best, told = self._resized(spots, line, best, told)
+            if not self.work.spent():
+                best, told = self._annealed(spots, best, told)
         return self._connected(spots, line, best, told)
 
     def _resized(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
@@ -240,10 +241,21 @@ class _Epoch:
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
             enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
-            if isinstance(wires, TimedWires):
-                moved |= annealed(own, wires, part.target.arch.grid, ANNEALED * len(own))
-            else:
-                moved |= rewired(own, wires, part.target.arch.grid, enough, *tries)
+            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
+        return self._if_quicker(spots, moved, part, before)
+
+    def _annealed(self, spots: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
+        """The best spots of an epoch of a single input with their ops moved in the long search."""
+        report, part = told.run.epochs[0], epoch_of(self.make({**spots, **best}, self.only), self.epoch)
+        wires = TimedWires(told.netlist, report, part.target.chip)
+        moved = dict(best)
+        for number in sorted({spot.chip for spot in best.values()}):
+            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+            moved |= annealed(own, wires, part.target.arch.grid, ANNEALED * len(own))
+        return self._if_quicker(best, moved, part, told)
+
+    def _if_quicker(self, spots: Spots, moved: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
+        """The spots with ops moved, if the model says that it gets quicker by it."""
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}

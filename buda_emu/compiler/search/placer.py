@@ -14,13 +14,13 @@ from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
-from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import Start, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
 from buda_emu.compiler.search.spots import first_spots, searched_spots
-from buda_emu.compiler.search.tries import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
+from buda_emu.compiler.search.tries import MORE_SHARES, SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, UnsupportedError
 
@@ -52,8 +52,7 @@ def place_best(
     finally:
         aim.work.running = False
         aim.work.tried.clear()
-        if aim.work.crew is not None:
-            aim.work.crew.close()
+        aim.work.epochs.clear()
     placement = best.placement
     placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
     placement.cluster = aim.cluster
@@ -141,7 +140,7 @@ def _step(forms: Forms, aim: Objective, entries: int) -> Found:
         return _place(forms, entries, aim)
     tiles = forms.tiles
     first = _place(forms, entries, replace(aim, effort="low"))
-    first = Found.of(aim, judged(first.placement))
+    first = Found.of(aim, figures(first.placement, aim.work.epochs))
     writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
@@ -164,22 +163,22 @@ def _in_memory(way: Callable[[Objective], Found], aim: Objective) -> Found:
 def _place(forms: Forms, entries: int, aim: Objective) -> Found:
     """On one chip, or cut over all of them."""
     tiles, target = forms.tiles, forms.target
-    first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
+    first = forms.first(aim, entries)
     if aim.effort == "low":
         return _over_links([Found(aim, first)])
     if aim.objective == "cores":
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
         return _over_links([Found(aim, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return Found.of(aim, _trained(forms.likely(aim), aim, entries, judged(first)))
-    shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
+        return Found.of(aim, _trained(forms.likely(aim), aim, entries, figures(first, aim.work.epochs)))
+    shares = (FULL, *SHARES, *MORE_SHARES) if aim.effort == "high" else (FULL,)
     tried: list[Found] = []
     for line in forms.likely(aim):
         for start, known in starts_of(line, aim, shares, entries):
             if not tried or not aim.work.spent():
                 tried.append(try_start(line, start, known))
     kept = min(tried, key=cycles_of)
-    best = _over_links(sorted([*tried, Found.of(aim, judged(first))], key=cycles_of))
+    best = _over_links(sorted([*tried, Found.of(aim, figures(first, aim.work.epochs))], key=cycles_of))
     return replace(best, line=kept.line)
 
 
@@ -198,10 +197,10 @@ def _over_links(found: Sequence[Found]) -> Found:
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Evaluated) -> Evaluated:
+def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Figures) -> Figures:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
-    tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
+    tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
     def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
         return placed(lines[number].tiles, lines[number].target, spots, aim, entries)

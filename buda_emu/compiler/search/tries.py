@@ -9,9 +9,8 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.improve import Known, Start, improved
-from buda_emu.compiler.search.report import limits
 from buda_emu.compiler.search.spots import searched_spots
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Trial
@@ -19,6 +18,8 @@ from buda_emu.compiler.work import Trial
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
 default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+MORE_SHARES = (0.65, 0.7, 0.75, 0.84, 0.91)
+"""Those that high effort tries with every form beside these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,12 @@ class Found:
     @staticmethod
     def of(
         aim: Objective,
-        best: Evaluated,
+        best: Figures,
         line: CandidateTable | None = None,
         spots: Mapping[str, PlacementDecision] | None = None,
     ) -> "Found":
         """With what the timing model says."""
-        chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
-        bound = max(limits(best).math, best.host)
-        return Found(aim, best.placement, best.cycles, best.host, chips, bound, line, spots)
+        return Found(aim, best.placement, best.cycles, best.host, best.chips, best.bound, line, spots)
 
 
 def cycles_of(found: Found) -> tuple[float, float]:
@@ -54,10 +53,10 @@ def cycles_of(found: Found) -> tuple[float, float]:
     return found.cycles, found.chips
 
 
-def told(aim: Objective, placement: Placement) -> Evaluated:
+def told(aim: Objective, placement: Placement) -> Figures:
     """What the timing model says of a whole placement, as part of the work."""
     aim.work.modelled += len(placement.ops)
-    found = judged(placement)
+    found = figures(placement, aim.work.epochs)
     aim.work.trials.append(Trial(aim.effort, found.cycles))
     return found
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from buda_emu.debugger import looking
+from buda_emu.debugger import inspection
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.words import split_tile, tile_of
 from buda_emu.debugger.inside_op import Step
@@ -47,19 +47,19 @@ class Console:
     def stopped(self, stop: Stop) -> Answer:
         """What is told of a stop: why, where, and the line of the netlist."""
         self.listed = None
-        place = looking.where(self.run)
+        place = inspection.where(self.run)
         lines: list[str] = []
         if stop.reason == "breakpoint":
             numbers = ", ".join(map(str, stop.breakpoints))
             lines.append(f"breakpoint {numbers}: {stop.text}")
         elif stop.reason == "error":
-            lines += looking.why_not(self.run).lines
+            lines += inspection.why_not(self.run).lines
         elif stop.reason == "interrupted":
             lines.append("interrupted")
         if stop.reason != "error":
             lines += place.lines
             lines += self._source(place.data["line"])
-        data: dict[str, Any] = {**looking.stop_data(self.run), "where": place.data}
+        data: dict[str, Any] = {**inspection.stop_data(self.run), "where": place.data}
         return answer("stop", lines, **data)
 
     def _source(self, line: int | None) -> list[str]:
@@ -69,7 +69,7 @@ class Console:
     # ---------------------------------------------------------------------------------------------- inside of an op
     def into(self, text: str) -> Answer:
         """Begin to step inside of the op where the run stands."""
-        from buda_emu.debugger.looking_inside import inside
+        from buda_emu.debugger.stepping_inside import inside
 
         _, tile, rest = split_tile(text)
         if tile is None and text:

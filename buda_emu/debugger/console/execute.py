@@ -4,11 +4,11 @@ from types import ModuleType
 from typing import Final
 
 from buda_emu.debugger.answer import Answer, answer
-from buda_emu.debugger.console import changing, going, other, seeing, stopping
+from buda_emu.debugger.console import break_commands, changing, inspecting, other, run_control
 from buda_emu.debugger.console.command import find
 from buda_emu.debugger.console.console import Console
 
-TABLES: Final[tuple[ModuleType, ...]] = (going, stopping, seeing, changing, other)
+TABLES: Final[tuple[ModuleType, ...]] = (run_control, break_commands, inspecting, changing, other)
 """Whose commands there are: importing them fills the table."""
 
 

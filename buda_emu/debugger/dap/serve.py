@@ -8,10 +8,10 @@ from threading import Thread
 from types import ModuleType
 from typing import IO, Final
 
-from buda_emu.debugger.dap import going, looking, stopping
+from buda_emu.debugger.dap import break_requests, inspecting, run_control
 from buda_emu.debugger.dap.adapter import Adapter
 
-TABLES: Final[tuple[ModuleType, ...]] = (going, stopping, looking)
+TABLES: Final[tuple[ModuleType, ...]] = (run_control, break_requests, inspecting)
 """Whose requests there are: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
 

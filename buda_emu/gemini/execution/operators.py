@@ -263,5 +263,3 @@ _MAKERS: Final[Mapping[str, Callable[[Layer], Callable[..., Array]]]] = {
     "conv2d": _convolution,
     "dense": _convolution,
 }
-OPERATIONS: Final = tuple(_MAKERS)
-"""Operations that are emulated."""

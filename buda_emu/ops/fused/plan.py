@@ -185,7 +185,7 @@ class _Planner:
             type=given.type or base.attributes.type,
             zero_point=sub.zero_point,
         )
-        if sub.type == "reduce" and attributes.dim not in ("r", "c"):
+        if sub.has("reduces") and attributes.dim not in ("r", "c"):
             raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
         blocking = Blocking(
             base.blocking.grid_size, base.blocking.t, sub.mblock, sub.ublock, base.blocking.ublock_order,

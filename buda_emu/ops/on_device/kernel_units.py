@@ -110,10 +110,6 @@ class KernelUnits:
     lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
     """Where memory to work in comes from, float32[count]: who lends it takes it back when the op is done."""
 
-    @property
-    def _blackhole(self) -> bool:
-        return self.core == "blackhole"
-
     def room(self, *leading: int) -> U32:
         shape = *leading, TILE_ELEMENTS
         memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))

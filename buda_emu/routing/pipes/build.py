@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from buda_emu.garbage import no_collections
-from buda_emu.netlist.model import Netlist
 from buda_emu.routing.pipes.between_chips.hop import Hop
 from buda_emu.routing.pipes.buffers.granularity import Cut, op_cut, queue_cut
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
-from buda_emu.routing.pipes.epoch import Epoch, epochs
+from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.links import Links
 from buda_emu.routing.pipes.making.dram_readers import with_readers
 from buda_emu.routing.pipes.making.make_pipes import PipeMaker
@@ -50,12 +49,6 @@ class Plan:
     edges: dict[str, OpEdges] = field(default_factory=dict[str, OpEdges])
     queue_edges: dict[str, EdgeMap] = field(default_factory=dict[str, EdgeMap])
     cuts: dict[str, Cut] = field(default_factory=dict[str, Cut])
-
-
-def pipe_graphs(netlist: Netlist) -> Iterator[Built]:
-    """The pipe graph of each epoch that programs execute. UnsupportedError for epochs that cross chips."""
-    for epoch in epochs(netlist):
-        yield build(epoch)
 
 
 def build(epoch: Epoch) -> Built:

@@ -14,5 +14,5 @@ class OfOpType:
 
     def has(self, trait: Trait) -> bool:
         """Whether the op type has a trait."""
-        declared = OP_TYPES.get(self.type)
-        return declared is not None and declared.has(trait)
+        declared = OP_TYPES.find(self.type)
+        return declared is not None and trait in declared.traits

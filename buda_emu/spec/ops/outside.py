@@ -17,11 +17,16 @@ class OpTypes(Mapping[str, OpType]):
         self._own = frozenset(self._known)
         self._asked = False
 
-    def __getitem__(self, name: str) -> OpType:
+    def find(self, name: str) -> OpType | None:
+        """That of a word, None for one that is no op type's: as `get`, but quick, for who asks all the time."""
         found = self._known.get(name)
         if found is None and not self._asked:
             self._ask()
             found = self._known.get(name)
+        return found
+
+    def __getitem__(self, name: str) -> OpType:
+        found = self.find(name)
         if found is None:
             raise KeyError(name)
         return found

@@ -111,7 +111,7 @@ def _queue_value(sheet: Sheet, shape: Shape, df: str, source: Source) -> Value:
     if source in ("any", "own") and draw.chance(50):
         made = sheet.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
         sheet.constants.add(made.name)
-        if made.is_ram and source == "any" and draw.chance(15):
+        if made.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
             made = _view(sheet, made)
     else:
         kind = "ram" if source == "any" and draw.chance(8) else "queue"

@@ -82,16 +82,19 @@ def _instructions(sheet: Sheet, rounds: Rounds, graphs: list[OpenGraph]) -> Iter
     count = LOOP if rounds.parameter else str(rounds.inner)
     computed = [("$rounds", "0")] if rounds.looped and not rounds.parameter and draw.chance(40) else []
     kind = draw.pick(("var", "var", "staticvar"))
-    variables = [(name, "0") for pair in pointers for name in pair] + computed
+    constant = [("$c_one", "1")] if computed and kind == "var" and draw.sometimes(30, "c_one") else []
+    variables = [(name, "0") for pair in pointers for name in pair] + computed + constant
     if variables:
         yield Declare(kind=kind, variables=tuple(variables))
     if kind == "staticvar":  # a second run of the program starts where this one ends
         yield from (VarInst(out=name, opcode="set", args=("0",)) for name, _ in variables)
     if computed:
         opcode, before = draw.pick((("add", ("0",)), ("mul", ("1",)), ("inc", ())))
+        if constant:
+            opcode, before = "mul", ("$c_one",)
         yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
         count = "$rounds"
-    dynamic = _dynamic(sheet) if not rounds.split and draw.chance(25) else ()
+    dynamic = _dynamic(sheet) if not rounds.split and draw.sometimes(25, "allocate_queue") else ()
     if dynamic:
         yield Allocate(queues=dynamic)
     body = [*executes, *_moved(pointers)]

@@ -115,7 +115,7 @@ class Sheet:
         name = self.name(word)
         chip = self.graph.chip
         height, width = blocking.tile_dim
-        at_host = chip == 0 and kind == "queue" and layout != "flat" and self.draw.chance(6)
+        at_host = chip == 0 and kind == "queue" and layout != "flat" and self.draw.sometimes(6, "in host memory")
         entry = blocking.tiles_per_core * tile_bytes(df, height, width, self.arch.alignment, True)
         size = 2 * entry * entries * self.rounds + self.arch.alignment
         buffers: list[Buffer] = []

@@ -9,7 +9,7 @@ of durations: no duration that shrinks and no buffer that grows can make an epoc
 docs/perf.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from buda_emu.errors import ProgramError
@@ -27,13 +27,12 @@ _STEADY: Final = 0.002  # by which two stretches of later inputs may differ
 
 
 def epoch_timing(
-    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[tuple[Flow, Path]], cost: Callable[[Op], Cost],
+    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost],
     rates: Rates,
 ) -> EpochTiming:  # fmt: skip
     """Model an epoch; inputs beyond those that show the steady state are extrapolated."""
     ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
-    costs = {op.name: cost(op) for op in ops}
 
     def with_inputs(inputs: int) -> EpochTiming:
         return _with_inputs(ops, edges, costs, rates, inputs).result(temporal, count, with_inputs)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
 from buda_emu.errors import InternalError
 from buda_emu.spec.formats import FORMATS
@@ -13,9 +13,6 @@ from buda_emu.timing.op.call import OpCall
 
 Family = tuple[str, str, bool, bool, str]
 """What shares one set of weights: arch, kind, approximate, l1_acc, number classes `in->out`."""
-
-RANGED: Final = ("ublocks", "ublock_tiles", "inner")
-"""The sizes whose measured range is kept with a set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,8 @@ def family_of(call: OpCall) -> Family:
 
 
 def sizes_of(call: OpCall) -> dict[str, int]:
-    """The sizes of RANGED: ublocks, tiles of one, inner dimension in tiles (of a sparse matmul: encoded tiles)."""
+    """The sizes whose measured range is kept with a set: ublocks, tiles of one, inner dimension in tiles (of a sparse
+    matmul: encoded tiles)."""
     inner = call.nz_tiles if call.sparse else max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
     return {"ublocks": call.ublocks, "ublock_tiles": call.ublock_tiles, "inner": inner}
 

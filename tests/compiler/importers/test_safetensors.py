@@ -10,6 +10,7 @@ import pytest
 import buda_emu as be
 from buda_emu.cli.main import main
 from buda_emu.compiler.importers.safetensors import read_checkpoint
+from buda_emu.errors import HostError
 from buda_emu.tensor.referenced import Referenced
 
 torch = pytest.importorskip("torch")
@@ -210,6 +211,20 @@ def test_shards_are_whole_and_agree_with_their_index(tmp_path, tensors):
     held["weight_map"][name] = "../elsewhere.safetensors"
     index.write_text(json.dumps(held))
     assert "shards lie in the folder of the index" in refused(index)
+    assert sorted(tmp_path.iterdir()) == there
+
+
+def test_a_shard_that_is_cut_off_after_the_compilation_is_refused_and_nothing_is_written(tmp_path, tensors):
+    """Reading pages that are gone would end the process."""
+    index = sharded(tmp_path, tensors)
+    found = be.compile(without_data(), (IDS,), parameters=index, effort="low")
+    there = sorted(tmp_path.iterdir())
+    for shard in tmp_path.glob("model-*"):
+        with shard.open("r+b") as stream:
+            stream.truncate(shard.stat().st_size // 2)
+    for use in (lambda: found.save(tmp_path), lambda: found(IDS)):
+        with pytest.raises(HostError, match=r"safetensors: it has .* it was cut off since, copy it once more"):
+            use()
     assert sorted(tmp_path.iterdir()) == there
 
 

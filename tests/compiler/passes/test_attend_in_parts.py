@@ -86,7 +86,11 @@ def test_columns_of_a_product_are_products_by_columns(bias):
     graph = product([range(4), range(4, 8), range(11, 7, -1)], bias=bias)
     made = slice_products(graph)
     assert not any(node.op == "linear" for node in made)
-    assert [node.shape for node in made if node.op == "matmul"] == [(1, 8, 4)] * 3
+    products = [node for node in made if node.op == "matmul"]
+    assert [node.shape for node in products] == [(1, 8, 4)] * 3
+    (whole,) = (node.value for node in graph if node.op == "constant" and node.shape == (6, 12))
+    shared = [np.shares_memory(made[node.inputs[1]].value, whole) for node in products]
+    assert shared == [True, True, False]  # large ones are not copied where they lie side by side
     same_values(graph, made, inputs_of(graph))
 
 

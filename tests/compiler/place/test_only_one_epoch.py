@@ -11,7 +11,7 @@ from buda_emu.compiler.place.decision import OneEpoch, placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.pack import in_epochs, on_chip, pack
 from buda_emu.compiler.search.part import epoch_of
-from buda_emu.compiler.target import ONE_BY_ONE, Target
+from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 
 SHAPE = (1, 4, 8)
 FEW = 8  # cores of an op, so that twelve ops find room
@@ -51,11 +51,12 @@ def shown(found, epoch):
     return part.ops, queues, detours
 
 
-def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(line):
+@pytest.mark.parametrize("aim", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
+def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(line, aim):
     spots = in_epochs(
         line, range(0, len(line.ops) + 1, 12), lambda start, stop, epoch: pack(line, start, stop, epoch, 1)
     )
-    base = placed(line.tiles, TARGET, spots, ONE_BY_ONE)
+    base = placed(line.tiles, TARGET, spots, aim)
     assert base.epochs == 3
     draw, changed = random.Random(1), 0
     for epoch in range(base.epochs):
@@ -68,8 +69,8 @@ def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(lin
             if mine is None:
                 continue
             changed += 1
-            whole = placed(line.tiles, TARGET, {**spots, **mine}, ONE_BY_ONE)
-            alone = placed(line.tiles, TARGET, {**spots, **mine}, ONE_BY_ONE, only=OneEpoch(base, epoch))
+            whole = placed(line.tiles, TARGET, {**spots, **mine}, aim)
+            alone = placed(line.tiles, TARGET, {**spots, **mine}, aim, only=OneEpoch(base, epoch))
             assert shown(alone, epoch) == shown(whole, epoch)
             assert len(alone.queues) < len(whole.queues)
     assert changed > base.epochs

@@ -316,6 +316,18 @@ def test_kernels_of_whole_tiles_are_kept_as_products_read_them():
     follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True))
 
 
+def test_a_kernel_of_patches_has_a_gradient_that_cores_share_out():
+    """In slices along t, as 768 of a tile each, its sum would lie in one core, which has no room for them."""
+    torch.manual_seed(6)
+    module, x, y = torch.nn.Conv2d(3, 256, 32, stride=32), torch.randn(1, 1, 3, 32, 64), torch.randn(1, 1, 256, 1, 2)
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=0.1, effort="low", arch="grayskull")
+    assert training.check(strict=True) == ()
+    state = training.placement.tiles.state("weight")
+    assert state is not None
+    assert state.shape == (1, 96, 8)
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True))
+
+
 class Tied(torch.nn.Module):
     """One table to read words and to score them, a layer that nothing reads, and one whose result is detached."""
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.kernels.tensix.elementwise.moves import copy_to_dst_tiles, move_to_dst_tiles, move_to_src_tiles
+from buda_emu.kernels.tensix.elementwise.moves import copy_to_dst_tiles, move_to_src_tiles
 from buda_emu.kernels.tensix.words import MODES as MODE_CODES
 from buda_emu.tensix.elementwise.maxpool import KEPT
 from buda_emu.tensix.elementwise.moves import copy_to_dst, move_to_dst, move_to_src
@@ -28,7 +28,6 @@ def test_vectors_to_dst(case, mode):
     v = vectors("moves_pool")
     given, expected = v[f"mova2d_{case}_src"], v[f"mova2d_{case}_dst"]
     assert mismatches(move_to_dst(given, mode), expected) == 0
-    assert mismatches(by_kernel(move_to_dst_tiles, given, MODE_CODES[mode]), expected) == 0
 
 
 @needs_vectors
@@ -86,7 +85,6 @@ def test_kernels_are_the_reference(seed, pairing, kind):
     words = src_words(stream, (2, 32, 32), register, kind)
     copied = copy_to_dst(words, family(register), mode, "wormhole_b0")
     assert mismatches(by_kernel(copy_to_dst_tiles, words, *setting[:2]), copied) == 0
-    assert mismatches(by_kernel(move_to_dst_tiles, words, setting[0]), move_to_dst(words, mode)) == 0
     if (register, mode) != ("Float16", "fp32"):
         image = dst_image(stream, (2, 32, 32), mode, kind)
         out = by_kernel(move_to_src_tiles, image, setting[0], KEPT[register])

@@ -46,7 +46,8 @@ def timed(netlist, cost=lambda _op: Cost(1000.0, 500.0, "made up"), rates=FAST):
     (epoch,) = epochs(netlist, list(netlist.programs.values()), {})
     edges = flows(netlist, epoch.temporal, epoch.executes)
     ways = paths(netlist, edges, device(netlist.arch_name))
-    return epoch_timing(netlist, epoch.temporal, list(zip(edges, ways, strict=True)), cost, rates)
+    costs = {name: cost(item) for name, item in netlist.ops.items()}
+    return epoch_timing(netlist, epoch.temporal, list(zip(edges, ways, strict=True)), costs, rates)
 
 
 def test_a_core_reads_its_share_of_the_tiles_and_one_at_least():

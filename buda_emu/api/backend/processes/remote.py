@@ -25,27 +25,21 @@ class RemotePort:
         self._open: WeakSet[Connection[Any, Any]] = WeakSet()  # a thread's own goes with it
 
     def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
-        """See Port."""
         self._call("push", name, array, df, timeout, slot)
 
     def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
-        """See Port."""
         self._call("push_packed", name, data, df, timeout, slot)
 
     def read(self, name: str, one: bool, timeout: float, slot: int) -> tuple[Any, str]:
-        """See Port."""
         return self._call("read", name, one, timeout, slot)
 
     def pop(self, name: str, one: bool, timeout: float) -> None:
-        """See Port."""
         self._call("pop", name, one, timeout)
 
     def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
-        """See Port."""
         return self._call("pack", name, array, df)
 
     def check(self, name: str) -> bool:
-        """See Port."""
         return self._call("check", name)
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ EXAMPLE = "buda-emu diff before.yaml after.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("before", metavar="BEFORE", help="netlist, or device image (.tti)")
     parser.add_argument("after", metavar="AFTER", help="the other one")
     parser.add_argument("--no-cycles", action="store_true", help="do not model both: quicker")

@@ -6,7 +6,6 @@ EXAMPLE = "buda-emu fmt net.yaml netlists/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument(
         "file", nargs="+", metavar="FILE",
         help="netlist; a folder: the netlists in it and below it; -: from standard input to standard output",

@@ -10,7 +10,6 @@ EXAMPLE = "buda-emu new 64x128 matmul:256 gelu add -o first.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument(
         "words", nargs="+", metavar="WORD",
         help="shape of the input in elements, 64x128 or 4x64x128; then op types in order: matmul:COLUMNS, gelu, ...",

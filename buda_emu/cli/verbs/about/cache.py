@@ -37,7 +37,6 @@ class Kept:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     parser.set_defaults(action=_info)
     info = actions.add_parser("info", help="what is kept, where, what of it is stale (the default)", example=EXAMPLE)

@@ -11,7 +11,6 @@ _FOLDERS = frozenset({"DIR"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("shell", choices=SHELLS, help="its language; docs/ci.md says where the script goes")
 
 

@@ -21,7 +21,6 @@ _ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # what an id looks like: no word
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     kinds = ", ".join(kind.name for kind in KINDS)
     parser.add_argument(
         "rule",

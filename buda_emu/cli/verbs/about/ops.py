@@ -20,7 +20,6 @@ DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     parser.add_argument("op", nargs="*", metavar="OP", help="only these op types, each with its attributes")
     parser.add_argument(
         "--precision",

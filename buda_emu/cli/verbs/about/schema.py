@@ -41,7 +41,6 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's own arguments."""
     what = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
     others = ", ".join(name for name, (meaning, _) in SCHEMAS.items() if not meaning)
     what = f"{what}; and what these verbs give as JSON: {others}"

@@ -15,7 +15,7 @@ from onnx import helper
 
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
-from buda_emu.tensor.mapped import giving_back, map_bytes
+from buda_emu.tensor.mapped import giving_back, map_bytes, still_whole
 from buda_emu.tensor.referenced import LARGE, Referenced, referenced
 
 _OF_NUMPY: Final = (
@@ -50,7 +50,8 @@ def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
                 data = map_bytes(file, start, count)
             kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
             array = data.view(kind).reshape(tuple(tensor.dims))
-            found[tensor.name] = referenced(array, f"{shown_name(tensor.name)} in {file.name}", giving_back(data))
+            origin, back, look = f"{shown_name(tensor.name)} in {file.name}", giving_back(data), still_whole(file.name)
+            found[tensor.name] = referenced(array, origin, back, look)
     return found
 
 

@@ -18,7 +18,7 @@ from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.safetensors import Stored, read_checkpoint
 from buda_emu.errors import HostError
-from buda_emu.tensor.mapped import FileMappings, giving_back
+from buda_emu.tensor.mapped import FileMappings, giving_back, still_whole
 from buda_emu.tensor.referenced import LARGE, Referenced, referenced
 
 
@@ -32,7 +32,8 @@ def held_as(tensor: Any, name: str, mappings: FileMappings) -> Array | Reference
     halves = tensor.dtype == torch.bfloat16
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
     array = array.view(np.uint16) if halves else array
-    return referenced(array, f"{name} in {file.path}", giving_back(array, shared=file.shared), bfloat16=halves)
+    back = giving_back(array, shared=file.shared)
+    return referenced(array, f"{name} in {file.path}", back, still_whole(file.path), bfloat16=halves)
 
 
 def with_parameters(module: Any, path: Path) -> Any:

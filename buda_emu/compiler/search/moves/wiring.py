@@ -120,16 +120,18 @@ def rewired(
     enough: float,
     tries: int,
     patience: int = PATIENCE,
+    *,
+    regions: bool = False,
 ) -> dict[str, PlacementDecision]:
     """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
-    `enough` bytes."""
+    `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
     draw, board = random.Random(len(spots)), _Board(spots, grid)
     stale = 0
     for _ in range(tries):
         if wires.fullest <= enough or stale > patience:
             break
         stale += 1
-        change = board.drawn(draw)
+        change = board.drawn(draw, regions=regions)
         if change and wires.moved(change):
             board.take(change)
             stale = 0

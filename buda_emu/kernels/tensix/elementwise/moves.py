@@ -8,24 +8,11 @@ from buda_emu.kernels.tensix.words import FP32, TILE, Tiles, i32, load_word, sto
 
 
 @kernel
-def move_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int) -> None:
-    """dst = srca; zeros lose their sign. Items: the tiles.
-
-    dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] words.
-    """
-    for item in range(start, stop):
-        image, words = dst[item].view(np.int32), srca[item].view(np.int32)
-        for n in range(TILE):
-            word = i32(words[n] & i32(-0x2000))
-            word = i32(0) if i32(word & i32(0x7F800000)) == 0 else word
-            image[n] = store_word(word, mode)
-
-
-@kernel
 def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int, exponent_bits: int) -> None:
     """dst = srca as an op copies its operand, into fp32 by adding zero. Items: the tiles.
 
-    Arrays as for `move_to_dst_tiles`. `exponent_bits`: 5 for operands of family A, 8 for B.
+    dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] words. `exponent_bits`: 5 for operands of family
+    A, 8 for B.
     """
     rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
     for item in range(start, stop):
@@ -36,7 +23,7 @@ def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int,
 
 @kernel
 def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, kept: np.uint32) -> None:
-    """src = dst, of which an fp32 datum keeps the bits `kept`. Items: the tiles. Arrays as for `move_to_dst_tiles`."""
+    """src = dst, of which an fp32 datum keeps the bits `kept`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
     mask = i32(kept) if mode == FP32 else i32(-1)
     for item in range(start, stop):
         words, image = src[item].view(np.int32), dst[item].view(np.int32)

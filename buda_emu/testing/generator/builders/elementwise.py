@@ -22,14 +22,15 @@ def unary(sheet: Sheet, op_type: str) -> None:
         return integers.conversion(sheet, op_type)
     if not declared.has("vector unit") and sheet.draw.sometimes(12, "integers"):
         return integers.elementwise(sheet, op_type)
-    formats = chosen(sheet)
+    gradient = _may_sum(sheet, declared)
+    formats = chosen(sheet, gradient=gradient)
     shape = any_shape(sheet)
     source = operand(
         sheet, shape, operands(sheet), transposed=declared.transposed == 0,
         positive=declared.has("takes positive numbers"),
     )  # fmt: skip
     attributes = _function(sheet, declared) | extras(sheet)
-    return _add(sheet, declared, (source,), shape, formats, attributes)
+    return _add(sheet, declared, (source,), shape, formats, attributes, gradient=gradient)
 
 
 def binary(sheet: Sheet, op_type: str) -> None:
@@ -37,8 +38,7 @@ def binary(sheet: Sheet, op_type: str) -> None:
     declared = OP_TYPES[op_type]
     if sheet.draw.sometimes(12, "integers"):
         return integers.elementwise(sheet, op_type)
-    may_sum = not declared.has("no gradient") and sheet.arch.name != "grayskull"
-    gradient = may_sum and sheet.draw.sometimes(8, "gradient op", "zero")
+    gradient = _may_sum(sheet, declared)
     formats = chosen(sheet, gradient=gradient)
     shape = any_shape(sheet)
     turned = declared.transposed == 0 and sheet.arch.name != "grayskull" and not gradient
@@ -47,6 +47,13 @@ def binary(sheet: Sheet, op_type: str) -> None:
         operand(sheet, shape, operands(sheet)),
     )
     return _add(sheet, declared, sources, shape, formats, extras(sheet), gradient=gradient)
+
+
+def _may_sum(sheet: Sheet, declared: OpType) -> bool:
+    """Whether the op adds to its result of before (NETLIST V031, V095)."""
+    on_grayskull = declared.has("sums gradients on grayskull")
+    may = on_grayskull if sheet.arch.name == "grayskull" or declared.one_input else not declared.has("no gradient")
+    return may and sheet.draw.sometimes(8, "gradient op", "gradient_op", "zero")
 
 
 def ethernet(sheet: Sheet, op_type: str) -> None:

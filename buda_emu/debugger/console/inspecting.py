@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.debugger import looking
+from buda_emu.debugger import inspection
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.command import command
 from buda_emu.debugger.console.console import Console
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _INFO: Mapping[str, Callable[[Session], Answer]] = {
-    "queues": looking.queues,
-    "vars": looking.variables,
-    "ops": looking.ops,
-    "epochs": looking.epochs,
-    "memory": looking.memory,
-    "breakpoints": looking.breakpoints,
+    "queues": inspection.queues,
+    "vars": inspection.variables,
+    "ops": inspection.ops,
+    "epochs": inspection.epochs,
+    "memory": inspection.memory,
+    "breakpoints": inspection.breakpoints,
 }
 _LIST = 10
 _BYTES = 64
@@ -42,14 +42,14 @@ def info(console: Console, text: str) -> Answer:
     near = [name for name in _INFO if word and name.startswith(word)]
     name = near[0] if len(near) == 1 else one_of(word, _INFO, "info tells of")
     if name == "queues":
-        return looking.queues(console.run, rest.strip())
+        return inspection.queues(console.run, rest.strip())
     return _INFO[name](console.run)
 
 
 @command("where", "where", "looking", aliases=("w", "bt", "backtrace"))
 def where(console: Console, text: str) -> Answer:  # noqa: ARG001
     """Program, loops, instruction, epoch, input, op and its cores."""
-    return looking.where(console.run)
+    return inspection.where(console.run)
 
 
 @command(
@@ -102,7 +102,7 @@ def raw(console: Console, text: str) -> Answer:
         raise HostError("x QUEUE[slot] [OFFSET] [COUNT]")
     offset = number(words[1], "the offset") if len(words) > 1 else 0
     amount = number(words[2], "the count") if len(words) > 2 else _BYTES
-    return looking.raw_bytes(console.run, words[0], offset, amount)
+    return inspection.raw_bytes(console.run, words[0], offset, amount)
 
 
 @command("diff A [B]", "diff q[0] ideal", "looking", takes=("tensors",))
@@ -148,13 +148,13 @@ def why(console: Console, text: str) -> Answer:
     """Who wrote this entry from what, back to what the host gave."""
     if not text:
         raise HostError("why QUEUE[slot]")
-    return looking.provenance(console.run, text)
+    return inspection.provenance(console.run, text)
 
 
 @command("why-not", "why-not", "looking")
 def why_not(console: Console, text: str) -> Answer:  # noqa: ARG001
     """Why a stopped program waits, or failed."""
-    return looking.why_not(console.run)
+    return inspection.why_not(console.run)
 
 
 @command("graph [FILE.svg]", "graph epoch.svg", "looking")
@@ -163,10 +163,10 @@ def graph(console: Console, text: str) -> Answer:
     file on the core grid, with all figures in the tooltips.
     """
     if not text:
-        return looking.graph(console.run)
+        return inspection.graph(console.run)
     if not text.lower().endswith(".svg"):
         raise HostError(f"graph {text}: the file's name ends in .svg")
-    picture = looking.graph_svg(console.run).encode()
+    picture = inspection.graph_svg(console.run).encode()
     write_file(text, lambda stream: stream.write(picture))
     return answer("file", [f"written: {text}"], file=text)
 
@@ -180,7 +180,7 @@ def list_lines(console: Console, text: str) -> Answer:
     lines = run.names.lines
     if not lines:
         raise HostError(f"the text of {run.netlist.path} is not there any more")
-    here = looking.where(run).data["line"]
+    here = inspection.where(run).data["line"]
     if text:
         middle = number(text, "a line") if text.isdecimal() else _line_of(console, text)
         if not 1 <= middle <= len(lines):

@@ -12,7 +12,7 @@ from buda_emu.debugger.dap.adapter import Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message
 from buda_emu.debugger.dap.tables import op_children, queue_variable, tensor_variable, tile_variable, values_children
 from buda_emu.debugger.figures import whole
-from buda_emu.debugger.looking import why_not
+from buda_emu.debugger.inspection import why_not
 from buda_emu.debugger.session import Session
 from buda_emu.errors import HostError, ProgramError
 

@@ -119,28 +119,16 @@ def reverse_continue(console: Console, text: str) -> Answer:  # noqa: ARG001
     return console.stopped(console.run.reverse_continue())
 
 
-@command("reverse-step [N]", "reverse-step", "going back", aliases=("rs",), repeats=True)
-def reverse_step(console: Console, text: str) -> Answer:
-    """As `back step`."""
-    return back(console, f"step {text}")
+def _reverse(kind: str, *aliases: str) -> None:
+    def act(console: Console, text: str) -> Answer:
+        return back(console, f"{kind} {text}")
+
+    act.__doc__ = f"As `back {kind}`."
+    command(f"reverse-{kind} [N]", f"reverse-{kind}", "going back", aliases=aliases, repeats=True)(act)
 
 
-@command("reverse-next [N]", "reverse-next", "going back", aliases=("rn",), repeats=True)
-def reverse_next(console: Console, text: str) -> Answer:
-    """As `back next`."""
-    return back(console, f"next {text}")
-
-
-@command("reverse-input [N]", "reverse-input", "going back", repeats=True)
-def reverse_input(console: Console, text: str) -> Answer:
-    """As `back input`."""
-    return back(console, f"input {text}")
-
-
-@command("reverse-epoch [N]", "reverse-epoch", "going back", repeats=True)
-def reverse_epoch(console: Console, text: str) -> Answer:
-    """As `back epoch`."""
-    return back(console, f"epoch {text}")
+for _kind, *_aliases in (("step", "rs"), ("next", "rn"), ("input",), ("epoch",)):
+    _reverse(_kind, *_aliases)
 
 
 @command("reverse-finish", "reverse-finish", "going back")

@@ -2,7 +2,7 @@
 
 import re
 
-from buda_emu.debugger import looking
+from buda_emu.debugger import inspection
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.breakpoints import Breakpoint
 from buda_emu.debugger.console.command import command
@@ -94,7 +94,7 @@ def delete(console: Console, text: str) -> Answer:
     """Take breakpoints away; without a number all."""
     for found in _each(console, text):
         del console.run.breakpoints.items[found.number]
-    return looking.breakpoints(console.run)
+    return inspection.breakpoints(console.run)
 
 
 @command("disable [N ...]", "disable 1", "stopping", takes=("breakpoints",))
@@ -102,7 +102,7 @@ def disable(console: Console, text: str) -> Answer:
     """Let breakpoints stop no more until they are enabled."""
     for found in _each(console, text):
         found.enabled = False
-    return looking.breakpoints(console.run)
+    return inspection.breakpoints(console.run)
 
 
 @command("enable [N ...]", "enable 1", "stopping", takes=("breakpoints",))
@@ -110,4 +110,4 @@ def enable(console: Console, text: str) -> Answer:
     """Let breakpoints stop again."""
     for found in _each(console, text):
         found.enabled = True
-    return looking.breakpoints(console.run)
+    return inspection.breakpoints(console.run)
