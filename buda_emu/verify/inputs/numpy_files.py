@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
 
+_PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
 _HEADERS: Final = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _BROKEN: Final = (
@@ -128,7 +129,7 @@ def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
     array = np.empty(prod(shape), dtype)
     left = array.view(np.uint8).data
     while left:
-        count = cast("BytesIO", stream).readinto(left)
+        count = cast("BytesIO", stream).readinto(left[:_PIECE])  # a zip's stream holds all that it is asked for twice
         if not count:
             raise EOFError("it is cut short")
         left = left[count:]

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -89,6 +90,20 @@ def test_an_archive_is_not_unpacked_beyond_the_limit(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_an_archive_takes_no_more_memory_than_its_arrays() -> None:
+    packed = io.BytesIO()
+    np.savez_compressed(packed, a=np.zeros(1 << 23, np.float32))
+    data = packed.getvalue()
+    tracemalloc.start()
+    try:
+        found = npz_of("in.npz", data)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found["a"].nbytes == 1 << 25
+    assert most < 1.3 * (1 << 25)
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.npy")
     with pytest.raises(HostError, match="no regular file"):
