@@ -9,7 +9,7 @@ which the fullest ones govern. Positions are drawn from a generator with a fixed
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum, log1p
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +148,7 @@ def annealed(
     best, found = wires.now, dict(board.places)
     heat = HEAT * best
     for number in range(tries):
-        wires.slack = heat * (1 - number / tries) ** 2 * -log1p(-draw.random())
+        wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
         change = board.drawn(draw, regions=True)
         if change and wires.moved(change):
             board.take(change)
