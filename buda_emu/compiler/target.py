@@ -19,6 +19,9 @@ OBJECTIVES = ("throughput", "latency", "cores")
 MOST_CHIPS = 64
 MICROBATCH = 64
 """Inputs that go through an epoch before the next begins, unless the objective is latency."""
+L1_RESERVED = 471_040
+L1_RESERVED_BLACKHOLE = 483_392
+"""Bytes of a core that firmware and streams keep (FRONTEND 4.1)."""
 DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
 
 
@@ -81,6 +84,11 @@ class Target:
     def chip(self) -> Device:
         """The chip as the time model takes it: its board's, or one with the cores that it has."""
         return _chip(self.board, self.arch.name, self.arch.grid)
+
+    @property
+    def buffer_room(self) -> int:
+        """Bytes of one core that buffers may take."""
+        return self.arch.l1_bytes - (L1_RESERVED_BLACKHOLE if self.arch.name == "blackhole" else L1_RESERVED)
 
     @property
     def title(self) -> str:

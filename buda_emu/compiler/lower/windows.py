@@ -1,5 +1,6 @@
 """Convolutions and pooling: what each tap of a window reads is picked, and put side by side (FRONTEND 2)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -8,10 +9,12 @@ import numpy as np
 from buda_emu.compiler.frontend_ops.core import taps
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Dim, Index, Layout, Piece, ordered, padded
+from buda_emu.compiler.lower.layout import TILE, Dim, Layout, Piece, ordered, padded, reshaped
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
-from buda_emu.compiler.lower.tiles import Use, over
+from buda_emu.compiler.lower.tiles import Use, divisors, over
+from buda_emu.compiler.target import Target
+from buda_emu.spec.formats import tile_bytes
 from buda_emu.tensor.referenced import scattered
 
 
@@ -20,22 +23,45 @@ def conv(low: Lowering, node: Node) -> Value:
     """Pick what each tap reads, put the taps side by side, times the weights (FRONTEND 2)."""
     weights = low.array(node.inputs[1])
     assert weights is not None
-    groups = node.attrs.get("groups", 1)
-    kernel = weights.shape[2:]
-    value, layout = _tapped(low, node, low.values[node.inputs[0]], kernel, clamp=False)
-    count, channels = prod(kernel), node_channels(low, node)
-    width = layout.extent[2]
-    cout = weights.shape[0]
-    if count > 1:
-        t, rows, _ = layout.extent
-        inner = Layout(layout.dims, (t // count, rows, width * count))
-        value = low.through(replace(value, layout=layout), ("hstack", count), inner)
-    flat = weights.reshape(cout, channels // groups, count).astype(np.float32)
-    t, rows, _ = value.layout.extent
-    out = _conv_out(value.layout, cout)
-    if groups == channels == cout and channels > 1:
-        return _depthwise(low, value, flat[:, 0], width, out)
-    return low.times(value, _matrix(flat, groups, width), out, suffix="conv")
+    groups, kernel, value = node.attrs.get("groups", 1), weights.shape[2:], low.values[node.inputs[0]]
+    cout, (n, channels, *space) = weights.shape[0], low.graph[node.inputs[0]].shape
+    flat = weights.reshape(cout, channels // groups, prod(kernel)).astype(np.float32)
+    if not groups == channels == cout or channels == 1:
+        value = _side_by_side(low, node, value, kernel, (n, channels, *space))
+        matrix = _matrix(flat, groups, value.layout.extent[2] // prod(kernel))
+        return low.times(value, matrix, _conv_out(value.layout, cout), suffix="conv")
+    parts = _parts(low.target, channels)
+    if parts > 1:
+        value = relayout(low, value, ordered((n, channels, *space), [0], list(range(2, 2 + len(space))), [1]))
+        value = _reshaped(value, (n * parts, channels // parts, *space))
+    value = _side_by_side(low, node, value, kernel, (n * parts, channels // parts, *space))
+    return _reshaped(_depthwise(low, value, flat[:, 0], parts), node.shape)
+
+
+def _side_by_side(low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], shape: tuple[int, ...]) -> Value:
+    """What the taps read of a value of that shape, in columns side by side."""
+    value, layout = _tapped(low, node, value, kernel, shape)
+    count, (t, rows, width) = prod(kernel), layout.extent
+    if count == 1:
+        return value
+    return low.through(
+        replace(value, layout=layout), ("hstack", count), replace(layout, extent=(t // count, rows, width * count))
+    )
+
+
+def _reshaped(value: Value, shape: Sequence[int]) -> Value:
+    layout = reshaped(value.layout, shape)
+    assert layout is not None, "dimensions that are cut in whole pieces"
+    return replace(value, layout=layout)
+
+
+def _parts(target: Target, channels: int) -> int:
+    """Slices of whole tiles that the channels of a depthwise convolution are cut into, so that a core has room for a
+    row of tiles, its kernels and the result, twice each: cores do not share out columns (OPS 6.3)."""
+    size = tile_bytes(target.activation_df, TILE, TILE, target.arch.alignment, header=True)
+    widest = (target.buffer_room // (2 * size) - 1) // 2
+    tiles = channels // TILE if channels % TILE == 0 else 1
+    return next((parts for parts in divisors(tiles) if tiles // parts <= widest), 1)
 
 
 def _matrix(flat: Array, groups: int, width: int) -> Array:
@@ -59,13 +85,9 @@ def windows(low: Lowering, node: Node) -> Value:
     """What each tap reads: the taps along z, the output's space along rows, channels along columns."""
     kernel, attrs = tuple(node.attrs["kernel"]), node.attrs
     value, layout = _tapped(
-        low,
-        node,
-        low.values[node.inputs[0]],
-        kernel,
-        clamp=attrs.get("clamp", False),
-        turned=attrs.get("turned", False),
-    )
+        low, node, low.values[node.inputs[0]], kernel, low.graph[node.inputs[0]].shape,
+        clamp=attrs.get("clamp", False), turned=attrs.get("turned", False),
+    )  # fmt: skip
     taps_dims: list[Dim] = []
     stride = prod(kernel)
     for size in kernel:
@@ -76,17 +98,12 @@ def windows(low: Lowering, node: Node) -> Value:
     return replace(value, layout=Layout((inner, channels, *taps_dims, *out), layout.extent))
 
 
-def node_channels(low: Lowering, node: Node) -> int:
-    """Of the input."""
-    return low.graph[node.inputs[0]].shape[1]
-
-
 def _tapped(
-    low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], *, clamp: bool, turned: bool = False
-) -> tuple[Value, Layout]:
-    """[N, taps innermost] along z, the output's space along rows, channels along columns. The layout returned has the
-    dimensions of the result [N, C, space...]; the taps are in its extent alone."""
-    shape = low.graph[node.inputs[0]].shape
+    low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], shape: tuple[int, ...], *, clamp: bool = False,
+    turned: bool = False,
+) -> tuple[Value, Layout]:  # fmt: skip
+    """Of a value of that shape: [N, taps innermost] along z, the output's space along rows, channels along columns. The
+    layout returned has the dimensions of the result [N, C, space...]; the taps are in its extent alone."""
     rank = len(shape)
     space, out = shape[2:], node.shape[2 - rank :]
     value = relayout(low, value, ordered(shape, [0], list(range(2, rank)), [1]))
@@ -122,15 +139,19 @@ def _conv_out(layout: Layout, cout: int) -> Layout:
     return Layout(tuple(dims), (*layout.extent[:2], padded(cout)))
 
 
-def _depthwise(low: Lowering, value: Value, flat: Array, width: int, out: Layout) -> Value:
-    """Each channel by itself: tiles with the weights on their diagonals (FRONTEND 2, OPS 6.3)."""
+def _depthwise(low: Lowering, value: Value, flat: Array, parts: int) -> Value:
+    """Each channel by itself: tiles with the weights on their diagonals (FRONTEND 2, OPS 6.3). `flat`: kernels
+    [channels, taps], `parts` slices of channels follow each other along t."""
     channels, count = flat.shape
-    held = np.zeros((count, width // TILE, TILE, TILE), np.float32)
-    column: Index = np.arange(channels, dtype=np.int64)
-    held[:, column // TILE, column % TILE, column % TILE] = flat.T
-    rows = held.transpose(0, 2, 1, 3).reshape(1, count * TILE, width)
-    t, height, _ = out.extent
-    weights = Use(low.constant(rows, "value", "weights"), over((t, 1, 1)))
+    out = _conv_out(value.layout, channels // parts)
+    t, height, width = out.extent
+    held = np.zeros((parts, count, width // TILE, TILE, TILE), np.float32)
+    part, column = np.divmod(np.arange(channels, dtype=np.int64), channels // parts)
+    held[part, :, column // TILE, column % TILE, column % TILE] = flat
+    rows = held.transpose(0, 1, 3, 2, 4).reshape(parts, count * TILE, width)
+    if parts > 1:
+        rows = np.tile(rows, (t // parts, 1, 1))
+    weights = Use(low.constant(rows, "value", "weights"), over((t // len(rows), 1, 1)))
     name = low.op(
         "depthwise", [low.use(value), weights], (t, height // TILE, width // TILE), suffix="conv", inner=count
     )
@@ -141,7 +162,7 @@ def _depthwise(low: Lowering, value: Value, flat: Array, width: int, out: Layout
 def max_pool(low: Lowering, node: Node) -> Value:
     """Taps outside read again what is inside; the largest over the taps along z."""
     kernel = tuple(node.attrs["kernel"])
-    value, layout = _tapped(low, node, low.values[node.inputs[0]], kernel, clamp=True)
+    value, layout = _tapped(low, node, low.values[node.inputs[0]], kernel, low.graph[node.inputs[0]].shape, clamp=True)
     count = prod(kernel)
     value = low.real(replace(value, layout=layout))
     t, r, c = value.tiles

@@ -14,9 +14,6 @@ from buda_emu.spec.formats import tile_bytes
 
 WORK = 192
 """Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
-L1_RESERVED = 471_040
-L1_RESERVED_BLACKHOLE = 483_392
-"""Bytes that firmware and streams keep (FRONTEND 4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +29,6 @@ class Blocks:
     u_kt: int = 0
 
 
-def l1_bytes(target: Target) -> int:
-    """Bytes of one core that buffers may take."""
-    reserved = L1_RESERVED_BLACKHOLE if target.arch.name == "blackhole" else L1_RESERVED
-    return target.arch.l1_bytes - reserved
-
-
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
     """The division of one op. Raises UnsupportedError when no grid has room for its buffers."""
     target = target.of(op.precision)
@@ -46,7 +37,7 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
     best: Blocks | None = None
     for grid in grids(target, op):
         blocks = divided(target, op, grid)
-        if blocks is None or buffer_bytes(target, op, blocks) > l1_bytes(target):
+        if blocks is None or buffer_bytes(target, op, blocks) > target.buffer_room:
             continue
         if best is None or prod(best.grid) < work:
             best = blocks
@@ -97,7 +88,7 @@ def divided(target: Target, op: TileOp, grid: tuple[int, int], held: int = 0) ->
     if op.inner:
         for inner in reversed(divisors(op.inner)):
             found = Blocks(grid, t, mblock, ublock, buffers, op.inner // inner, inner)
-            if buffer_bytes(target, op, found, held=held) <= l1_bytes(target):
+            if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
                 return found
         return None
     return Blocks(grid, t, mblock, ublock, buffers)

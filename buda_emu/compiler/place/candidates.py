@@ -13,7 +13,6 @@ from buda_emu.compiler.place.blocks import (
     divided,
     divided_as,
     grids,
-    l1_bytes,
     no_grid,
     size_of_tile,
 )
@@ -122,13 +121,13 @@ def _of_grid(
     order = sorted(need, key=lambda name: (need[name], name))
     for count in range(len(order), -1, -1):
         size = sum(need[name] for name in order[:count])
-        if size > l1_bytes(target):
+        if size > target.buffer_room:
             continue
         blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
         held = must | frozenset(order[:count])
         if blocks is None or (count and streams_of_operands(tiles, op, blocks, held) > EXTRA_STREAMS - FORKS):
             continue
-        if buffer_bytes(target, op, blocks, held=size) <= l1_bytes(target):
+        if buffer_bytes(target, op, blocks, held=size) <= target.buffer_room:
             found = _estimated(target, tiles, op, blocks, held)
             return replace(found, blocks=deepened(target, op, blocks, size))
     return None
@@ -144,7 +143,7 @@ def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
     each = buffer_bytes(target, op, replace(blocks, buf_size_mb=1), held=held) - without
     best = blocks.buf_size_mb
     for single in [*(n for n in divisors(t) if n > 1), *(t * n for n in range(2, DEEP + 1))]:  # V080
-        if without + 2 * single * each > l1_bytes(target):
+        if without + 2 * single * each > target.buffer_room:
             break
         best = 2 * single
     return replace(blocks, buf_size_mb=best)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from buda_emu.compiler.lower.tiles import Use
-from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes, size_of_tile
+from buda_emu.compiler.place.blocks import buffer_bytes, size_of_tile
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placement
@@ -51,7 +51,7 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     tile = size_of_tile(target.activation_df, target.arch.alignment)
     others = sum(item.buffer for number, item in enumerate(op.uses) if number != edge.operand)
     held = held_bytes(placement, placement.ops[edge.reader])
-    if buffer_bytes(target, op, blocks, held=held) + (others + slices * slice_tiles) * tile > l1_bytes(target):
+    if buffer_bytes(target, op, blocks, held=held) + (others + slices * slice_tiles) * tile > target.buffer_room:
         return False
     pipeline.extra[edge] = slices
     _use(placement, pipeline, edge, replace(use, buffer=slices * slice_tiles))

@@ -14,7 +14,7 @@ from operator import not_
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Tm, Use, divisors
-from buda_emu.compiler.place.blocks import buffer_bytes, divided_as, grids, l1_bytes
+from buda_emu.compiler.place.blocks import buffer_bytes, divided_as, grids
 from buda_emu.compiler.place.regrid import as_cut, cuts_of, repicked
 from buda_emu.compiler.target import Target
 
@@ -68,7 +68,7 @@ def has_room(target: Target, op: TileOp) -> bool:
     """Whether there is a grid, and a way to cut strips and ublocks, for which cores have room for a picker's
     buffers."""
     target = target.of(op.precision)
-    room = l1_bytes(target)
+    room = target.buffer_room
     least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
     for grid in reversed(list(grids(target, replace(op, grid=None)))):
         if buffer_bytes(target, least, divided_as(target, op, grid, Cut(grid[0]))) > room:

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from buda_emu.compiler.lower.tiles import divisors
-from buda_emu.compiler.place.blocks import Blocks, buffer_bytes, l1_bytes, size_of_tile
+from buda_emu.compiler.place.blocks import Blocks, buffer_bytes, size_of_tile
 from buda_emu.compiler.place.candidates import pickers
 from buda_emu.compiler.place.cost import shape_behind, tiles_read
 from buda_emu.compiler.place.placement import Detour, Placed, Placement
@@ -168,7 +168,7 @@ def _other_buffers(found: Placement, placed: Placed) -> Iterator[Blocks]:
     t = placed.blocks.t
     for slices in reversed(divisors(t)):
         blocks = replace(placed.blocks, buf_size_mb=2 * slices)
-        if buffer_bytes(target, placed.op, blocks, held=held_bytes(found, placed)) <= l1_bytes(target):
+        if buffer_bytes(target, placed.op, blocks, held=held_bytes(found, placed)) <= target.buffer_room:
             yield blocks
 
 
@@ -186,7 +186,7 @@ def _other_ublocks(found: Placement, placed: Placed) -> Iterator[Blocks]:
         made = replace(
             blocks, mblock=(height // r, width // c), ublock=(r, c), u_kt=u_kt, m_k=op.inner // u_kt if u_kt else 0
         )
-        if buffer_bytes(target, op, made, held=held_bytes(found, placed)) <= l1_bytes(target):
+        if buffer_bytes(target, op, made, held=held_bytes(found, placed)) <= target.buffer_room:
             yield made
 
 

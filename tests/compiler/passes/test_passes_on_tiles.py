@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from buda_emu.compiler.mixed import Rule
 from buda_emu.compiler.pipeline import DEFAULT, Context
-from buda_emu.compiler.place.blocks import L1_RESERVED
-from buda_emu.compiler.target import Precision, Target
+from buda_emu.compiler.target import L1_RESERVED, Precision, Target
 from compiler.pass_pairs import becomes, stays
 
 FEEDS = """

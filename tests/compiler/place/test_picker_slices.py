@@ -14,10 +14,10 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.options import CompileOptions
-from buda_emu.compiler.place.blocks import L1_RESERVED
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.fracture import fractured
 from buda_emu.compiler.search.placer import place
+from buda_emu.compiler.target import L1_RESERVED
 from vendor_router import ARCHS, AVAILABLE, refusal
 
 

@@ -12,8 +12,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.options import CompileOptions
-from buda_emu.compiler.place.blocks import L1_RESERVED
 from buda_emu.compiler.place.streamed import fits, streamed
+from buda_emu.compiler.target import L1_RESERVED
 
 
 def tall(rows=1024, width=64, wide=256):
