@@ -17,7 +17,7 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.search import cuts, refine
-from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.search.starts import searched_spots
 from buda_emu.compiler.target import ONE_BY_ONE
 from conditions import conditions
 

@@ -14,7 +14,7 @@ from buda_emu.compiler.mixed import Rule, read_rules
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.ahead import JOB
+from buda_emu.compiler.search.speculative import JOB
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import HostError, InternalError, UnsupportedError
 from buda_emu.spec.archs import DEFAULT_ARCH

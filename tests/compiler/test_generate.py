@@ -12,7 +12,7 @@ import buda_emu as be
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.search.starts import searched_spots
 from buda_emu.compiler.target import ONE_BY_ONE
 
 torch = pytest.importorskip("torch")

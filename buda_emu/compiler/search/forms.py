@@ -12,7 +12,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
-from buda_emu.compiler.search.spots import first_spots
+from buda_emu.compiler.search.starts import first_spots
 from buda_emu.compiler.target import Objective, Target
 
 FRACTURES = (1.0, 0.3)

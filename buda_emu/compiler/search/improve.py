@@ -13,8 +13,8 @@ from buda_emu.compiler.search.moves.connected import connected, ways
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired
+from buda_emu.compiler.search.one_epoch import epoch_of
 from buda_emu.compiler.search.pack import pack, widened
-from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
@@ -22,7 +22,7 @@ from buda_emu.timing.transfers.rates import speed
 Spots = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Known = Mapping[int, tuple[list[PlacementDecision], int]]
-"""Of epochs: what has been found for them ahead, and the ops that were modelled for it (`ahead.py`)."""
+"""Of epochs: what has been found for them ahead, and the ops that were modelled for it (`speculative.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

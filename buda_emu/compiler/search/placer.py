@@ -10,8 +10,6 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.search.across import across
-from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Figures, figures
@@ -19,8 +17,10 @@ from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import Start, improved
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
-from buda_emu.compiler.search.spots import first_spots, searched_spots
-from buda_emu.compiler.search.tries import MORE_SHARES, SHARES, Found, cycles_of, starts_of, told, try_form, try_start
+from buda_emu.compiler.search.speculative import ahead
+from buda_emu.compiler.search.starts import first_spots, searched_spots
+from buda_emu.compiler.search.tensor_parallel import across
+from buda_emu.compiler.search.trials import MORE_SHARES, SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, UnsupportedError
 

@@ -7,8 +7,8 @@ from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.single import spots_of_one
-from buda_emu.compiler.search.tries import SHARES, Found, cycles_of, starts_of, try_form, try_start
+from buda_emu.compiler.search.single_input import spots_of_one
+from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, try_form, try_start
 from buda_emu.compiler.target import Objective
 from buda_emu.errors import UnsupportedError
 

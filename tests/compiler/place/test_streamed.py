@@ -102,9 +102,9 @@ def test_what_cannot_be_cut_is_refused_as_ever():
 
 def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
     """Of a network of 256 rows: the second product begins with the first slice."""
-    from buda_emu.compiler.search import cuts, refine, single
+    from buda_emu.compiler.search import cuts, refine, single_input
 
-    for room in (cuts, single):  # else fewer epochs, without slices, are quicker
+    for room in (cuts, single_input):  # else fewer epochs, without slices, are quicker
         monkeypatch.setattr(room, "epoch_load", lambda _: (0.0, 0.0))
 
     def network():

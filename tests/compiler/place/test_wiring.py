@@ -15,7 +15,7 @@ from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.spots import first_spots
+from buda_emu.compiler.search.starts import first_spots
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.model import evolve
 from buda_emu.spec.devices import device

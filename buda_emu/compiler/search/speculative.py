@@ -16,7 +16,7 @@ from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.workers.job import Job
 
-JOB: Final = Job("buda_emu.compiler.search.ahead:worker")
+JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 
 
 def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) -> Generator[Known, None, None]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.ahead import ahead
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.improve import Known, Start, improved
-from buda_emu.compiler.search.spots import searched_spots
+from buda_emu.compiler.search.speculative import ahead
+from buda_emu.compiler.search.starts import searched_spots
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Trial
 

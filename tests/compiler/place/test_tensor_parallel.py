@@ -14,8 +14,8 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.options import CompileOptions
-from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
+from buda_emu.compiler.search.tensor_parallel import across
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.spec import cluster
 from buda_emu.timing.transfers.loading import EpochLoad
