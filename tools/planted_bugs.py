@@ -299,7 +299,8 @@ def _answers() -> str:
 @contextmanager
 def _environment(mutant: Mutant, answers: str) -> Iterator[dict[str, str]]:
     """Of a hunt, which also knows that of a process without the mutant."""
-    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "helpers", ROOT / "tools")))
+    helpers = ROOT / "tests" / "helpers"
+    path = os.pathsep.join(map(str, (ROOT, helpers, helpers / "bits", ROOT / "tools")))
     clean = {**os.environ, "PYTHONPATH": path}
     with environment_of(mutant, clean) as changed:
         changed |= {"PLANTED_CLEAN": json.dumps(clean), "PLANTED_ANSWERS": answers}

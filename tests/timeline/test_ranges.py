@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from buda_emu.errors import HostError
 from buda_emu.timeline import ByteSet, Ring
-from buda_emu.timeline.ranges import pieces
+from buda_emu.timeline.ranges import covered, pieces
 
 RANGE = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
 
@@ -24,6 +24,11 @@ def test_a_byte_set_is_a_set_of_bytes(ranges, asked):
     assert gaps == sorted(gaps)
     assert all(low < high for low, high in gaps)
     assert len(found) == len(known)
+
+
+@given(st.lists(RANGE))
+def test_bytes_of_several_ranges_are_counted_once(ranges):
+    assert covered((low, high) for low, high in ranges) == len({byte for pair in ranges for byte in range(*pair)})
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.data())

@@ -3,12 +3,7 @@
 from buda_emu.netlist.load import load
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.spec.devices import device
-from buda_emu.timing.memory_use import _covered, dram_use, l1_use
-
-
-def test_ranges_are_counted_once():
-    assert _covered([(0, 10), (5, 20), (30, 40), (32, 35)]) == 30
-    assert _covered([]) == 0
+from buda_emu.timing.memory_use import dram_use, l1_use
 
 
 def test_channels_of_an_example(root):

@@ -155,7 +155,7 @@ for name, (_, scalar) in FUNCTIONS.items():
 def test_plain_python_has_the_compiled_bits(child_environment, root):
     values = [-1e30, -90.0, -7.3, -1.0, -0.3, -0.0, 1e-40, 0.2, 0.9, 3.75, 60.1, 150.0, 2e20]
     environment = {**child_environment, "NUMBA_DISABLE_JIT": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(root), str(root / "tests" / "helpers")])
+    environment["PYTHONPATH"] = os.pathsep.join([str(root), str(root / "tests" / "helpers" / "bits")])
     command = [sys.executable, "-W", "error", "-c", PLAIN_PYTHON, *map(str, values)]
     printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     assert printed.splitlines() == [" ".join([name, *scalar_words(name, *values)]) for name in FUNCTIONS]

@@ -50,8 +50,9 @@ def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
                 data = map_bytes(file, start, count)
             kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
             array = data.view(kind).reshape(tuple(tensor.dims))
-            origin, back, look = f"{shown_name(tensor.name)} in {file.name}", giving_back(data), still_whole(file.name)
-            found[tensor.name] = referenced(array, origin, back, look)
+            path = folder / _said(tensor)["location"]
+            origin = f"{shown_name(tensor.name)} in {shown_name(str(path))}"
+            found[tensor.name] = referenced(array, origin, giving_back(data), still_whole(path))
     return found
 
 
@@ -90,10 +91,15 @@ def _of_sparse(tensors: Iterable[Any]) -> Iterator[Any]:
         yield from (tensor.values, tensor.indices)
 
 
+def _said(tensor: Any) -> dict[str, str]:
+    """What the model says of where a tensor lies."""
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
 @contextmanager
 def _found(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
     """The file of a tensor, where its bytes begin, and how many there are."""
-    said = {entry.key: entry.value for entry in tensor.external_data}
+    said = _said(tensor)
     location = said.get("location", "")
     where = f"compile: tensor '{shown_name(tensor.name)}' in file '{shown_name(location)}'"
     numbers = {key: said[key] for key in ("offset", "length") if key in said}
