@@ -273,7 +273,7 @@ def main() -> int:
     chosen = [int(word) - 1 for word in args.only.split(",") if word] or range(len(mutants))
     rows = [_told(number, mutants[number], args) for number in chosen]
     found = [row for row in rows if row.get("ops")]
-    small = [row for row in found if row["left"] <= 3]
+    small = [row for row in found if row["left"] is not None and row["left"] <= 3]
     print(f"{len(found)} of {len(rows)} found, {len(small)} of them reduced to 3 ops or fewer")
     return 0 if len(found) >= 0.9 * len(rows) and len(small) == len(found) else 1
 
@@ -321,7 +321,8 @@ def _hunted(mutant: Mutant, folder: Path, environment: dict[str, str], args: arg
 
 
 def _of_crash(row: dict[str, Any], words: list[str], folder: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """A mutant that ends the process has shown itself; each trial of the reduction is a process then."""
+    """A mutant that ends the process has shown itself; each trial of the reduction is a process then. `left` is None
+    where the netlist alone does not end one: what lies beside an array hangs on what ran before."""
     start = time.monotonic()
     how = json.dumps({name: row[name] for name in ("arch", "precision", "inputs")})
     clean = json.loads(environment["PLANTED_CLEAN"])
@@ -329,8 +330,8 @@ def _of_crash(row: dict[str, Any], words: list[str], folder: Path, environment: 
     check = f"{shlex.join(['env', *own, *words, '--shows'])} {{}} {shlex.quote(how)}"
     command = [sys.executable, "-m", "buda_emu", "reduce", str(folder / TRIED), "--check", check, "--any-failure"]
     options = ["--arch", row["arch"], "--trials", str(MOST_TRIALS["a process each"]), "--timeout", "600", "-q"]
-    subprocess.run([*command, *options, "--json", "small.json"], cwd=folder, check=True, env=clean)
-    left = json.loads((folder / "small.json").read_text())["sizes"]["ops"]["after"]
+    done = subprocess.run([*command, *options, "--json", "small.json"], cwd=folder, check=False, env=clean)
+    left = None if done.returncode else json.loads((folder / "small.json").read_text())["sizes"]["ops"]["after"]
     return {**row, "left": left, "reduce": time.monotonic() - start, "crash": True}
 
 
@@ -339,9 +340,10 @@ def _said(row: dict[str, Any]) -> str:
         return f"no hunt: {row['error']}"
     if not row["ops"]:
         return f"not found by {row['netlists']} netlists in {row['seconds']:.0f} s"
+    left = "not reduced: alone it does not" if row["left"] is None else f"reduced to {row['left']}"
     return (
         f"netlist {row['netlists']} {'ends the process' if row.get('crash') else 'shows it'} after "
-        f"{row['seconds']:.1f} s ({row['arch']}, {row['precision']}): {row['ops']} ops, reduced to {row['left']} in "
+        f"{row['seconds']:.1f} s ({row['arch']}, {row['precision']}): {row['ops']} ops, {left} in "
         f"{row['reduce']:.1f} s"
     )
 
