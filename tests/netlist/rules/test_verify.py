@@ -137,6 +137,13 @@ def test_what_is_missing_beside_a_name_that_stands_twice_is_not_told(
     assert not {"V016", "V017", "V116", "V128"} & set(found)
 
 
+def test_settings_of_an_op_that_reads_itself_are_of_no_queue() -> None:
+    text = edited(b.COPY, (("", "          a: {", "          cp: {prologue: true, epilogue: false}\n          a: {"),))
+    op = next(line.split(":")[0].strip() for line in text.split("\n") if "type: nop" in line)
+    text = text.replace("          cp: {", f"          {op}: {{").replace("inputs: [a]", f"inputs: [{op}]")
+    assert "V116" in rules(text)
+
+
 def test_settings_of_a_queue_that_is_missing_beside_another_are_not_walked() -> None:
     text = edited(
         b.COPY, (("", "          a: {", "          gone: {rd_ptr_local: 0, rd_ptr_global: 0}\n          a: {"),)

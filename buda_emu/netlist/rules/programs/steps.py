@@ -117,8 +117,9 @@ def named_once(_: Context, program: Program) -> Findings:
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
     for setting in _settings(program):
-        # A name that an op reads too is reported there, as V017.
-        if setting.queue not in ctx.queues and setting.queue not in ctx.readers:
+        # A name that an op reads too is reported there, as V017, unless it is an op's.
+        read = setting.queue in ctx.readers and setting.queue not in ctx.netlist.ops
+        if setting.queue not in ctx.queues and not read:
             what = f"settings for queue '{setting.queue}', which does not exist"
             yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
 
