@@ -116,10 +116,11 @@ def named_once(_: Context, program: Program) -> Findings:
     unless=TWICE,
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
-    for setting in _settings(program):
+    missing = [setting for setting in _settings(program) if setting.queue not in ctx.queues]
+    ops = frozenset(ctx.netlist.ops if missing else ())
+    for setting in missing:
         # A name that an op reads too is reported there, as V017, unless it is an op's.
-        read = setting.queue in ctx.readers and setting.queue not in ctx.netlist.ops
-        if setting.queue not in ctx.queues and not read:
+        if setting.queue not in ctx.readers or setting.queue in ops:
             what = f"settings for queue '{setting.queue}', which does not exist"
             yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
 
