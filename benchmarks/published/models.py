@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.small import Source, settled
+from zoo.small import First, Source, settled
 
 from . import generation
 from .generation import Generation
@@ -135,19 +135,6 @@ def _bert_large() -> Source:
     config._attn_implementation = "eager"
     module = Called(package.BertForSequenceClassification(config), "input_ids", "attention_mask")
     return module, (torch.randint(0, 30522, (1, 384)), torch.ones(1, 384, dtype=torch.int64))
-
-
-class First(nn.Module):
-    """A detector in eval mode gives boxes, and behind them what they were made of."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Boxes, as the detector gives them."""
-        found = self.inner(x)
-        return found[0] if isinstance(found, list | tuple) else found
 
 
 def _yolov5s() -> Source:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from zoo import of_transformers
-from zoo.small import Source, settled
+from zoo.small import First, Source, settled
 
 TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "resnet18": ("resnet18", {}, 64),
@@ -102,18 +102,6 @@ TORCHVISION: dict[str, tuple[str, int]] = {
     "swin_v2": ("swin_v2_t", 64),
     "lraspp": ("segmentation.lraspp_mobilenet_v3_large", 64),
 }
-
-
-class First(nn.Module):
-    """A model of torchvision, or the first of what it gives by name."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: Tensor) -> Tensor:
-        found = self.inner(x)
-        return next(iter(found.values())) if isinstance(found, dict) else found
 
 
 def _timm(name: str, words: Mapping[str, Any], size: int) -> Source:

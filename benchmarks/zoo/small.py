@@ -34,6 +34,20 @@ def model(build: Callable[[], Source]) -> Callable[[], Source]:
     return seeded
 
 
+class First(nn.Module):
+    """A model that gives several things, in order or by name, as the first of them."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What it gives, or the first of it."""
+        found = self.inner(x)
+        found = tuple(found.values()) if isinstance(found, dict) else found
+        return found[0] if isinstance(found, list | tuple) else found
+
+
 class Function(nn.Module):
     """A function of the inputs and of named layers."""
 

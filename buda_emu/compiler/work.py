@@ -33,7 +33,7 @@ class Work:
     """Epochs whose time is known (`timing.model.KnownEpochs`): layers that are alike are modelled once."""
     trials: list[Trial] = field(default_factory=list[Trial])
     tried: list[Any] = field(default_factory=list[Any], repr=False)
-    """What starts came to (`search.tries`): an effort that tries what another one did takes it from here."""
+    """What starts came to (`search.trials`): an effort that tries what another one did takes it from here."""
     crew: Crew | None = None
     """Workers that share the search; what they find does not depend on them."""
     tell: Callable[[str], None] | None = None

@@ -118,9 +118,8 @@ class Times:
 
     def _longer(self, epoch: EpochReport) -> float:
         """Cycles by which the slowest op of an epoch grows beyond its pace."""
-        paces = [
-            timing.cost.cycles + 2 * _compared(self.netlist, self.netlist.ops[timing.op]) for timing in epoch.timing.ops
-        ]
+        ops = self.netlist.ops
+        paces = [timing.cost.cycles + 2 * _compared(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
         return max(0.0, max(paces, default=0.0) - epoch.pace)
 
 

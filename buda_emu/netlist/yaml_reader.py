@@ -16,8 +16,9 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
-LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
-_OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")
+OTHER_BREAKS = "\r\x85\u2028\u2029"
+LINE_BREAK = f"\r\n|[\n{OTHER_BREAKS}]"
+_OTHER_BREAK = re.compile(f"[{OTHER_BREAKS}]")
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB

@@ -1,4 +1,5 @@
-"""Random ONNX graphs that are right: operators of every family on values of any shape, with odd names and dead ends."""
+"""ONNX graphs that are right: at random, operators of every family on values of any shape, with odd names and dead
+ends; and rows of products."""
 
 from math import prod
 
@@ -365,3 +366,17 @@ def generated(stream):
         [numpy_helper.from_array(array, name) for name, array in g.held.items()],
     )  # fmt: skip
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8)
+
+
+def products_in_a_row(layers: int, rows: int, width: int):
+    """`layers` products by constants, each with a sigmoid after it."""
+    rng = np.random.default_rng(1)
+    nodes, held, before = [], [], "x"
+    for n in range(layers):
+        held.append(numpy_helper.from_array(rng.standard_normal((width, width), np.float32) / 16, f"w{n}"))
+        nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
+        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"y{n}"], name=f"y{n}"))
+        before = f"y{n}"
+    x, y = (helper.make_tensor_value_info(name, FLOAT, [rows, width]) for name in ("x", before))
+    graph = helper.make_graph(nodes, "stack", [x], [y], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])

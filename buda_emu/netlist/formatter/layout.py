@@ -5,11 +5,10 @@ from typing import Final
 
 from buda_emu.netlist.formatter.gaps import Piece, pieces
 from buda_emu.netlist.formatter.source import Span
-from buda_emu.netlist.yaml_reader import UnreadableError
+from buda_emu.netlist.yaml_reader import OTHER_BREAKS, UnreadableError
 
 STEP: Final = 2  # columns for each level
 _BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n])")  # others, such as U+2028, are a part of the value
-_OTHER_BREAKS: Final = "\r\x85\u2028\u2029"
 _LEADING: Final = " \t"
 _MOST_OF_KEY: Final = 1000  # YAML allows 1024 characters of a key that stands before its colon
 _OPENING, _CLOSING = "{[", "}]"
@@ -140,7 +139,7 @@ class Layout:
 
     def _level(self, piece: Piece, depth: int) -> int:
         line = self._text.rfind("\n", 0, piece.start) + 1
-        for other in _OTHER_BREAKS:
+        for other in OTHER_BREAKS:
             line = max(line, self._text.rfind(other, line, piece.start) + 1)
         column = piece.start - line
         deeper = [level for level in range(depth, len(self._levels)) if self._levels[level][0] <= column]

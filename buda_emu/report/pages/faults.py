@@ -27,9 +27,10 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
     5,000, the failing ones first."""
     total = found.total()
     low, high = map(percent, total.interval)
-    of_ops = {share.name: share for share in found.table("op or queue") if share.name in netlist.ops}
+    ops = netlist.ops
+    of_ops = {share.name: share for share in found.table("op or queue") if share.name in ops}
     picture = ""
-    if of_ops and len(netlist.ops) <= _MOST_OPS:
+    if of_ops and len(ops) <= _MOST_OPS:
         notes = {name: f"{share.failures} of {share.faults} faults fail" for name, share in of_ops.items()}
         worst = max(share.share for share in of_ops.values()) or 1.0
         heat = {name: share.share / worst for name, share in of_ops.items()}

@@ -90,7 +90,8 @@ _NOWHERE: Final = Path({}, False, {}, _ANYWHERE)
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
     """The path of every edge. Of what crosses chips only the crossing is known."""
-    ends = (ends_of(edge, netlist.ops, netlist.queues) for edge in edges)
+    ops = netlist.ops
+    ends = (ends_of(edge, ops, netlist.queues) for edge in edges)
     return [path(edge, op, other, chip) for edge, (op, other) in zip(edges, ends, strict=True)]
 
 

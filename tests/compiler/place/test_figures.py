@@ -1,6 +1,5 @@
 """What the search is told of a whole placement: as the model has it, with alike epochs modelled once."""
 
-import numpy as np
 import pytest
 
 from buda_emu.compiler.compile import compile as compile_model
@@ -12,19 +11,9 @@ onnx = pytest.importorskip("onnx")
 
 def stack(layers: int):
     """Products by constants that are too wide for many of them to share a chip, with a function behind each."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx_graphs import products_in_a_row
 
-    rng = np.random.default_rng(1)
-    nodes, held, before = [], [], "x"
-    for n in range(layers):
-        held.append(numpy_helper.from_array(rng.standard_normal((512, 512), np.float32) / 16, f"w{n}"))
-        nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
-        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"y{n}"], name=f"y{n}"))
-        before = f"y{n}"
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [512, 512])
-    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [512, 512])
-    graph = helper.make_graph(nodes, "stack", [x], [y], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return products_in_a_row(layers, 512, 512)
 
 
 @pytest.mark.parametrize(

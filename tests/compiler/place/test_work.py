@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 import buda_emu as be
@@ -19,19 +18,9 @@ onnx = pytest.importorskip("onnx")
 @pytest.fixture(scope="module")
 def stack():
     """Eight layers, more than one epoch of them."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx_graphs import products_in_a_row
 
-    rng = np.random.default_rng(1)
-    nodes, held, before = [], [], "x"
-    for n in range(8):
-        held.append(numpy_helper.from_array(rng.standard_normal((256, 256), np.float32) / 16, f"w{n}"))
-        nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
-        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"y{n}"], name=f"y{n}"))
-        before = f"y{n}"
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 256])
-    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [64, 256])
-    graph = helper.make_graph(nodes, "stack", [x], [y], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return products_in_a_row(8, 64, 256)
 
 
 def test_work_is_told_by_effort_with_what_it_gained():

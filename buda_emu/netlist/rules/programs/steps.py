@@ -116,11 +116,9 @@ def named_once(_: Context, program: Program) -> Findings:
     unless=TWICE,
 )
 def queue_exists(ctx: Context, program: Program) -> Findings:
-    missing = [setting for setting in _settings(program) if setting.queue not in ctx.queues]
-    ops = frozenset(ctx.netlist.ops if missing else ())
-    for setting in missing:
+    for setting in _settings(program):
         # A name that an op reads too is reported there, as V017, unless it is an op's.
-        if setting.queue not in ctx.readers or setting.queue in ops:
+        if setting.queue not in ctx.queues and (setting.queue not in ctx.readers or setting.queue in ctx.ops):
             what = f"settings for queue '{setting.queue}', which does not exist"
             yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
 
