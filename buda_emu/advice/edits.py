@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from buda_emu.netlist.model import Buffer, Netlist, Op, Queue, Tm, evolve
+from buda_emu.netlist.model import Buffer, Netlist, Op, Queue, Tm
+from buda_emu.netlist.sourced import evolve
 
 Value = int | bool | str | tuple[Any, ...]
 

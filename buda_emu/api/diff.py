@@ -9,8 +9,9 @@ from typing import Any, Final
 from buda_emu.api.perf import perf
 from buda_emu.errors import BudaError
 from buda_emu.image.opened import netlist_of
-from buda_emu.netlist.model import Netlist, Op, Sourced
+from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.printer import program_lines
+from buda_emu.netlist.sourced import Sourced
 
 _PLACEMENT: Final = frozenset({"graph", "target_device", "grid_loc", "grid_transpose", "grid_size"})
 _FORMATS: Final = frozenset({"in_df", "out_df", "intermed_df", "acc_df", "df", "math_fidelity"})

@@ -4,19 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from buda_emu.netlist.derived.fields import without_derived
-from buda_emu.netlist.model import (
-    Allocate,
-    Deallocate,
-    Execute,
-    Graph,
-    Instruction,
-    Netlist,
-    Op,
-    Program,
-    Queue,
-    evolve,
-)
+from buda_emu.netlist.model import Allocate, Deallocate, Execute, Graph, Instruction, Netlist, Op, Program, Queue
 from buda_emu.netlist.reader import Document
+from buda_emu.netlist.sourced import evolve
 from buda_emu.records import dataclass
 
 

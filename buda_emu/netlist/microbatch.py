@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from buda_emu.netlist.model import Declare, Instruction, Netlist, Program, Queue, VarInst, evolve
+from buda_emu.netlist.model import Declare, Instruction, Netlist, Program, Queue, VarInst
+from buda_emu.netlist.sourced import evolve
 
 SIZE = "$c_microbatch_size"
 """The variable by which front ends move pointers, and which says how many inputs a round has (FRONTEND 5)."""

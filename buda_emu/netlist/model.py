@@ -1,122 +1,21 @@
 """The netlist as frozen data. A value that could not be read keeps the reference's default, which its rule then
 refuses.
-
-Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it: `at("field")`
-gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, FrozenInstanceError, field, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from dataclasses import field
+from typing import Literal, TypeAlias
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
 from buda_emu.netlist.nodes import Mark
+from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.ops.of_type import OfOpType
-
-NO_MARK = Mark(1, 1, 2)
-T = TypeVar("T")
-SourcedT = TypeVar("SourcedT", bound="Sourced")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def _sourced(kind: type[T]) -> type[T]:
-    """A frozen dataclass with slots whose methods all come from Sourced: generating them for every class takes a tenth
-    of the time in which a netlist is checked."""
-    return dataclasses.dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(kind)
-
-
-@_sourced
-class Sourced:
-    """Base of everything that stands somewhere in the file."""
-
-    source: nodes.Node | None = field(default=None, compare=False, repr=False)
-    name_node: nodes.Scalar | None = field(default=None, compare=False, repr=False)
-    # Reading found an error in it: its values are not to be relied on and nothing else is reported for its sake.
-    broken: bool = field(default=False, compare=False, repr=False)
-
-    if not TYPE_CHECKING:  # checkers make it of the fields
-
-        def __init__(self, **values: Any) -> None:
-            for name, put, default in _arguments(type(self)):
-                value = values.pop(name) if name in values else default
-                if value is MISSING:
-                    raise TypeError(f"{type(self).__name__} needs {name}")
-                put(self, value)
-            if values:
-                raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __getstate__(self) -> list[Any]:
-        return [get(self) for _, get, _ in _slots(type(self))]
-
-    def __setstate__(self, state: list[Any]) -> None:
-        for (_, _, put), value in zip(_slots(type(self)), state, strict=True):
-            put(self, value)
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _compared(type(self)))
-
-    def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in _compared(type(self))))
-
-    def __repr__(self) -> str:
-        values = ((item.name, getattr(self, item.name), item.default) for item in fields(self) if item.repr)
-        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"{type(self).__name__}({changed})"
-
-    def at(self, *keys: str) -> Mark:
-        """The place of the value under the first of `keys` that was written, else of the object's name."""
-        if isinstance(self.source, nodes.Mapping):
-            for key in keys:
-                value = self.source.find(key)
-                if value is not None:
-                    return value.mark
-        if self.name_node is not None:
-            return self.name_node.mark
-        return self.source.mark if self.source is not None else NO_MARK
-
-
-def evolve(item: SourcedT, **changes: Any) -> SourcedT:
-    """A copy with other values in some fields: `dataclasses.replace`, much faster for objects of many fields."""
-    copy = object.__new__(type(item))
-    for name, get, put in _slots(type(item)):
-        put(copy, changes.pop(name) if name in changes else get(item))
-    if changes:
-        raise TypeError(f"{type(item).__name__} has no {', '.join(changes)}")
-    return copy
-
-
-@cache
-def _slots(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...]:
-    """Name, getter and setter of each field: the slots themselves, which know nothing of `frozen`."""
-    slots = ((item.name, getattr(kind, item.name)) for item in fields(kind))
-    return tuple((name, slot.__get__, slot.__set__) for name, slot in slots)
-
-
-@cache
-def _arguments(kind: type[Sourced]) -> tuple[tuple[str, Callable[[Any, Any], None], Any], ...]:
-    """Name, setter and default of each field."""
-    return tuple((item.name, getattr(kind, item.name).__set__, item.default) for item in fields(kind))
-
-
-@cache
-def _compared(kind: type[Sourced]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind) if item.compare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +45,7 @@ class Buffer:
     address: int
 
 
-@_sourced
+@sourced
 class Queue(Sourced):
     """A queue or ram (NETLIST 1.3). `input` is HOST, an op name, or a net2net name."""
 
@@ -179,7 +78,7 @@ class Queue(Sourced):
         return self.type == "ram"
 
 
-@_sourced
+@sourced
 class Op(Sourced, OfOpType):
     """One op of a graph (NETLIST 1.4). Input lists are parallel to `inputs`."""
 
@@ -221,7 +120,7 @@ class Op(Sourced, OfOpType):
         return (columns, rows) if self.grid_transpose else (rows, columns)
 
 
-@_sourced
+@sourced
 class Graph(Sourced):
     """One graph: ops that run together on one chip."""
 
@@ -231,7 +130,7 @@ class Graph(Sourced):
     ops: tuple[Op, ...] = ()
 
 
-@_sourced
+@sourced
 class SubOp(Sourced, OfOpType):
     """One scheduled op of a fused op (OPS 8). Input names: inputN, intermedN, dest."""
 
@@ -248,7 +147,7 @@ class SubOp(Sourced, OfOpType):
     attributes: Attributes = Attributes()
 
 
-@_sourced
+@sourced
 class FusedOp(Sourced):
     """One definition of `fused_ops`; ids are compared as text (CENSUS 2)."""
 
@@ -259,7 +158,7 @@ class FusedOp(Sourced):
     custom_kernel_path: str = ""
 
 
-@_sourced
+@sourced
 class QueueSettings(Sourced):
     """One entry of an execute's queue_settings as source texts; "" = not written and no default (NETLIST 1.5)."""
 
@@ -276,7 +175,7 @@ class QueueSettings(Sourced):
     global_wrptr_autoinc: str = ""  # "1" for queue, "0" for ram
 
 
-@_sourced
+@sourced
 class Declare(Sourced):
     """`var` / `staticvar`: names and initial texts. Names keep their `$`."""
 
@@ -284,14 +183,14 @@ class Declare(Sourced):
     variables: tuple[tuple[str, str], ...]
 
 
-@_sourced
+@sourced
 class Param(Sourced):
     """`param`: names that the caller binds."""
 
     names: tuple[str, ...]
 
 
-@_sourced
+@sourced
 class VarInst(Sourced):
     """`varinst: [out, opcode, args...]`, operands as texts."""
 
@@ -300,19 +199,19 @@ class VarInst(Sourced):
     args: tuple[str, ...]
 
 
-@_sourced
+@sourced
 class Loop(Sourced):
     """`loop: count`."""
 
     count: str
 
 
-@_sourced
+@sourced
 class EndLoop(Sourced):
     """`endloop`."""
 
 
-@_sourced
+@sourced
 class Execute(Sourced):
     """`execute: {graph_name, queue_settings}`."""
 
@@ -320,14 +219,14 @@ class Execute(Sourced):
     queue_settings: tuple[QueueSettings, ...] = ()
 
 
-@_sourced
+@sourced
 class Allocate(Sourced):
     """`allocate_queue`."""
 
     queues: tuple[str, ...]
 
 
-@_sourced
+@sourced
 class Deallocate(Sourced):
     """`deallocate_queue`."""
 
@@ -337,7 +236,7 @@ class Deallocate(Sourced):
 Instruction: TypeAlias = Declare | Param | VarInst | Loop | EndLoop | Execute | Allocate | Deallocate
 
 
-@_sourced
+@sourced
 class Program(Sourced):
     """One program; the end marker is implied."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from buda_emu.netlist.model import Allocate, Deallocate, Execute, Instruction, Netlist, Program, evolve
+from buda_emu.netlist.model import Allocate, Deallocate, Execute, Instruction, Netlist, Program
+from buda_emu.netlist.sourced import evolve
 
 
 def on_one_chip(netlist: Netlist, chip: int) -> Netlist:

@@ -12,10 +12,11 @@ from buda_emu.garbage import no_collections
 from buda_emu.netlist import load
 from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
-from buda_emu.netlist.model import Netlist, Sourced
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules import RULES
 from buda_emu.netlist.rules.context import item_mark
+from buda_emu.netlist.sourced import Sourced
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
 from buda_emu.routing.pipes.build import Built, build
 from buda_emu.routing.pipes.epoch import Epoch, epochs

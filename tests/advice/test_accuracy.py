@@ -7,7 +7,7 @@ import pytest
 from buda_emu.advice.accuracy import Accuracy
 from buda_emu.advice.edits import Edit
 from buda_emu.netlist.load import check
-from buda_emu.netlist.model import evolve
+from buda_emu.netlist.sourced import evolve
 from shared_files import ROOT
 
 

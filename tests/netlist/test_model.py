@@ -5,7 +5,8 @@ from dataclasses import FrozenInstanceError, asdict, replace
 import pytest
 
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.model import NO_MARK, Op, Queue, evolve
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.netlist.sourced import NO_MARK, evolve
 from netlist.netlist_texts import NETLIST
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from buda_emu.netlist.model import Allocate, Buffer, Deallocate, Execute, Graph, Instruction, Op, Program, Queue, evolve
+from buda_emu.netlist.model import Allocate, Buffer, Deallocate, Execute, Graph, Instruction, Op, Program, Queue
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, entry_bytes
+from buda_emu.netlist.sourced import evolve
 from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.spec.archs import ARCHS, Arch
 

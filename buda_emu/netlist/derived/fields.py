@@ -5,7 +5,8 @@ Input counts of queues, tile dims of op inputs, vector modes, autoincrements tha
 
 from collections.abc import Mapping
 
-from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings, Tm, evolve
+from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings, Tm
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
 

@@ -6,8 +6,9 @@ from types import MappingProxyType
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.flow.notes import Note
-from buda_emu.netlist.model import Allocate, Netlist, Op, Queue, Sourced
+from buda_emu.netlist.model import Allocate, Netlist, Op, Queue
 from buda_emu.netlist.nodes import Mark
+from buda_emu.netlist.sourced import Sourced
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE

@@ -6,9 +6,10 @@ from typing import Final
 
 from buda_emu.coverage.lists import lists
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.model import Netlist, Op, evolve
+from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.printer import document_text
 from buda_emu.netlist.reader import Document
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.draw import Draw

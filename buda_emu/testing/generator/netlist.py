@@ -8,9 +8,10 @@ from typing import Any, Final
 from buda_emu.errors import HostError
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.model import Netlist, Op, SourcedT, Tm, evolve
+from buda_emu.netlist.model import Netlist, Op, Tm
 from buda_emu.netlist.printer import document_text
 from buda_emu.netlist.reader import Document
+from buda_emu.netlist.sourced import SourcedT, evolve
 from buda_emu.records import dataclass
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS, Blocking
 from buda_emu.spec.ops import OP_TYPES

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from buda_emu.netlist.model import Pad, Queue, Tm, evolve
+from buda_emu.netlist.model import Pad, Queue, Tm
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing.generator.sheet import NoRoomError, Operand, Sheet, Value

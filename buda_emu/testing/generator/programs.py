@@ -16,8 +16,8 @@ from buda_emu.netlist.model import (
     Queue,
     QueueSettings,
     VarInst,
-    evolve,
 )
+from buda_emu.netlist.sourced import evolve
 from buda_emu.records import dataclass
 from buda_emu.testing.generator.sheet import OpenGraph, Sheet
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
-from buda_emu.netlist.model import Buffer, Graph, Op, Pad, Queue, Tm, evolve
+from buda_emu.netlist.model import Buffer, Graph, Op, Pad, Queue, Tm
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up
+from buda_emu.netlist.sourced import evolve
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes

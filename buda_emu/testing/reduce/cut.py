@@ -19,10 +19,10 @@ from buda_emu.netlist.model import (
     Program,
     Queue,
     QueueSettings,
-    evolve,
 )
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, buffer_bytes
+from buda_emu.netlist.sourced import evolve
 from buda_emu.records import dataclass
 
 _FIRST_ADDRESS = 0x10000000  # where netlists whose queues are all in host memory have none in DRAM

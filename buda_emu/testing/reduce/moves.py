@@ -21,10 +21,10 @@ from buda_emu.netlist.model import (
     Queue,
     QueueSettings,
     VarInst,
-    evolve,
 )
 from buda_emu.netlist.nodes import Mapping, Node
 from buda_emu.netlist.reader import Document
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 from buda_emu.spec.ops import OP_TYPES

@@ -17,7 +17,7 @@ from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, re
 from buda_emu.compiler.search.pack import on_chip
 from buda_emu.compiler.search.starts import first_spots
 from buda_emu.compiler.target import ONE_BY_ONE, Target
-from buda_emu.netlist.model import evolve
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.noc import loads, paths
 

@@ -13,8 +13,9 @@ from buda_emu.caches import digest
 from buda_emu.netlist import build, yaml_reader
 from buda_emu.netlist.kept import cache, pickled
 from buda_emu.netlist.load import NetlistResult, check
-from buda_emu.netlist.model import Execute, Netlist, Sourced
+from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.sourced import Sourced
 from netlist.netlist_texts import NETLIST
 from shared_files import CORPUS, needs_corpus
 

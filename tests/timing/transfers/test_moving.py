@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from buda_emu.netlist.load import load
-from buda_emu.netlist.model import evolve
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.devices import device
 from buda_emu.timing.epoch.tasks import step_cycles
 from buda_emu.timing.program import epochs

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.netlist.model import Netlist, Op, Queue, evolve
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
 from buda_emu.timing.transfers.noc import Link, Path, ends_of, path
