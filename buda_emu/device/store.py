@@ -62,7 +62,7 @@ class TileStore:
     writes to the store.
     """
 
-    __slots__ = ("_budget", "_data", "_labels", "_source", "name", "slices", "tiles", "writes")
+    __slots__ = ("_budget", "_data", "_labels", "name", "slices", "source", "tiles", "writes")
 
     def __init__(self, name: str, slices: int, tiles: int, budget: MemoryBudget) -> None:
         self.name = name
@@ -71,32 +71,27 @@ class TileStore:
         self._budget = budget
         self._data: NDArray[np.float32] = np.empty((0, tiles, TILE_ELEMENTS), np.float32)
         self._labels: list[str] = []  # one for each slice that has been asked for so far
-        self._source: Source | None = None
+        self.source: Source | None = None  # of slices that are lent
         self.writes = 0  # grows with each write that gives slices a label
 
     def lend(self, source: Source, slices: int, label: str) -> bool:
         """Hold so many slices, of that format label, by their source; False where something is held already."""
         if self._labels:
             return False
-        self._source, self._labels = source, [label] * slices
+        self.source, self._labels = source, [label] * slices
         self.writes += 1
         return True
 
-    @property
-    def source(self) -> Source | None:
-        """Of slices that are lent."""
-        return self._source
-
     def settle(self) -> None:
         """Take memory for what is lent, and fill it. Raises HostError beyond the budget's limit."""
-        source, labels = self._source, self._labels
+        source, labels = self.source, self._labels
         if source is None:
             return
-        self._source, self._labels = None, []
+        self.source, self._labels = None, []
         try:
             self.reach(len(labels))
         except HostError:
-            self._source, self._labels = source, labels
+            self.source, self._labels = source, labels
             raise
         self._fill(source, len(labels))
         self._labels = labels
@@ -107,7 +102,7 @@ class TileStore:
 
     def data(self, slices: int) -> NDArray[np.float32]:
         """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
-        if self._source is not None:
+        if self.source is not None:
             self.settle()
         if slices > len(self._labels):
             self.reach(slices)
@@ -118,7 +113,7 @@ class TileStore:
         reached = len(self._labels)
         if slices <= reached:
             return
-        if self._source is not None:
+        if self.source is not None:
             self.settle()
         size = self.slice_bytes(1)
         self._budget.take((slices - reached) * size, f"memory of {self.name}")
@@ -178,7 +173,7 @@ class TileStore:
     @property
     def bytes_used(self) -> int:
         """What is counted against the budget."""
-        return self.slice_bytes(len(self._labels)) if self._source is None else 0
+        return self.slice_bytes(len(self._labels)) if self.source is None else 0
 
     def slice_bytes(self, slices: int) -> int:
         """Bytes of so many slices."""
@@ -200,7 +195,7 @@ class TileStore:
     def replace(self, arrays: Arrays, labels: Sequence[str]) -> None:
         """Hold these slices, len(labels) in each array, instead; the caller has seen to the budget's limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
-        self._source = None
+        self.source = None
         self.writes += 1
         self._take(arrays)
         self._labels = list(labels)

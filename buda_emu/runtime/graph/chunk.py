@@ -75,6 +75,8 @@ class ChunkRun(ABC, Generic[V]):
     def __init__(self, context: Context, plan: Plan, chunk: Chunk, give_back: Callable[[V], None]) -> None:
         """`give_back`: nobody uses the memory of a tensor any more."""
         self._context = context
+        self._watched = context.watched
+        self._is_watched = bool(context.watched.listeners) or context.watched.stepper is not None
         self._give_back = give_back
         self._plan = plan
         self._chunk = chunk
@@ -98,7 +100,34 @@ class ChunkRun(ABC, Generic[V]):
 
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
-        later: dict[int, Read] = {}  # what is lent is made when it is needed, not all at once
+        if self._duties is None and not self._context.memory.lends:
+            self._compute_alone()
+        else:
+            self._compute_with_others()
+
+    def _compute_alone(self) -> None:
+        """Every step, of tensors that all lie here."""
+        values, owned = self._values, self._owned
+        run = self._op if self._is_watched else self._compute_op
+        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
+            match step:
+                case Run():
+                    run(step)
+                case Read():
+                    self._read(step)
+                case Convert():
+                    self._convert(step)
+                case Same():
+                    self._same(step)
+            for value in freed:
+                array = values.pop(value)
+                if value in owned:
+                    self._give_back(array)
+
+    def _compute_with_others(self) -> None:
+        """Every step that this machine has, sending and receiving what others have; what is lent is made when it is
+        needed, not all at once."""
+        later: dict[int, Read] = {}
         part, duties = self._context.part, self._duties
         for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
             if part is None or duties is None or duties.source[number] == part.number:
@@ -177,17 +206,19 @@ class ChunkRun(ABC, Generic[V]):
         return slots[:1] if slots.count(slots[0]) == len(slots) else slots  # one entry serves every input
 
     def _op(self, step: Run) -> None:
-        values, watched = self._values, self._context.watched
-        inputs = list(map(values.__getitem__, step.inputs))
-        if watched.listeners:
-            self._tell_start(step)
-        stepper = self._stepper
+        """An op that somebody watches."""
+        if self._tell_start(step):
+            self._compute_op(step)
+        else:
+            self._skip(step)
+        self._tell_result(step, may_put=not step.op.gradient_op)
+
+    def _compute_op(self, step: Run) -> None:
+        inputs = list(map(self._values.__getitem__, step.inputs))
         try:
-            if stepper is not None and not stepper.op(step.op, self._chunk.inputs):
-                self._skip(step)
-            elif step.op.gradient_op:
-                each = bool(watched.listeners)
-                values[step.value] = self._accumulated(step, inputs, each=each)
+            if step.op.gradient_op:
+                each = bool(self._watched.listeners)
+                self._values[step.value] = self._accumulated(step, inputs, each=each)
             else:
                 entries = len(inputs[0])
                 if entries < self._chunk.inputs:  # one entry serves every input
@@ -196,23 +227,18 @@ class ChunkRun(ABC, Generic[V]):
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
-        if watched.listeners:
-            self._tell_result(step)
-        if stepper is not None:
-            self._show(stepper, step, may_put=not step.op.gradient_op)
 
     def _same(self, step: Same) -> None:
-        self._tell_start(step)
-        if self._stepper is not None and not self._stepper.op(step.op, self._chunk.inputs):
+        if not self._is_watched:
+            return
+        if not self._tell_start(step):
             raise HostError(f"op {step.op.name} passes on the tensor that it reads: it takes no work to skip")
-        self._tell_result(step)
-        if self._stepper is not None:
-            self._show(self._stepper, step, may_put=False)
+        self._tell_result(step, may_put=False)
 
     @property
     def _stepper(self) -> Stepper | None:
         """Who wants to be called around ops."""
-        stepper = self._context.watched.stepper
+        stepper = self._watched.stepper
         return stepper if stepper is not None and stepper.ops else None
 
     def _skip(self, step: Run) -> None:
@@ -221,19 +247,27 @@ class ChunkRun(ABC, Generic[V]):
         out = self._new(step.value, self._chunk.inputs)
         self._put(out, np.zeros((1, 1, TILE_ELEMENTS), np.float32))
 
-    def _show(self, stepper: Stepper, step: Run | Same, *, may_put: bool) -> None:
-        array = self._values[step.value]
-        put = partial(self._put, array) if may_put else None
-        stepper.result(step.op, self._seen(array), put, self._chunk.inputs)
-
-    def _tell_start(self, step: Run | Same) -> None:
-        for listener in self._context.watched.listeners:
+    def _tell_start(self, step: Run | Same) -> bool:
+        """Whether the op is to be computed."""
+        for listener in self._watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
+        stepper = self._stepper
+        return stepper is None or stepper.op(step.op, self._chunk.inputs)
 
-    def _tell_result(self, step: Run | Same) -> None:
-        for listener in self._context.watched.listeners:
-            listener.op_value(step.op, self._seen(self._values[step.value]), self._chunk.inputs)
+    def _tell_result(self, step: Run | Same, *, may_put: bool) -> None:
+        array = self._values[step.value]
+        for listener in self._watched.listeners:
+            listener.op_value(step.op, self._seen(array), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
+        if (stepper := self._stepper) is not None:
+            put = partial(self._put, array) if may_put else None
+            stepper.result(step.op, self._seen(array), put, self._chunk.inputs)
+
+    def _tell_read(self, queue: str, tiles: Tensor) -> None:
+        for listener in self._watched.listeners:
+            listener.queue_value(queue, tiles, self._chunk.inputs)
+        if (stepper := self._stepper) is not None:
+            stepper.read(queue, tiles, self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
         """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts anew."""

@@ -47,10 +47,8 @@ class DeviceRun(ChunkRun[Bits]):
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
-        for listener in self._context.watched.listeners:
-            listener.queue_value(step.queue, bits.values(), self._chunk.inputs)
-        if self._stepper is not None:
-            self._stepper.read(step.queue, bits.values(), self._chunk.inputs)
+        if self._is_watched:
+            self._tell_read(step.queue, bits.values())
 
     def _convert(self, step: Convert) -> None:
         raise InternalError(f"precision device does not convert tensors between ops ({step.format})")

@@ -83,7 +83,8 @@ class Executor:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal, scheduler.peek())
             each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
-            room -= _lent(context.memory, plan)
+            if context.memory.lends:
+                room -= _lent(context.memory, plan)
             if own > room:
                 raise ProgramError(
                     f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
@@ -200,10 +201,8 @@ class FormatRun(ChunkRun[Tensor]):
         slots = self._slots_to_read(step)
         if not step.flat:
             tiles = self._values[step.value] = channel.view.read(slots)
-            for listener in self._context.watched.listeners:
-                listener.queue_value(step.queue, tiles, self._chunk.inputs)
-            if self._stepper is not None:
-                self._stepper.read(step.queue, tiles, self._chunk.inputs)
+            if self._is_watched:
+                self._tell_read(step.queue, tiles)
             return
         flat = channel.flat
         if flat is None or any(slot not in flat for slot in slots):

@@ -40,6 +40,8 @@ class Lender:
             return False
         if kept:
             view.store.settle()
+        else:
+            memory.lends = True
         return True
 
     def _is_tilized(self, queue: Queue) -> bool:

@@ -55,6 +55,7 @@ class Memory:
             for queue in instruction.queues
         )
         self.channels: dict[str, Channel] = {}
+        self.lends = False  # whether some of it has been held by reference
         stores = self._shared_stores()
         for queue in netlist.queues.values():
             t, rows, cols = queue.blocking.shape
