@@ -280,6 +280,7 @@ class Netlist:
     temporal_graphs: tuple[TemporalGraph, ...] = ()
     sections: Mapping[str, nodes.Node] = field(default_factory=dict[str, nodes.Node])
     diagnostics: tuple[Diagnostic, ...] = ()  # findings that do not refuse the netlist
+    _ops: Mapping[str, Op] | None = field(default=None, init=False, repr=False, compare=False)  # found when asked for
 
     def __repr__(self) -> str:
         what = {"graph": len(self.graphs), "op": len(self.ops), "queue": len(self.queues)}
@@ -297,4 +298,8 @@ class Netlist:
     @property
     def ops(self) -> Mapping[str, Op]:
         """Every op by name, in document order."""
-        return {op.name: op for graph in self.graphs.values() for op in graph.ops}
+        if self._ops is None:
+            found = {op.name: op for graph in self.graphs.values() for op in graph.ops}
+            object.__setattr__(self, "_ops", found)
+            return found
+        return self._ops
