@@ -14,14 +14,15 @@ from typing import Any, Final
 from numpy.lib.array_utils import byte_bounds
 
 from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.lower.own_memory import in_memory
 from buda_emu.device.host_memory import default_memory_limit, resident_memory, size_text
 from buda_emu.errors import UnsupportedError
 from buda_emu.tensor.referenced import Referenced, asking
 
 READ: Final = 3
 """Copies of a file that has its parameters in it: its bytes, what the importer's library makes of them, arrays."""
-HELD: Final = 1
-"""More copies of parameters in memory, as passes make them: 0.6 to 0.9 were measured."""
+REWRITTEN: Final = 1 / 4
+"""Share of parameters in memory that passes make once more, beside the copy of each: 0.15 were measured."""
 BESIDE: Final = 128 << 20
 """Bytes of all else: the compiler's own code, rows of tiles on their way into the image."""
 ON_THE_WAY: Final = 512 << 20
@@ -70,7 +71,8 @@ class MemoryWatch:
                 low, high = byte_bounds(node.value)
                 held[low] = max(held.get(low, (0, "")), (high - low, node.name))
         arrays = sum(size for size, _ in held.values())
-        needed = resident_memory() + HELD * arrays + BESIDE + OF_A_NODE * len(list(graph))
+        copies = min(arrays, in_memory(arrays) + int(REWRITTEN * arrays))
+        needed = resident_memory() + copies + BESIDE + OF_A_NODE * len(list(graph))
         needed += min(sum(elsewhere.values()), ON_THE_WAY)
         words = (
             f"needs about {size_text(needed)} of {size_text(self.limit)}: {size_text(arrays)} of parameters are in "

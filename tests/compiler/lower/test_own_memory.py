@@ -1,5 +1,7 @@
 """Large constants: one copy of each in memory, whatever is made of it, and none that the model can change."""
 
+import shutil
+import tempfile
 import tracemalloc
 
 import numpy as np
@@ -9,7 +11,7 @@ import buda_emu as be
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.ir.text import CORE, Ir
-from buda_emu.compiler.lower.own_memory import OwnMemory
+from buda_emu.compiler.lower.own_memory import KEPT, OwnMemory, in_memory
 from buda_emu.compiler.pipeline import Context, run
 
 torch = pytest.importorskip("torch")
@@ -72,6 +74,34 @@ def test_what_lies_in_memory_otherwise_has_the_same_copy():
 @pytest.mark.parametrize("array", [np.ones((8, 8), np.float32), np.ones((512, 512), np.int32)])
 def test_small_ones_and_whole_numbers_stay_arrays(array):
     assert OwnMemory().of(array, "a") is array
+
+
+def test_beyond_a_limit_copies_lie_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    arrays = [np.random.default_rng(seed).standard_normal((512, 1024)).astype(np.float32) for seed in range(4)]
+    memory = OwnMemory(kept=arrays[0].nbytes)
+    tracemalloc.start()
+    try:
+        found = [memory.of(array.T, "a") for array in arrays]
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert arrays[0].nbytes < held < 1.2 * arrays[0].nbytes
+    wanted = [array.T.copy() for array in arrays]
+    for array in arrays:
+        array[:] = 0
+    for own, expected in zip(found, wanted, strict=True):
+        for _ in range(2):  # its pages are given back, and read once more
+            np.testing.assert_array_equal(np.asarray(own), expected)
+    assert not list(tmp_path.iterdir()), "it has no name"
+
+
+def test_without_room_for_a_file_copies_stay_in_memory(monkeypatch):
+    usage = shutil.disk_usage(tempfile.gettempdir())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+    array = np.ones((512, 1024), np.float32)
+    assert (np.asarray(OwnMemory(kept=0).of(array, "a")) == 1).all()
+    assert in_memory(KEPT + 1) == KEPT + 1
 
 
 class Mixed(torch.nn.Module):

@@ -84,7 +84,7 @@ def test_each_chip_has_its_share_and_the_bits_are_those_of_one(chips, gated, mon
 @needs_vendor_router
 @pytest.mark.parametrize("chips", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_the_vendors_programs_take_what_links_have_room_for(chips, monkeypatch, tmp_path):
-    compiled = shared(network(), chips, monkeypatch)
+    compiled = shared(network(256 * chips, 512 * chips), chips, monkeypatch)
     assert len(set(chips_of(compiled).values())) == chips
     assert refusal(compiled.text, "wormhole_b0", tmp_path, chips=chips) == ""
 
