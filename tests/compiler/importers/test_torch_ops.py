@@ -261,6 +261,18 @@ def test_views_of_memory_and_parts_without_elements():
     agrees(run, X, IMAGE)
 
 
+def test_writing_a_view_of_memory():
+    """Some elements, all in another order, and none twice; the memory is that of the operand, transposed or not."""
+
+    def run(x):
+        y = x[0, :3, :4] * 2
+        other = x[1, :2, :3] + 1
+        turned = torch.as_strided_scatter(y.t(), x[1, :4, :3], (4, 3), (3, 1), 0)
+        return torch.as_strided_scatter(y, other, (2, 3), (5, 1), 1), turned
+
+    agrees(run, X)
+
+
 def test_where_has_the_shape_of_all_three():
     """Zeros, too, make what is chosen as wide as they are."""
     column = X[0, :3, :1]
@@ -309,6 +321,7 @@ def test_masks_leave_the_scores_beside_them(arch, df):
         (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),
         (torch.linalg.det, (torch.randn(3, 3),), "det"),
         (lambda x: torch.as_strided(x[1:], (3,), (1,), 0) * 2, (PAIR,), "elements that its operand does not have"),
+        (lambda x: torch.as_strided_scatter(x, x[:2, :2], (2, 2), (1, 1), 0), (PAIR,), "elements that are written twice"),
         (lambda x: (x * 2, x[:, 7:]), (PAIR,), "output 1 has no elements"),
         (
             lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :5] * -torch.inf),
