@@ -3,7 +3,7 @@ of the exponentials, not each exponential, and the scale of its scores goes into
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -21,21 +21,21 @@ def factors(graph: Graph) -> Graph:
     reads = Counter(name for node in graph for name in node.inputs)
     reads.update(output.value for output in graph.outputs)
     found = _Factors(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads)
-    for node in graph:
-        if node.op == "matmul":
+    for name in graph.nodes:
+        node = found.graph.nodes.get(name)  # as it is by now: factors may follow each other
+        if node is not None and node.op == "matmul":
             found.row_later(node)
-        elif node.op == "multiply":
+        elif node is not None and node.op == "multiply":
             found.number_sooner(node)
-    return found.named()
+    return found.graph
 
 
 @dataclass(slots=True)
 class _Factors:
-    """The graph as it becomes; how often ops and the host `read` each value; names that values of others get."""
+    """The graph as it becomes; how often ops and the host `read` each value."""
 
     graph: Graph
-    reads: Mapping[str, int]
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    reads: Counter[str]
 
     def row_later(self, product: Node) -> None:
         """`(x * r) V`, where only leading dimensions may be reshaped after the factor."""
@@ -86,9 +86,9 @@ class _Factors:
             if node.op == "constant":
                 numbers = node.value.astype(np.float32) * np.float32(held[0].value.reshape(-1)[0])
                 self.graph.nodes[node.name] = replace(node, attrs={"value": numbers}, dtype="float32")
-        self.names |= {node.name: f"{node.name}.scaled" for node in (*made, *chain)}
-        self.names[value.name] = scaled.name
+        names = {node.name: f"{node.name}.scaled" for node in (*made, *chain)}
         del self.graph.nodes[scaled.name]
+        self._rename(names | {value.name: scaled.name})
 
     def _moves(self, name: str) -> list[Node]:
         """A value and what it is moved from, up to what is no move, as long as each is read once."""
@@ -122,13 +122,12 @@ class _Factors:
             found |= {item.name: item for item in made} if name == old.name else {name: node}
         self.graph.nodes = found
 
-    def named(self) -> Graph:
-        """The graph with its new names."""
-        names, graph = self.names, self.graph
-        nodes = (
-            replace(
-                node, name=names.get(node.name, node.name), inputs=tuple(names.get(item, item) for item in node.inputs)
-            )
-            for node in graph
-        )
-        return Graph(graph.name, {node.name: node for node in nodes}, graph.inputs, graph.outputs)
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Give values that each have one reader other names."""
+        found: dict[str, Node] = {}
+        for node in self.graph:
+            name, inputs = names.get(node.name, node.name), tuple(names.get(item, item) for item in node.inputs)
+            same = name == node.name and inputs == node.inputs
+            found[name] = node if same else replace(node, name=name, inputs=inputs)
+        self.graph.nodes = found
+        self.reads.update({new: 1 for new in names.values() if new not in self.reads})

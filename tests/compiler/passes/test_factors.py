@@ -71,3 +71,35 @@ def test_queries_that_others_read_or_no_constants_make_keep_their_scale():
         stays("factors", SCORES.rstrip() + f'\n      output "{name}" = {name} : float32\n')
     stays("factors", SCORES.replace("constant {value: float32[2, 2] = [1.0, 2.0, 3.0, 4.0]}", 'input {label: "w"}')
           .replace(": float32[2, 2]\n", ': float32[2, 2] from "w"\n'))  # fmt: skip
+
+
+def test_scales_that_follow_each_other_and_products_that_read_what_was_scaled():
+    """As scores that are divided again before they are capped, and attention without a softmax."""
+    twice = """
+          w = constant {value: float32[2, 2] = [1.0, 2.0, 3.0, 4.0]} : float32[2, 2]
+          x = input {label: "x"} : float32[3, 2] from "x"
+          k = input {label: "k"} : float32[2, 4] from "k"
+          s = constant {value: float32[] = [0.5]} : float32[]
+          c = constant {value: float32[] = [4.0]} : float32[]
+          a = matmul(x, w) : float32[3, 2]
+          p = matmul(a, k) : float32[3, 4]
+          y = multiply(p, s) : float32[3, 4]
+          z = multiply(y, c) : float32[3, 4]
+          v = input {label: "v"} : float32[4, 2] from "v"
+          o = matmul(z, v) : float32[3, 2]
+          output "o" = o : float32
+    """
+    becomes("factors", f"""
+        core "g":{twice}""", """
+        core "g":
+          w.scaled.scaled = constant {value: float32[2, 2] = [2.0, 4.0, 6.0, 8.0]} : float32[2, 2]
+          x = input {label: "x"} : float32[3, 2] from "x"
+          k = input {label: "k"} : float32[2, 4] from "k"
+          s = constant {value: float32[] = [0.5]} : float32[]
+          c = constant {value: float32[] = [4.0]} : float32[]
+          a.scaled.scaled = matmul(x, w.scaled.scaled) : float32[3, 2]
+          z = matmul(a.scaled.scaled, k) : float32[3, 4]
+          v = input {label: "v"} : float32[4, 2] from "v"
+          o = matmul(z, v) : float32[3, 2]
+          output "o" = o : float32
+    """)  # fmt: skip

@@ -188,7 +188,7 @@ class Reader:
             return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
         try:
             handler = self._handler(_operator(word), flat, value)
-            if _operator(word) == "as_strided":
+            if _operator(word) in ("as_strided", "as_strided_scatter"):
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
             found = handler(self._b, *arguments, **options)

@@ -138,7 +138,8 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
     """`linear` of the values to their places, added to what stays; by indices that are computed a product with columns
-    of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places"""
+    of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places; of one
+    for each that is set as `masked_scatter`"""
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
     if any(item.dtype == "bool" for item in given):
@@ -188,13 +189,16 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
 
 
 def _put_by_mask(b: Builder, x: Node, indices: Any, values: Node, add: bool) -> Node:
-    """x with the same values wherever a mask, the only index, is set."""
+    """x with the same values wherever a mask, the only index, is set; or with the next ones, where it comes first."""
     mask, *more = [item for item in indices if item is not None]
     first, behind = indices.index(mask), len(x.shape) - indices.index(mask) - len(mask.shape)
     own = len(values.shape) - behind - 1  # the dimension of the mask's places
+    wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * behind))
+    if not more and own == first == 0 and values.shape[0] != 1 and not add:
+        rows = expand(b, values, (values.shape[0], *x.shape[len(mask.shape) :]))
+        return masked_scatter(b, x, expand(b, wide, x.shape), rows)
     if more or (own >= 0 and values.shape[own] != 1):
         raise NotSupportedError("a mask as index, with values that differ from place to place: use where")
-    wide = view(b, mask, (*(1,) * first, *mask.shape, *(1,) * behind))
     if own >= 0:
         values = view(b, values, (*values.shape[:own], *(1,) * len(mask.shape), *values.shape[own + 1 :]))
     return b.where(wide, b.add(x, values, dtype=x.dtype) if add else values, x, dtype=x.dtype)

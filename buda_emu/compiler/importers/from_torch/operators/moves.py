@@ -143,16 +143,33 @@ def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
 def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int], start: int | None = None, *,
                stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
     """`reshape` where every element stays in its place, else `take`: by where they lie in the memory of torch"""
-    held = _places(x.shape, *stored)
+    index = _lying(x.shape, stored, size, strides, start)
+    if np.array_equal(index, np.arange(prod(x.shape))):
+        return view(b, x, size)
+    return view(b, b.take(view(b, x, (prod(x.shape),)), dim=0, index=index), size)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(b: Builder, x: Node, part: Node, size: Sequence[int], strides: Sequence[int],
+                       start: int | None = None, *, stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
+    """`take` of both, and their sum: by where elements lie in the memory of torch"""
+    index = _lying(x.shape, stored, size, strides, start)
+    if np.unique(index).size < index.size:
+        raise NotSupportedError("elements that are written twice")
+    flat = written(b, view(b, x, (prod(x.shape),)), view(b, part, (index.size,)), 0, index)
+    return view(b, flat, x.shape)
+
+
+def _lying(shape: Sequence[int], stored: tuple[Sequence[int], int], size: Sequence[int], strides: Sequence[int],
+           start: int | None) -> NDArray[np.int64]:  # fmt: skip
+    """Which elements of a tensor a view of its memory has, in the view's order. Raises NotSupportedError."""
+    held = _places(shape, *stored)
     wanted = _places(size, strides, stored[1] if start is None else start)
     order = np.argsort(held, kind="stable")
     found = np.searchsorted(held[order], wanted)
     if (found == held.size).any() or (held[order][found] != wanted).any():
         raise NotSupportedError("elements that its operand does not have")
-    index = order[found]
-    if np.array_equal(index, np.arange(held.size)):
-        return view(b, x, size)
-    return view(b, b.take(view(b, x, (held.size,)), dim=0, index=index), size)
+    return order[found]
 
 
 def _places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
@@ -222,10 +239,10 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
     """x with other values at some elements of a dimension."""
     own, theirs = np.arange(x.shape[dim]), np.full(x.shape[dim], -1)
     own[where], theirs[where] = -1, np.arange(where.size)
-    if (own < 0).all():
+    if np.array_equal(theirs, np.arange(where.size)):
         return part
     put = b.take(part, dim=dim, index=theirs)
-    if x.op == "constant" and not x.value.any():
+    if (own < 0).all() or (x.op == "constant" and not x.value.any()):
         return put
     return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
 
