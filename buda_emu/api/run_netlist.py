@@ -93,7 +93,7 @@ def run_netlist(
             image = taking(image, inputs, parameters or {})
             netlist = image.for_inputs
     ready = prepared(
-        netlist, Chosen(programs, parameters or {}, memory_limit, image), rams=not inputs,
+        netlist, Chosen(programs, parameters or {}, memory_limit, image, readout == "raw"), rams=not inputs,
         as_bits=precision == "device", beside=beside, progress=progress,
         foretell=foretell,
     )  # fmt: skip
@@ -207,8 +207,9 @@ class _Running:
                 if saved is not None and machines is not None and number < len(bodies):
                     saved.save(machines, number)
         self.progress("outputs")
-        taken = self.sink if not (self.ready.image and self.readout == "host") else None
-        outputs = emulator.outputs_in_parts(self.readout)
+        image = self.ready.image if self.readout == "host" else None  # as the host reads its outputs
+        between, taken = (frozenset[str](), self.sink) if image is None else (image.between_queues, None)
+        outputs = (one for one in emulator.outputs_in_parts(self.readout) if one.queue not in between)
         return [_output(self.ready.netlist, output, taken, self.arrays) for output in outputs]
 
 

@@ -139,6 +139,15 @@ class DeviceImage:
         own = ((names[name], queue) for name, queue in self.for_inputs.queues.items() if name in names)
         return frozenset(queue.name for name, queue in own if self._is_mapped(name, queue))
 
+    @property
+    def between_queues(self) -> frozenset[str]:
+        """Names of the queues that a model's ops fill for its later epochs, and that go with them: no outputs, though
+        they may hold entries at the end. None of an image whose outputs are not known."""
+        if self.model is None:
+            return frozenset()
+        queues, outputs = self.for_inputs.queues, self.model.by_queue
+        return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
+
     def _is_mapped(self, name: str, queue: Queue) -> bool:
         """Whether a tensor is large, and lies in the archive as it is, in a format that is no words."""
         entry = self.tensors[name]

@@ -296,6 +296,12 @@ class Netlist:
         return ARCHS[self.arch_name]
 
     @property
+    def dynamic(self) -> frozenset[str]:
+        """Queues that a program allocates (NETLIST 3.6)."""
+        steps = (step for program in self.programs.values() for step in program.instructions)
+        return frozenset(name for step in steps if isinstance(step, Allocate) for name in step.queues)
+
+    @property
     def ops(self) -> Mapping[str, Op]:
         """Every op by name, in document order."""
         if self._ops is None:

@@ -1,7 +1,7 @@
 """The machine that a user holds: push, run, pop (README)."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -246,11 +246,11 @@ class Emulator:
         self._require_open("memory_image")
         return self._exchange.image(queue, slot)
 
-    def outputs(self, readout: Readout = "host") -> dict[str, NDArray[Any]]:
+    def outputs(self, readout: Readout = "host", queues: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
         """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
-        ones zero): {name: [entries, t, rows, cols]}. Nothing is popped."""
+        ones zero): {name: [entries, t, rows, cols]}. Nothing is popped. `queues`: of these alone."""
         self._require_open("outputs")
-        return self._exchange.outputs(readout)
+        return self._exchange.outputs(readout, queues)
 
     def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
         """What `outputs` gives, without ever holding a whole one: each with its shape, type and an iterator of arrays

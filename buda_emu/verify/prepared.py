@@ -8,7 +8,7 @@ from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig, read_test_config
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.entries import Walked, chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, lent
+from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, known_queues
 from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.room import foreseen, require_room
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What a caller names: `programs` (all, in file order, without any), `parameters` ("$name": value; others are as
-    the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's `image`."""
+    the harness gives them), `memory_limit` in bytes (None: a share of what is there), the netlist's `image`;
+    `all_read`: queues between its epochs are read out, too."""
 
     programs: Sequence[str] = ()
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
     memory_limit: int | None = None
     image: "DeviceImage | None" = None
+    all_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ def prepared(
     steps = foreseen(netlist, bodies, values)
     limit = require_room(
         netlist, steps, chosen.memory_limit, machines=machines, rams=rams, as_bits=as_bits,
-        beside=beside + host_copies(image), lent=lent(image), tell=foretell or progress,
+        beside=beside + host_copies(image), known=known_queues(image, all_read=chosen.all_read),
+        tell=foretell or progress,
     )  # fmt: skip
     return Prepared(netlist, image, bodies, config, values, steps, limit)

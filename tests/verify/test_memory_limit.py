@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import buda_emu as be
 from buda_emu.device.host_memory import parse_size
 from buda_emu.verify.inputs.copies import copied_bytes
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
@@ -68,6 +70,32 @@ def test_the_peak_of_a_test_and_of_numerics(tmp_path: Path) -> None:
         )
         assert done.returncode != 0
         assert "the memory limit" in done.stdout + done.stderr
+
+
+def test_the_peak_of_an_image_with_many_epochs(tmp_path: Path) -> None:
+    """In 20 epochs 71 queues of 8 MiB keep what the later ones read; their entries are still there at the end, and are
+    no outputs."""
+    onnx: Any = pytest.importorskip("onnx")
+    count, names = 72, [f"h{n}" for n in range(72)]
+    chain = zip(["x", *names], names, strict=False)
+    nodes = [onnx.helper.make_node("Add", [last, "x"], [name], name=name) for last, name in chain]
+    sums = [names[-1], *(f"s{n}" for n in range(count - 1))]
+    for last, skipped, name in zip(sums, reversed(names[:-1]), sums[1:], strict=False):
+        nodes.append(onnx.helper.make_node("Add", [last, skipped], [name], name=name))
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1024, 2048]) for name in ("x", sums[-1])]
+    graph = onnx.helper.make_graph(nodes, "skips", ends[:1], ends[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    compiled = be.compile(model, effort="low", microbatch=1)
+    assert compiled.placement.epochs > 10
+    compiled.save(tmp_path)
+    image, outputs = tmp_path / "model.tti", tmp_path / "out"
+    values = np.random.default_rng(1).standard_normal((1024, 2048)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=values)
+    arguments = image, "--precision", "ideal", "--inputs", tmp_path / "in.npz", "--outputs", outputs
+    assert peak(*arguments, "--memory-limit", "680M") <= parse_size("680M") + BESIDE
+    (found,) = outputs.iterdir()
+    times = np.float32(count + 1 + sum(range(2, count + 1)))
+    np.testing.assert_allclose(np.load(found).reshape(values.shape), times * values, rtol=1e-4)
 
 
 @pytest.mark.slow

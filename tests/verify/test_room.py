@@ -1,6 +1,7 @@
 """A run that cannot fit is refused before it starts, with what needs how much."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def netlist(queues: list[str], *steps: str, inputs: int = 2) -> Netlist:
 QUEUES = [queue("a", entries=8), queue("w", kind="ram", entries=3), queue("o", "s", entries=8)]
 
 
-def held(queues: list[str], loops: int, **options: bool) -> dict[str, int]:
+def held(queues: list[str], loops: int, **options: Any) -> dict[str, int]:
     found = netlist(queues)
     tiles = bytes_held(found, walked(found, list(found.programs.values()), {"$p_loop_count": str(loops)}), **options)
     return {name: count // TILE for name, count in tiles.items()}
@@ -44,6 +45,7 @@ def test_entries_that_are_used_count() -> None:
     assert held(QUEUES, 3) == {"a": 2, "w": 3, "o": 6}
     assert held(QUEUES, 9) == {"a": 2, "w": 3, "o": 8}  # no more than it holds
     assert held(QUEUES, 1, rams=False) == {"a": 2, "w": 0, "o": 2}
+    assert held(QUEUES, 1, rams=False, filled=["w"]) == {"a": 2, "w": 3, "o": 2}  # an image fills it
     rams = [*QUEUES[:2], queue("o", "s", kind="ram", entries=8)]
     assert held(rams, 3) == {"a": 2, "w": 3, "o": 1}
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.flow.notes import Note
-from buda_emu.netlist.model import Allocate, Netlist, Op, Queue
+from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import Sourced
 from buda_emu.records import dataclass
@@ -62,7 +62,7 @@ class Context:
             fed=MappingProxyType({name: tuple(group) for name, group in fed.items()}),
             temporal=MappingProxyType({name: one.id for one in netlist.temporal_graphs for name in one.graphs}),
             names_before_expansion=frozenset(op.written_name or op.name for op in ops.values()),
-            dynamic=_allocated(netlist),
+            dynamic=netlist.dynamic,
             broken=frozenset(),
             doubtful=frozenset(),
             read=MappingProxyType(
@@ -98,11 +98,6 @@ class Context:
             return self.queues[name].blocking.tile_dim
         producer = self.ops.get(name)
         return producer.blocking.tile_dim if producer is not None and producer.graph == op.graph else FULL_TILE
-
-
-def _allocated(netlist: Netlist) -> frozenset[str]:
-    steps = (step for program in netlist.programs.values() for step in program.instructions)
-    return frozenset(name for step in steps if isinstance(step, Allocate) for name in step.queues)
 
 
 def transposes(op: Op, index: int) -> int:

@@ -1,7 +1,7 @@
 """What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
@@ -265,12 +265,13 @@ class Exchange:
         return self._host.image(self._netlist.queues[name], tiles[0])
 
     @exact_floats
-    def outputs(self, readout: Readout) -> dict[str, NDArray[Any]]:
+    def outputs(self, readout: Readout, queues: Collection[str] | None) -> dict[str, NDArray[Any]]:
         _check_readout(readout)
         with self._gate as gate:
             return {
                 queue.name: self._host.values(queue, self._tiles(channel, slots, missing_is_zero=True), readout)
                 for queue, channel, slots in self._filled(gate)
+                if queues is None or queue.name in queues
             }
 
     def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:

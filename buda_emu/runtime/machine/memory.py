@@ -11,7 +11,7 @@ from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
 from buda_emu.device.store import ElsewhereStore, EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
-from buda_emu.netlist.model import Allocate, Netlist, Queue
+from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.records import dataclass
 from buda_emu.runtime.machine.journal import Journal
@@ -47,13 +47,7 @@ class Memory:
         self._ops = netlist.ops
         self._budget = MemoryBudget(limit)
         self._regions = RegionTable()
-        self.dynamic = frozenset(
-            queue
-            for program in netlist.programs.values()
-            for instruction in program.instructions
-            if isinstance(instruction, Allocate)
-            for queue in instruction.queues
-        )
+        self.dynamic = netlist.dynamic
         self.channels: dict[str, Channel] = {}
         self.lends = False  # whether some of it has been held by reference
         stores = self._shared_stores()

@@ -11,6 +11,7 @@ from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import entries_read, parameter_names
+from buda_emu.verify.inputs.known_queues import NOTHING_KNOWN, KnownQueues
 from buda_emu.verify.inputs.stimulus import generator
 
 if TYPE_CHECKING:
@@ -63,9 +64,11 @@ def host_copies(image: "DeviceImage | None") -> int:
     return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
 
 
-def lent(image: "DeviceImage | None") -> frozenset[str]:
-    """Queues whose tensors may stay in the image's file (docs/memory.md)."""
-    return image.lent_queues if image is not None else frozenset()
+def known_queues(image: "DeviceImage | None", *, all_read: bool = False) -> KnownQueues:
+    """What an image says of its queues. `all_read`: what goes from epoch to epoch is read out, too."""
+    if image is None:
+        return NOTHING_KNOWN
+    return KnownQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
 
 
 def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:

@@ -20,7 +20,7 @@ from buda_emu.verify.comparison.compare import compare
 from buda_emu.verify.comparison.figures import figures
 from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.input_used import InputUsed
-from buda_emu.verify.inputs.of_image import host_copies, lent
+from buda_emu.verify.inputs.of_image import host_copies, known_queues
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import Files, tensors, whole_array
 from buda_emu.verify.observed import refusals
@@ -70,7 +70,8 @@ def runs_of(
     machines = 2 if settings.per_op else 1
     held = bytes_held(netlist, steps) if steps is not None else {}
     beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
-    limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside, lent=lent(feed.image))
+    known = known_queues(feed.image)
+    limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
     noted: list[Noting] = []
@@ -97,7 +98,7 @@ def runs_of(
             fill(emulator)
             for body in bodies:
                 emulator.run(body.name, parameters)
-            return {name: array for name, array in emulator.outputs().items() if name in compared}
+            return emulator.outputs(queues=compared)
 
     if settings.per_op:
 

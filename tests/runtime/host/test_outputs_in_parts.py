@@ -29,6 +29,7 @@ def test_they_are_the_outputs(load, monkeypatch, readout):
             parts[output.queue] = found = list(output.parts)
             assert output.shape == whole[output.queue].shape
             assert {part.dtype for part in found} == {output.dtype}
+        assert list(emu.outputs(readout, queues={"x", "r"})) == ["r"]
     assert list(parts) == list(whole) == ["o", "r"]
     assert [len(part) for part in parts["o"]] == [2, 2, 1]
     for name, found in parts.items():
