@@ -141,11 +141,11 @@ def _saved(compiled: Any, made: Any, folder: Path) -> Any:
 
 
 def _run(folder: Path, precision: Precision) -> Any:
-    """The output of the image."""
+    """The output of the image, beside what its epochs leave to each other."""
     image = be.load_image(folder / "model.tti")
     report = run_netlist(image.netlist, inputs=folder / "inputs.npz", precision=precision, image=image)
-    (found,) = report.arrays.values()
-    return found
+    (output,) = image.model.by_queue
+    return report.arrays[output]
 
 
 def _model(cell: Cell, compiled: Any, program: str) -> None:

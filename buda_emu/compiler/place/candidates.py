@@ -24,12 +24,10 @@ from buda_emu.compiler.place.cost import (
     transfer_cycles,
 )
 from buda_emu.compiler.place.regrid import as_cut, cuts_of
-from buda_emu.compiler.place.routable import EXTRA_STREAMS, streams_of_operands
+from buda_emu.compiler.place.routable import EXTRA_STREAMS, FORKS, streams_of_operands, to_repeat
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 
-FORKS = 4
-"""Extra streams of a core that are left to its readers, at least, where constants could have them."""
 DEEP = 8
 """Halves of an output buffer hold so many inputs at most."""
 
@@ -125,12 +123,18 @@ def _of_grid(
             continue
         blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
         held = must | frozenset(order[:count])
-        if blocks is None or (count and streams_of_operands(tiles, op, blocks, held) > EXTRA_STREAMS - FORKS):
+        if blocks is None or (count and not _has_streams(tiles, op, blocks, held)):
             continue
         if buffer_bytes(target, op, blocks, held=size) <= target.buffer_room:
             found = _estimated(target, tiles, op, blocks, held)
             return replace(found, blocks=deepened(target, op, blocks, size))
     return None
+
+
+def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
+    """For constants that stay in L1, repeated where that helps."""
+    alone = to_repeat(tiles, op, blocks, held)
+    return streams_of_operands(tiles, op, blocks, held, alone) <= EXTRA_STREAMS - FORKS
 
 
 def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:

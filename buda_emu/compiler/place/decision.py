@@ -9,6 +9,7 @@ from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.queues import add_queues, add_queues_of
 from buda_emu.compiler.place.regrid import encoded
+from buda_emu.compiler.place.routable import repeated
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Objective, Target
 
@@ -62,6 +63,7 @@ def placed(
         own = encoded(made, op, spot.choice.blocks)
         if own is not op:
             held = held - pickers(op) | pickers(own)
+        own, held = repeated(made, own, spot.choice.blocks, held)
         made.ops[op.name] = own
         found.ops[op.name] = Placed(
             with_columns(own, spot.choice.blocks.grid[1]),

@@ -7,19 +7,22 @@ slices of t that are stacked are more than that, pieces follow each other (phase
 which the reader scans its tiles.
 """
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm
+from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.cost import divided_like
 
 EXTRA_STREAMS = 24
 """Of a core beside those that belong to its operands and its result: ids 40 to 63."""
+FORKS = 4
+"""Extra streams of a core that are left to its readers, at least, where constants could have them."""
 GATHERING = 3
 """Streams that a core takes to gather an operand from several buffers."""
 
@@ -221,22 +224,66 @@ def _after(tm: Tm, where: NDArray[np.int64]) -> NDArray[np.int64]:
     return where.reshape(t // count, count, rows, columns).transpose(0, 2, 1, 3).reshape(t // count, rows, -1)
 
 
-def streams_of_constants(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> int:
+def streams_of_constants(
+    tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
+) -> int:
     """Extra streams of the fullest core of an op for constants that stay in L1: a buffer lies on one core and goes from
-    there to each core that reads it, each by a stream; two more are the buffer's and its copy's."""
+    there to each core that reads it, each by a stream; two more are the buffer's and its copy's. Operands that are
+    `alone` have a buffer for each core."""
     total = 0
     for number, use in enumerate(op.uses):
         if use.source in held:
-            shape, reader = tiles.shape_of(use.source), view(op, blocks, number)
-            buffers = divided_like(op, number, shape, blocks.grid)
-            fed = int(_pipes(shape, buffers, shape[0], use.tms, reader.grid).max())
-            alone = reader.grid == blocks.grid  # no cores that share a pipe
-            total += 2 + (fed if alone and fed > 1 else 0)
+            fed = 1 if number in alone else _fed(tiles, op, blocks, number)
+            total += 2 + (fed if fed > 1 else 0)
     return total
 
 
-def streams_of_operands(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> int:
+def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
+    """Cores to which the fullest buffer of a constant that stays in L1 goes; 1 where they share a pipe."""
+    use, reader = op.uses[number], view(op, blocks, number)
+    if reader.grid != blocks.grid:
+        return 1
+    shape = tiles.shape_of(use.source)
+    return int(_pipes(shape, divided_like(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())
+
+
+def streams_of_operands(
+    tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str], alone: Container[int] = ()
+) -> int:
     """Extra streams of one core of an op for its operands, at most."""
     moving = sum(use.source not in held for use in op.uses)
     wide = min(moving, GATHERS)
-    return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held)
+    return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
+
+
+def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int]:
+    """Operands that are one number, which stays in L1, and for which one core would need more streams to all others
+    than it has: they are to be repeated, so that each core has its own (`repeated`)."""
+    if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
+        return frozenset()
+    return frozenset(
+        number
+        for number, use in enumerate(op.uses)
+        if use.source in held and _is_number(tiles, use) and _fed(tiles, op, blocks, number) > 1
+    )
+
+
+def _is_number(tiles: TileGraph, use: Use) -> bool:
+    constant = tiles.constants[use.source]
+    if constant.kind != "value" or constant.shape != (1, 1, 1) or any(tm[0] != "broadcast" for tm in use.tms):
+        return False
+    return bool((constant.values == constant.values.flat[0]).all())
+
+
+def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> tuple[TileOp, frozenset[str]]:
+    """The op with the numbers that are to be repeated as constants of its own shape, which are put into the graph, and
+    what then stays in L1."""
+    uses, kept = list(op.uses), held
+    for number in sorted(to_repeat(tiles, op, blocks, held)):
+        source, (t, rows, columns) = op.uses[number].source, op.shape
+        name = f"{source}.{t}x{rows}x{columns}"
+        value = tiles.constants[source].values.flat[:1]
+        tiles.constants[name] = Constant(name, np.broadcast_to(value, (t, rows * 32, columns * 32)))
+        uses[number] = replace(op.uses[number], source=name, tms=())
+        kept = kept - {source} | {name}
+    return (op, held) if kept is held else (replace(op, uses=uses), kept)

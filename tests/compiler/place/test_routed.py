@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
-from buda_emu.compiler.place import candidates, routed
+from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
+from buda_emu.compiler.place import candidates, routable, routed
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.routable import repeated, streams_of_operands
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Target
 
@@ -136,21 +137,58 @@ def test_the_way_by_dram_changes_no_value(mixer, effort, monkeypatch):
     np.testing.assert_array_equal(compiled(x)[0], plain)
 
 
-def test_constants_stay_in_l1_as_far_as_there_are_streams(monkeypatch):
-    """A constant of one tile goes from one core to each of the grid."""
-    from buda_emu.compiler.lower.tiles import Constant
-
-    tiles = TileGraph(
-        {"x": TileOp("x", "add", [Use("a"), Use("one", (("broadcast", "r", 8), ("broadcast", "c", 8)))], (1, 8, 8))}
-    )
-    tiles.constants["one"] = Constant("one", np.ones((1, 32, 32), np.float32))
+def _with_one_tile(values):
+    """An op that adds a constant of one tile everywhere; its divisions over 4 and over 64 cores."""
+    use = Use("one", (("broadcast", "r", 8), ("broadcast", "c", 8)))
+    tiles = TileGraph({"x": TileOp("x", "add", [Use("a"), use], (1, 8, 8))})
+    tiles.constants["one"] = Constant("one", values)
     tiles.ops["a"] = nop("a", "b", (1, 8, 8), (1, 1))[0]
-    (few, many) = (
-        next(item for item in candidates.choices(WORMHOLE, tiles, tiles.ops["x"]) if item.blocks.grid == grid)
-        for grid in ((2, 2), (8, 8))
-    )  # fmt: skip
+    found = candidates.choices(WORMHOLE, tiles, tiles.ops["x"])
+    return tiles, [next(item for item in found if item.blocks.grid == grid) for grid in ((2, 2), (8, 8))]
+
+
+def test_constants_stay_in_l1_as_far_as_there_are_streams():
+    """A constant of one tile goes from one core to each of the grid."""
+    _, (few, many) = _with_one_tile(np.arange(1024, dtype=np.float32).reshape(1, 32, 32))
     assert few.held == {"one"}
     assert many.held == set()
+
+
+def test_a_number_is_repeated_where_one_core_has_no_streams_to_all_others():
+    tiles, (few, many) = _with_one_tile(np.full((1, 32, 32), 3, np.float32))
+    op = tiles.ops["x"]
+    assert few.held == many.held == {"one"}
+    assert repeated(tiles, op, few.blocks, few.held) == (op, few.held)
+    made, held = repeated(tiles, op, many.blocks, many.held)
+    assert made.uses == [Use("a"), Use("one.1x8x8")]
+    assert held == {"one.1x8x8"}
+    assert tiles.constants["one.1x8x8"].shape == op.shape
+    assert (tiles.constants["one.1x8x8"].values == 3).all()
+    assert streams_of_operands(tiles, made, many.blocks, held) < streams_of_operands(tiles, op, many.blocks, many.held)
+
+
+def test_a_model_with_repeated_numbers_computes_the_same(monkeypatch):
+    """Cores that add a number have it each, where one of them has few streams; in `low` they read it out of DRAM."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [256, 512]) for name in "xy")
+    half = numpy_helper.from_array(np.full((), 0.5, np.float32), "half")
+    graph = helper.make_graph(
+        [helper.make_node("Exp", ["x"], ["h"]), helper.make_node("Add", ["h", "half"], ["y"])],
+        "number",
+        [x],
+        [y],
+        [half],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    plain = compile_model(model, effort="low")
+    for room in (candidates, routable):
+        monkeypatch.setattr(room, "EXTRA_STREAMS", 9)
+    compiled = compile_model(model)
+    assert [name for name in compiled.placement.tiles.constants if name.endswith(".1x8x16")]
+    assert compiled.check(strict=True) == ()
+    given = np.random.default_rng(0).standard_normal((256, 512), np.float32)
+    np.testing.assert_array_equal(compiled(given)[0], plain(given)[0])
 
 
 def test_the_strict_check_of_a_compiled_model_judges_its_streams_too(mixer, monkeypatch):
