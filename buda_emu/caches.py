@@ -1,4 +1,4 @@
-"""Where things are kept between runs, and whether somebody else could have written what lies there."""
+"""Where caches lie between runs, and whether another user could have written to them."""
 
 import io
 import os

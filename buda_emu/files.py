@@ -1,5 +1,6 @@
-"""Files: every output is written completely or not at all, and only a regular file is ever replaced; and what is
-read from YAML and JSON files, whatever they are for."""
+"""File access: every output is written completely or not at all, and only a regular file is ever replaced. Also the
+common readers of YAML and JSON files.
+"""
 
 import os
 import stat

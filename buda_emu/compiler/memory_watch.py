@@ -1,4 +1,4 @@
-"""How much memory a compilation takes: foreseen before its passes, and looked at as they go (docs/memory.md).
+"""How much memory a compilation takes: estimated before its passes, and watched while they run (docs/memory.md).
 
 What counts is the memory of the process, pages of files left out: parameters by reference (`tensor/referenced.py`) are
 such, and are made some rows of tiles at a time.

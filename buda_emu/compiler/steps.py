@@ -1,4 +1,4 @@
-"""The compiler by parts: up to a pass, and on from what stands after one (docs/pipeline.md)."""
+"""Parts of the compiler: compile up to a pass, or continue after one (docs/pipeline.md)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,6 @@
-"""What the search for a placement does, counted so that it ends, and told: ops whose time was modelled, not seconds, so
-that a result never depends on the machine."""
+"""Counts the work of the placement search, bounds it, and reports progress. The unit is ops whose time was modelled,
+not seconds, so that a result never depends on the machine.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

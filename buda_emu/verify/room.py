@@ -1,4 +1,4 @@
-"""Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
+"""Checks whether the machine has enough memory for a run, before anything is computed (docs/memory.md)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
