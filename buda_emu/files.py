@@ -65,10 +65,10 @@ def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
 
 
 class NameTwiceError(ValueError):
-    """A name that stands twice in one object of a JSON document; `name`."""
+    """A name that occurs twice in one object of a JSON document; `name`."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"key {name!r} stands twice")
+        super().__init__(f"key {name!r} occurs twice")
         self.name = name
 
 

@@ -222,7 +222,7 @@ def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> Non
     for word in given:
         if word not in known:
             hint = f" ({meant})" if (meant := near(word, known)) else ""
-            raise HostError(f"{what} {word!r} is none of {', '.join(known)}{hint}")
+            raise HostError(f"{what} {word!r} is not one of {', '.join(known)}{hint}")
     if not given:
         raise HostError(f"no {what} is given: {', '.join(known)}")
 

@@ -52,7 +52,7 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         if name not in AXES and not name.startswith("$"):
             hint = f" ({meant})" if (meant := near(name, AXES)) else ""
             raise HostError(
-                f"--sweep {word}: {name!r} is none of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
+                f"--sweep {word}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
             )
         if not values:
             raise HostError(f"--sweep {word}: expected NAME=a,b,c (harvest: sets of rows, NAME=2;2,7)")

@@ -193,7 +193,7 @@ def _words(error: Any) -> Iterator[str]:
     elif error.validator == "enum":
         words = [str(word) for word in error.validator_value]
         hint = near(str(error.instance), words)
-        yield f"{place}: {error.instance!r} is none of {', '.join(words)}{f' ({hint})' if hint else ''}"
+        yield f"{place}: {error.instance!r} is not one of {', '.join(words)}{f' ({hint})' if hint else ''}"
     elif error.validator == "type":
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         expected = " or ".join(_TYPES.get(kind, f"a {kind}") for kind in kinds)

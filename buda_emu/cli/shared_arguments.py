@@ -209,7 +209,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             "--board",
             metavar="NAME",
             help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or "
-            "several in a row such as n150x4; default: a chip by itself, nothing harvested",
+            "several in a row such as n150x4; default: a single chip, nothing harvested",
         ),
         "--program": add_program,
         "--param": _argument(
@@ -225,11 +225,9 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             type=path,
             metavar="DIR",
             help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
-            "its inputs' own names; what is not there is made up",
+            "its inputs' own names; inputs that are not there are random",
         ),
-        "--seed": _argument(
-            "--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)"
-        ),
+        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="of random data (default 0)"),
         "--threads": _argument(
             "--threads",
             type=positive,

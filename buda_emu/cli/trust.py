@@ -20,7 +20,7 @@ NEVER: Final[Mapping[str, str]] = {
     "check-command": "it is run in a shell",
     "command": "a command of the debugger can write files",
     "script": "a command of the debugger can write files",
-    "port": "whoever reaches the port can give commands",
+    "port": "everybody who reaches the port can give commands",
     "dask": "a scheduler runs the work of this command on other machines",
 }
 """Options that no settings file has, and why."""

@@ -50,7 +50,7 @@ class MemoryWatch:
         UnsupportedError."""
         path = Path(source) if isinstance(source, (str, Path)) else None
         if path is not None and path.is_file():
-            self._has_room(READ * path.stat().st_size, f"reading {path}", "keep its parameters in files beside it")
+            self._has_room(READ * path.stat().st_size, f"reading {path}", "keep its parameters in separate files")
         with self.counting():
             yield
 

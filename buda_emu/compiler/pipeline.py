@@ -138,7 +138,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("gelu", FRONT, FRONT, "erf and products of exporters become gelu", _graphs(gelu, FRONT)),
     Pass("fuse_quantize_dequantize", FRONT, FRONT, "rounding to 8 bits and back becomes the chip's two ops for it",
          _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
-    Pass("decompose", FRONT, CORE, "every op becomes core ops; what hangs on constants alone is computed",
+    Pass("decompose", FRONT, CORE, "every op becomes core ops; what depends only on constants is computed",
          _graphs(decompose, CORE)),
     Pass("fold_pads", CORE, CORE, "zeros around what a convolution reads become its own padding",
          _graphs(fold_pads, CORE)),
@@ -169,13 +169,13 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
          _tiles(lambda tiles, context: assign(tiles, context.rules))),
-    Pass("masks", TILE, TILE, "what holds masks beside numbers gets 16 bits",
+    Pass("masks", TILE, TILE, "values with both masks and numbers get 16 bits",
          _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
     Pass("state_formats", TILE, TILE, "what writes a state gives its format", _tiles(lambda tiles, _: widen(tiles))),
     Pass("stream_rows", TILE, TILE, "ops that fit no grid run in slices of their rows",
          _tiles(lambda tiles, context: streamed(tiles, context.target))),
     Pass("search", TILE, PLACED, "blocks, cores, epochs, chips, queues and addresses", _search),
-    Pass("fork_room", PLACED, PLACED, "short branches beside long ones get room", _fork_room),
+    Pass("fork_room", PLACED, PLACED, "short branches parallel to long ones get room", _fork_room),
 )  # fmt: skip
 """In their order."""
 NAMES: Final = (IMPORT, *(step.name for step in PASSES))
@@ -283,7 +283,7 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
     """The passes that stand after one, up to another. Raises HostError where `stop` is not after `after`."""
     first, last = NAMES.index(after), NAMES.index(stop) if stop else len(PASSES)
     if last < first:
-        raise HostError(f"pass {stop} is done already: the IR stands after {after}")
+        raise HostError(f"pass {stop} is done already: the IR is that after {after}")
     return PASSES[first:last]
 
 

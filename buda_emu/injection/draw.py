@@ -240,10 +240,12 @@ class Draw:
     def resolved(self, fault: Fault) -> Fault:
         """With `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
         if fault.kind not in KINDS:
-            raise HostError(f"fault {fault.number}: kind {fault.kind!r} is none of {', '.join(KINDS)}")
+            raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
-            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is none of {', '.join(FACTORS)}")
-            _require(fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is none of {LINKS}")
+            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
+            _require(
+                fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}"
+            )
             _require(fault, fault.kind == "link" or 0 <= fault.entry < self._executes, f"execute {fault.entry}")
             return fault
         numbers = self.sites.numbers.get(fault.where)
@@ -281,7 +283,7 @@ class Draw:
             )
         else:
             names, _ = self._pointers(fault.where)
-            _require(fault, fault.how in names, f"pointer {fault.how!r} is none of {', '.join(names)}")
+            _require(fault, fault.how in names, f"pointer {fault.how!r} is not one of {', '.join(names)}")
             _require(fault, bool(fault.bits), "no bit of the pointer is given")
         return fault
 
@@ -293,7 +295,7 @@ class Draw:
         )
 
     def _with_bits(self, fault: Fault, node: Node) -> Fault:
-        _require(fault, fault.place in PLACES, f"place {fault.place!r} is none of {', '.join(PLACES)}")
+        _require(fault, fault.place in PLACES, f"place {fault.place!r} is not one of {', '.join(PLACES)}")
         reader = None
         is_op = isinstance(node.step, Run)
         if fault.place == "operand":

@@ -59,7 +59,7 @@ def _useless(each: _Ignore, complete: bool) -> tuple[str, str]:
     if each.rule not in RULES:
         return f"the comment ignores {each.rule!r}, which is no rule", near(each.rule, RULES)
     if not _can_be_ignored(each.rule):
-        return f"the comment ignores {each.rule}, which cannot be ignored", "it refuses the netlist: mend it"
+        return f"the comment ignores {each.rule}, which cannot be ignored", "it refuses the netlist: fix it"
     where = "in the document" if each.line == 0 else f"on line {each.line}"
     return (f"the comment ignores {each.rule}, which is not found {where}" if complete else ""), "remove it"
 

@@ -31,7 +31,7 @@ FREE_NODES = 100_000
 LEAST_TEXT = 5  # characters for each node beyond those; the densest known netlist has 5.5
 
 
-_TAB = "invalid YAML: a tab stands where only spaces may"
+_TAB = "invalid YAML: a tab where only spaces are allowed"
 _TOO_DEEP = f"this is no netlist: nested deeper than {MAX_DEPTH} levels"
 
 

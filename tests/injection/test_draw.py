@@ -65,7 +65,7 @@ def test_strata_of_one_group_are_its_wilson_interval():
 def test_bits_have_strata_and_cores_have_none():
     with pytest.raises(be.HostError, match="by bit bits are divided"):
         be.faults(MATMUL, 1, settings=Settings(strata="bit", kinds=("core",)))
-    with pytest.raises(be.HostError, match="strata 'bits' is none of kind, place, op, tensor, bit"):
+    with pytest.raises(be.HostError, match="strata 'bits' is not one of kind, place, op, tensor, bit"):
         be.faults(MATMUL, 1, settings=Settings(strata="bits"))
 
 

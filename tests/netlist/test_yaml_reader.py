@@ -209,7 +209,7 @@ def test_lines_are_split_as_yaml_does() -> None:
 
 @pytest.mark.parametrize("text", ["a:\n\t- b\n", "a:\n  b: 1\n\tc: 2\n"])
 def test_a_tab_is_called_a_tab(text: str) -> None:
-    assert refusal(text).message == "invalid YAML: a tab stands where only spaces may"
+    assert refusal(text).message == "invalid YAML: a tab where only spaces are allowed"
 
 
 def test_nodes_that_are_too_many_for_their_text_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

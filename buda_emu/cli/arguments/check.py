@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     """What a check of one kind of document, or of all, can be asked for."""
-    what = "netlists, device images (.tti), ...: told apart by what they hold" if only is None else f"{only.words}s"
+    what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
     stdin = "; -: a netlist from standard input" if only is None else ""
     parser.add_argument(
         "file", nargs="+", metavar="FILE",

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list-boards", **other_work("compile_boards"), help="list the boards that --board knows, nothing else"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what is asked for")
 
 
 def _add_passes(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
     )
-    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: random, as with `run`")
     add_program(parser, "run")
     add_shared(parser, "--param", "--arch", "--seed", "--memory-limit", "--workers")
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")

@@ -41,14 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--expected",
         choices=("ideal", "format"),
         default="ideal",
-        help="precision of the run that the observed one is held against (default ideal)",
+        help="precision of the run that the observed one is compared with (default ideal)",
     )
     what.add_argument(
         "--reference",
         type=Path,
         metavar="DIR",
         help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
-        "what is not there is made up, and expected from the run in --expected",
+        "inputs that are not there are random, outputs are expected from the run in --expected",
     )
     what.add_argument(
         "--compare",

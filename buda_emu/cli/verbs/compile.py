@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
-        raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
+        raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
     if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
     progress = Progress(args.quiet)

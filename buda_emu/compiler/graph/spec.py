@@ -44,7 +44,7 @@ def _computed(graph: Graph, node: Node) -> bool:
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
-_BEFORE: Final = "has operands that stand before it"
+_BEFORE: Final = "has operands that come before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
         "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,

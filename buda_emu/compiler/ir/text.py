@@ -137,7 +137,7 @@ class _Parser:
         """The next one that is neither empty nor a comment."""
         if indented:
             if self._open is None:
-                tokens.fail("no level stands before it")
+                tokens.fail("no level comes before it")
             self._open[2].line(tokens)
         elif self.head < 2:
             self._heading(tokens)

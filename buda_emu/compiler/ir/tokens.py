@@ -96,7 +96,7 @@ class Tokens:
     def done(self) -> None:
         """At the end of the line."""
         if self.kind != "end":
-            self.fail(f"{self._word!r} stands where the line should end")
+            self.fail(f"{self._word!r} is where the line should end")
 
     def _taken(self) -> str:
         word = self._word

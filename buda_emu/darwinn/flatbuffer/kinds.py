@@ -64,7 +64,7 @@ class Scalar:
         if isinstance(value, str):
             numbers = {name: number for number, name in (self.names or {}).items()}
             if value not in numbers:
-                raise ValueError(f"{value!r} is none of {', '.join(numbers) or 'the names: there are none'}")
+                raise ValueError(f"{value!r} is not one of {', '.join(numbers) or 'the names: there are none'}")
             value = numbers[value]
         if self.code == "f":
             value = float(value)

@@ -145,7 +145,7 @@ def _interrupts(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D065", "warning", "a fence stands first, last or after a fence, where it does nothing", stage="W",
+    "D065", "warning", "a fence comes first, last or after a fence, where it does nothing", stage="W",
     source="DARWINN 8", fix="leave it out",
 )  # fmt: skip
 def _fences(subject: Subject) -> Iterable[Finding]:

@@ -105,7 +105,7 @@ def _chip(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D026", "warning", "the package is signed, and nobody verifies the signature", stage="W", source="DARWINN 2, 8",
+    "D026", "warning", "the package is signed, and nothing verifies the signature", stage="W", source="DARWINN 2, 8",
     fix="do not take the signature for a proof of anything: its algorithm is not public",
 )  # fmt: skip
 def _signature(subject: Subject) -> Iterable[Finding]:
@@ -139,8 +139,8 @@ def _caching_token(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached anew for every "
-    "request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
+    "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached again "
+    "for every request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
 def _tokens(subject: Subject) -> Iterable[Finding]:
     for _name, caching, main in both(subject):

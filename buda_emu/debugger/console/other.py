@@ -36,7 +36,7 @@ def _expressions() -> list[str]:
     lines.append("words:")
     lines += [f"  {name}  {words}" for name, words in WORDS.items()]
     lines.append("$NAME is a variable of the program; + - * / % < <= > >= == != and or not ( ) mean what they say.")
-    lines.append("A name with other letters than a-z, 0-9, _ and . stands in quotes: nan('my-queue'[0]).")
+    lines.append("A name with other letters than a-z, 0-9, _ and . is written in quotes: nan('my-queue'[0]).")
     return lines
 
 

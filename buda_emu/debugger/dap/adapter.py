@@ -70,7 +70,7 @@ class Adapter:
     @session.setter
     def session(self, session: Session) -> None:
         if self._session is not None:
-            raise HostError("launch: something is debugged already; restart, or connect anew")
+            raise HostError("launch: something is debugged already; restart, or connect again")
         self._session = session
         session.engine.pending = lambda: self._waiting > 0
         session.breakpoints.on_log = self._log

@@ -11,7 +11,7 @@ from buda_emu.gemini.sizes import fmap_bytes, legal
 
 
 @BOOK.rule(
-    "G044", "error", "an operand has no flagged tensor or reads beside it, or a flagged tensor is read by nobody",
+    "G044", "error", "an operand has no flagged tensor or reads outside of it, or a flagged tensor has no reader",
     why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the "
     "operand's, which are "
     "those of the sources that the operand's box reaches.",

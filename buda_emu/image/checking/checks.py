@@ -62,7 +62,7 @@ def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
         problem = f"grid_size {list(metadata.grid_size)}, a {word} has {list(grid)} at most"
         yield Mismatch(DEVICE, "image-device", problem, steps=("grid_size",))
     for place, chip in _twice(metadata.chip_ids):
-        yield Mismatch(DEVICE, "image-device", f"chip {chip} stands twice", steps=("chip_ids", place))
+        yield Mismatch(DEVICE, "image-device", f"chip {chip} occurs twice", steps=("chip_ids", place))
 
 
 def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
@@ -74,7 +74,7 @@ def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
                 problem = f"{role} has {shown(name)}, which is no queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
         for place, name in _twice(names):
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} stands twice", steps=(STATE, role, place))
+            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:

@@ -39,4 +39,6 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
         for part, known in labels.items():
             for label in getattr(step, part):
                 if label not in known:
-                    yield wrong("image-queue", f"{shown(label)} is none of {KEY}.{part}", "steps", place, part, label)
+                    yield wrong(
+                        "image-queue", f"{shown(label)} is not one of {KEY}.{part}", "steps", place, part, label
+                    )

@@ -93,7 +93,7 @@ def _check_order(context: Context, document: Document, early: set[str], op_lines
                 if name in late:
                     context.subject = f"op {op.name}"
                     message = f"input {quoted(name)} is a queue that is declared further down"
-                    context.report(NO_INPUT, op.at("inputs"), message, "`queues` goes before `graphs`")
+                    context.report(NO_INPUT, op.at("inputs"), message, "`queues` comes before `graphs`")
     context.subject = ""
 
 

@@ -144,7 +144,7 @@ class _Reader:
                 else:
                     values[key] = number
         if "min_bound" in values and len(values) > 1:
-            self._add("V206", node, f"{where}: min_bound stands beside expected or rtol")
+            self._add("V206", node, f"{where}: min_bound cannot be combined with expected or rtol")
         if not values.keys() & {"expected", "min_bound"}:
             self._add("V206", node, f"{where}: neither expected nor min_bound is given")
         return Bound(metric, **values)

@@ -194,7 +194,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     rows: list[Row] = []
     for step in steps:
         through = f": {_some(step.through)}" if step.through else ""
-        alike = f"; as long beside it: {_some(step.alike)}" if step.alike else ""
+        alike = f"; equally long: {_some(step.alike)}" if step.alike else ""
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
         link = f"{cut(step.name, _SHORT)}{through}{alike}"

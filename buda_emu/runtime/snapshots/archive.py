@@ -70,7 +70,7 @@ class Reader:
         self._members = {item.filename: item for item in self._archive.infolist()}
         try:
             if len(self._members) != len(self._archive.infolist()):
-                raise self.refused("a member stands in it twice")
+                raise self.refused("a member occurs in it twice")
             self.header = self._header()
         except BaseException:
             self._archive.close()

@@ -152,7 +152,7 @@ def tensor_names(files: Files) -> dict[str, str]:
         inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
         for name in inside:
             if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
-                raise HostError(f"{files.where}: {name} stands in {found[name]} and in {file}")
+                raise HostError(f"{files.where}: {name} is in {found[name]} and in {file}")
             found.setdefault(name, file)
     return found
 

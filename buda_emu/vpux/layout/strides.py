@@ -25,7 +25,7 @@ class Requirement:
     def __post_init__(self) -> None:
         value = self.value
         if self.kind not in KINDS:
-            raise HostError(f"requirement {self.kind!r} of a stride is none of {', '.join(KINDS)}")
+            raise HostError(f"requirement {self.kind!r} of a stride is not one of {', '.join(KINDS)}")
         if self.kind in ("any", "compact"):
             fits = value is None
         else:

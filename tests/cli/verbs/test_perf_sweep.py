@@ -55,7 +55,7 @@ def test_a_parameter_and_harvested_rows(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["speed=1"], "'speed' is none of clock"),
+        (["speed=1"], "'speed' is not one of clock"),
         (["dram_gbp=1"], "(did you mean 'dram_gbps'?)"),
         (["clock"], "expected NAME=a,b,c"),
         (["clock=1,fast"], "--sweep clock: 'fast' is not a number"),

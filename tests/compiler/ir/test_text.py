@@ -63,7 +63,7 @@ def test_large_arrays_stand_as_a_digest_and_even_ones_as_a_number():
         ("netlist: {}", "1:1: 'buda' is missing before 'netlist'"),
         ("buda-emu ir 7", "version 7 of IR files"),
         ("buda-emu ir 1\nafter dce\nmiddle \"g\":", "3:8: middle is no level: front, core, tile, placed"),
-        ("buda-emu ir 1\nafter dce\n  y = exp(x) : float32[2]", "no level stands before it"),
+        ("buda-emu ir 1\nafter dce\n  y = exp(x) : float32[2]", "no level comes before it"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x : float32[2]', "4:13: ',' is missing before ':'"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) : float32[-2]', "[-2] is no shape"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) {a: float32[9] @0123456789ab} : float32[2]',

@@ -227,7 +227,7 @@ def test_what_if(name):
 
 
 def test_an_unknown_what_if_is_refused():
-    with pytest.raises(HostError, match="'dram' is none of clock, dram_gbps"):
+    with pytest.raises(HostError, match="'dram' is not one of clock, dram_gbps"):
         speed(device("wormhole_b0"), {"dram": 1.0})
 
 

@@ -127,7 +127,7 @@ def pops(_: Context, use: FusedUse) -> Findings:
         "V174",
         "F",
         "a scheduled op has too few inputs",
-        "Binary ops and matmul read two operands, all others one; more are accepted and not looked at.",
+        "Binary ops and matmul read two operands, all others one; more are accepted and ignored.",
         "{type: add, inputs: [input0]}",
         "{type: add, inputs: [input0, input1]}",
         "NETLIST 11.1 A9",
@@ -232,7 +232,7 @@ def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
     rule(
         "V132",
         "F",
-        "a matmul or reduce stands at the wrong place of a schedule",
+        "a matmul or reduce is at the wrong place of a schedule",
         "Both collect results over the whole schedule, so they end it, and with m_k above 1 they collect in an "
         "intermed.",
         "{type: matmul, output: output, attributes: {m_k: 2, u_kt: 1}}",

@@ -223,7 +223,7 @@ rule(
 rule(
     "V038",
     "P",
-    "a TM is malformed or stands where it is not allowed",
+    "a TM is malformed or not allowed at this place",
     "A TM list holds `transpose`, or maps of one TM to its argument. Transpose works on input 1 of a matmul, "
     "on the input of nop, datacopy and sfpu ops, on input 0 of binary ops (not on grayskull), and not on "
     "Int32 there. pad may stand once.",
@@ -254,7 +254,7 @@ rule(
     "V188",
     "P",
     "unknown sfpu_execution_thread",
-    "The SFPU runs on the math thread, or from wormhole on beside the packer.",
+    "The SFPU runs on the math thread, or, from wormhole on, next to the packer.",
     "sfpu_execution_thread: unpack",
     "sfpu_execution_thread: pack",
     "NETLIST 1.4",

@@ -35,7 +35,7 @@ def in_worker_grid(ctx: Context, op: Op) -> Findings:
     row, column, row_end, column_end = rectangle(op)
     rows, columns = ctx.arch.grid
     if min(row, column) < 0 or row_end > rows or column_end > columns:
-        what = f"stands on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
+        what = f"is on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
         yield Finding(op.at("grid_loc"), f"{what}, the last one of {ctx.arch.name} is [{rows - 1}, {columns - 1}]")
 
 

@@ -72,7 +72,7 @@ rule(
     "V276",
     "W",
     "a loop without an endloop",
-    "Nobody misses the endloop: the body is run once, whatever the count is.",
+    "The missing endloop is no error: the body is run once, whatever the count is.",
     "[loop: 4, execute: {graph_name: fwd}]",
     "[loop: 4, execute: {graph_name: fwd}, endloop]",
     "NETLIST 3.4",

@@ -89,7 +89,7 @@ def grid(ctx: Context, queue: Queue) -> Findings:
         "V015",
         "P",
         "the number of allocations differs from the grid",
-        "Every cell of the grid has a buffer of its own, listed row by row. A missing or unknown `loc` reads no "
+        "Every cell of the grid has its own buffer, listed row by row. A missing or unknown `loc` reads no "
         "list at all.",
         "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000]]}",
         "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000], [1, 0x20000000]]}",

@@ -69,8 +69,8 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
         "V288",
         "W",
         "a DRAM address is not aligned",
-        "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. Blackhole's "
-        "are refused (V005) where devices stand before queues.",
+        "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. "
+        "Blackhole's are refused (V005) if devices come before queues.",
         "dram: [[0, 0x10000010]]",
         "dram: [[0, 0x10000020]]",
         "NETLIST 1.9",

@@ -42,7 +42,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             yield from _of_copy(epoch, op)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
-                what = f"{name} is an op of a graph that is not executed beside this one"
+                what = f"{name} is an op of a graph that is not executed together with this one"
                 yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
                 continue
             source = epoch.source(name)
@@ -107,7 +107,7 @@ def _unlinked(epoch: Epoch) -> Iterator[Refusal]:
         return
     for chip in sorted(chips - epoch.links.ends.keys()):
         what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
-        yield Refusal(rule="V367", what=what, hint="run the graph in an epoch of its own")
+        yield Refusal(rule="V367", what=what, hint="run the graph in its own epoch")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:

@@ -36,7 +36,7 @@ rule(
     "V323",
     "N",
     "padding after a stack is not a whole number of pieces",
-    "Where stacked pieces come in phases, padding is phases of its own.",
+    "If stacked pieces come in phases, padding has its own phases.",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 1}",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 2}",
     NET2PIPE,
@@ -84,8 +84,9 @@ rule(
     "V328",
     "N",
     "kernel_broadcast or prologue of an operand that comes in phases",
-    "What a core keeps has to come once, as a whole: from a producer with t 1 that buffers one mblock, or for each "
-    "t anew with kernel_broadcast_per_t, and not from a stack whose pieces come one after the other.",
+    "The tiles that a core keeps have to come once, as a whole: from a producer with t 1 that buffers one "
+    "mblock, or again for each t with kernel_broadcast_per_t, and not from a stack whose pieces come one "
+    "after the other.",
     "kernel_broadcast: {input_1: 1} of a producer with t: 4",
     "kernel_broadcast_per_t: {input_1: 1} of a producer with t: 4",
     NET2PIPE,

@@ -37,7 +37,7 @@ rule(
     "V360",
     "W",
     "an op reads queues at many places",
-    "Each piece of a queue's entry that a core reads by itself is one place of its pipe. Net2pipe recommends no "
+    "Each piece of a queue's entry that a core reads separately is one place of its pipe. Net2pipe recommends no "
     "more than 2000 of a core.",
     "input_0_tms: [transpose] of a queue of 64 x 64 tiles in one buffer",
     "input_0_tms: [transpose] of a queue of 32 x 32 tiles in one buffer",
