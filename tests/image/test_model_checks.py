@@ -129,7 +129,7 @@ def test_a_copy_that_needs_another_chip(tmp_path):
     content[KEY] = {**copy.deepcopy(MODEL), "chip": 1, "inputs": [], "outputs": []}
     found = check_image(write(tmp_path / "x.tti", tar_bytes(members(content, files)))).diagnostics
     said = [item.message for item in found if item.pointer == f"{KEY}/chip"]
-    assert said == [f"chip 1 is no copy by itself: {name} is on another" for name in ("c", "w", "x")]
+    assert said == [f"chip 1 is not a copy by itself: {name} is on another" for name in ("c", "w", "x")]
 
 
 def test_more_of_the_hosts_memory_than_is_allowed(tmp_path, capsys):

@@ -79,7 +79,7 @@ def test_cores_that_the_chip_does_not_have_are_refused(grid, at):
     text = netlist([queue("a"), queue("o", "first")], [op("first", "nop", ["a"], grid, at=at)])
     (found,) = _routed(text)
     assert found.what == "V150"
-    assert found.message.startswith("first: stands on cores up to")
+    assert found.message.startswith("first: is on cores up to")
     assert found.message.endswith("the last one of wormhole_b0 is [9, 7]")
 
 

@@ -78,7 +78,7 @@ def test_what_is_as_long_beside_the_first_is_named():
     )
     first = critical_steps(epoch)[0]
     assert (first.cycles, {first.name, *first.alike}) == (100, {"a", "b"})
-    assert "as long beside the first: " in chain_sentence(critical_steps(epoch))
+    assert "as long as the first: " in chain_sentence(critical_steps(epoch))
 
 
 def test_an_epoch_of_one_task_is_that_task():

@@ -143,7 +143,7 @@ def _without_core(epoch: Epoch) -> Iterator[Refusal]:
             continue
         ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
         if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
-            what = f"stands on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            what = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
             yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
 
 
