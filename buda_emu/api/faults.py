@@ -189,7 +189,9 @@ def read_sites(path: Path) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for place, row in enumerate(rows):
         if not isinstance(row, dict) or "kind" not in row:
-            raise HostError(f'sites: {path}: item {place + 1} is no fault: expected {{"kind": "flip", "place": ...}}')
+            raise HostError(
+                f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}'
+            )
         try:
             found.append(Fault.from_json({"number": place, **row}))
         except TypeError as error:

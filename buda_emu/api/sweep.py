@@ -70,7 +70,8 @@ def _require_number(name: str, value: str) -> None:
 
 
 def points_of(axes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """The product, the last axis first. Raises HostError for more than MOST_POINTS, and a speed that is no number."""
+    """The product, the last axis first. Raises HostError for more than MOST_POINTS and for a speed that is "
+    "not a number."""
     for name in WHAT_IF:
         for value in axes.get(name, ()):
             _require_number(name, value)

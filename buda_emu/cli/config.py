@@ -104,7 +104,7 @@ def _mentions(path: str) -> bool:
 
 
 def read(path: str) -> dict[str, Any]:
-    """The settings of a file. Raises HostError for what is no TOML or too large, OSError."""
+    """The settings of a file. Raises HostError for a file that is not TOML or too large, OSError."""
     import tomllib
 
     with open(path, "rb") as file:  # noqa: PTH123

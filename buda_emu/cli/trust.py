@@ -29,7 +29,7 @@ LOWERS: Final = "memory-limit"
 FILE_WORDS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
 """Metavars of options that name a file or folder, alone or after `NAME=`."""
 _FILE_OR_NUMBER: Final = "chips"
-"""The option that names a file where it is no number."""
+"""The option that names a file where it is not a number."""
 _OTHERS: Final = 0o022  # write permission of the group and of everybody
 
 

@@ -10,7 +10,7 @@ from buda_emu.checker.text import plural
 from buda_emu.workers.spread import Crew
 
 LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
-"""Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
+"""Ops that are modelled for one model with each effort; 0 is not a bound, where nothing is searched."""
 
 
 class Trial(NamedTuple):

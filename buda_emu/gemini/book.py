@@ -7,7 +7,7 @@ from buda_emu.checker import RuleBook
 BOOK: Final = RuleBook(kind="gemini schedule", prefix="G")
 
 BOOK.declare(
-    "G001", "error", "the object is no schedule: top-level keys are missing, unknown, or of the wrong type",
+    "G001", "error", "the object is not a schedule: top-level keys are missing, unknown, or of the wrong type",
     why="A schedule is an object with a key '-1' for DRAM, a decimal key for each core, xlen and ylen; with buffersize "
     "it is of dialect A, without it of dialect B. Nothing else is checked while this is wrong.",
     source="GEMINI 2, 3",

@@ -52,7 +52,7 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
         for name in folders:
             before = seen.setdefault(_folded(name), (name, True))
             if before != (name, True):
-                raise place.at(name).error("image-twice", f"{shown(before[0])} is no folder of this name")
+                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
         folders = {name.rpartition("/")[0] for name in folders} - {""}
 
 

@@ -394,7 +394,7 @@ def test_a_flipped_bit_in_a_zip(tmp_path):
     ("text", "says"),
     [
         (b"", "not strict JSON"), (b"{", "not strict JSON"), (b"[]", "not an object"), (b"null", "not an object"),
-        (b'{"a": NaN}', "NaN is no number"), (b'{"a": -Infinity}', "-Infinity is no number"),
+        (b'{"a": NaN}', "NaN is not a number"), (b'{"a": -Infinity}', "-Infinity is not a number"),
         (b'{"a": 1e999}', "too large"), (b'{"a": 18446744073709551616}', "more than 64 bits"),
         (b'{"a": ' + b"9" * 100_000 + b"}", "more than 64 bits"), (b'{"a": 1, "a": 2}', "key 'a' occurs twice"),
         (b"[" * 100_000, "nested deeper"), (b'{"a":' * 100_000, "nested deeper"),

@@ -84,7 +84,7 @@ def doubling(model):
         (setting("x", colour=1), "inputs/0/colour", "1 is not a value that belongs here"),
         (setting("x", label="z"), "inputs/0/label", "z is not one of the model's labels"),
         (setting("i", label="a"), "inputs/1/shape", "(1, 5), but another queue of input a has (4, 8)"),
-        (setting("x", queue="xx"), "inputs/0/queue", "xx is no queue of the netlist"),
+        (setting("x", queue="xx"), "inputs/0/queue", "xx is not a queue of the netlist"),
         (setting("x", queue="out"), "inputs/0/queue", "queue out is filled by op sum"),
         (setting("x", queue="c"), "inputs/0/queue", "queue c holds a constant or parameter of the image"),
         (setting("i", queue="x"), "inputs/1/queue", "queue x occurs twice"),

@@ -116,7 +116,8 @@ def test_an_empty_second_document_is_ignored() -> None:
 def test_deep_nesting_is_refused() -> None:
     for levels in (101, 5000, 50_000):  # the parser has a limit of its own, which may come first
         assert (
-            refusal("a: " + "[" * levels + "]" * levels).message == "this is no netlist: nested deeper than 100 levels"
+            refusal("a: " + "[" * levels + "]" * levels).message == "this is not a netlist: nested deeper "
+            "than 100 levels"
         )
     read_tree("a: " + "[" * 90 + "]" * 90)
 

@@ -94,5 +94,5 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
 def _size(text: str) -> tuple[str, int]:
     name, _, number = text.rpartition("=")
     if not name or not number.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=N, such as batch=8")
     return name, int(number)

@@ -105,7 +105,7 @@ def declared_problems(graph: Graph) -> Iterator[str]:
             yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
     for name in graph.inputs:
         if name not in graph.nodes or graph[name].op != "input":
-            yield f"input {name} is no node of op input"
+            yield f"input {name} is not a node of op input"
     for output in graph.outputs:
         if output.value not in graph.nodes:
             yield f"output {output.label}: there is no node {output.value}"

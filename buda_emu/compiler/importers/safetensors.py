@@ -139,9 +139,9 @@ def _object(path: Path, data: bytes) -> dict[str, Any]:
         twice = shown_name(error.name)
         raise _wrong(path, f"{twice} occurs twice: remove one of them, or save the file again") from None
     except (ValueError, RecursionError):
-        raise _wrong(path, "no JSON where its header should be: it is damaged, or no safetensors") from None
+        raise _wrong(path, "no JSON where its header should be: it is damaged, or not a safetensors file") from None
     if not isinstance(held, dict):
-        raise _wrong(path, "its header is no JSON object: it is damaged, or no safetensors")
+        raise _wrong(path, "its header is not a JSON object: it is damaged, or not a safetensors file")
     return cast("dict[str, Any]", held)
 
 

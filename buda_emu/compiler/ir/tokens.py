@@ -15,7 +15,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
 
 
 class IrError(HostError):
-    """A text that is no IR, or an IR that breaks a rule of its level."""
+    """A text that is not IR, or an IR that breaks a rule of its level."""
 
 
 class Tokens:

@@ -239,7 +239,7 @@ class Reader:
         tokens.need("[")
         sizes = self._until(tokens, "]")
         if not all(type(size) is int and size >= 0 for size in sizes):
-            tokens.fail(f"{sizes} is no shape")
+            tokens.fail(f"{sizes} is not a shape")
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:

@@ -141,7 +141,7 @@ def _interrupts(subject: Subject) -> Iterable[Finding]:
         if zeros != 1:
             yield finding(item, "dma_hints", name, f"{zeros} interrupts 0")
         elif not isinstance(item.hints[-1].any_hint, InterruptHint):
-            yield finding(item.hints[-1], "any_hint", name, "the last hint is no interrupt")
+            yield finding(item.hints[-1], "any_hint", name, "the last hint is not an interrupt")
 
 
 @BOOK.rule(

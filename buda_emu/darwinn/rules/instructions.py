@@ -69,7 +69,7 @@ def _empty_chunk(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D034", "warning", f"a chunk's length is no multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
+    "D034", "warning", f"a chunk's length is not a multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
     fix="compile the model again; the chunk may be cut",
 )  # fmt: skip
 def _odd_chunk(subject: Subject) -> Iterable[Finding]:

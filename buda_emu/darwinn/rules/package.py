@@ -36,7 +36,7 @@ def _same_type(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D021", "error", "the types of the executables are no combination that the driver knows", stage="E",
+    "D021", "error", "the types of the executables are not a combination that the driver knows", stage="E",
     unless=("D020",), source="DARWINN 4, 8",
     fix="one executable of any type, or PARAMETER_CACHING with EXECUTION_ONLY, or all three types",
 )  # fmt: skip
@@ -187,7 +187,7 @@ def _serialized_model(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D086", "note", "the caching executable has no parameters, or their length is no multiple of 64", stage="N",
+    "D086", "note", "the caching executable has no parameters, or their length is not a multiple of 64", stage="N",
     source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _cached_parameters(subject: Subject) -> Iterable[Finding]:

@@ -116,7 +116,7 @@ class Adapter:
         if message.get("type") in ("response", "event"):
             return
         if not is_request(message):
-            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is no request\n")
+            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is not a request\n")
             return
         command = message["command"]
         if command == "cancel":

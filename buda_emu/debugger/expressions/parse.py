@@ -153,7 +153,7 @@ class _Parser:
                 return Word(token.text)
             case "name":
                 hint = near(token.text, (*WORDS, *_ARGUMENTS))
-                what = f"{token.text!r} is no number: a tensor goes into a function, such as absmax({token.text})"
+                what = f"{token.text!r} is not a number: a tensor goes into a function, such as absmax({token.text})"
                 raise self._fail(f"{what}; {hint}" if hint else what, token)
             case "end":
                 raise self._fail("something is missing at the end", token)

@@ -71,14 +71,14 @@ def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
         names = getattr(state, role)
         for place, name in enumerate(names):
             if name not in queues:
-                problem = f"{role} has {shown(name)}, which is no queue of the netlist"
+                problem = f"{role} has {shown(name)}, which is not a queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
         for place, name in _twice(names):
             yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"{role} has {shown(queue)}, which is no queue of the netlist"
+            problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
     for what in ("constant", "parameter"):
         role, group = f"ordered_{what}_node_names", f"post_const_eval_{what}s"

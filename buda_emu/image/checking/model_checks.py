@@ -34,7 +34,7 @@ def _queue(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, see
     queue = netlist.queues.get(item.queue)
     if queue is None:
         hint = near(item.queue, netlist.queues)
-        yield "queue", f"{shown(item.queue)} is no queue of the netlist{f' ({hint})' if hint else ''}"
+        yield "queue", f"{shown(item.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
         return
     if item.queue in seen:
         yield "queue", f"queue {shown(item.queue)} occurs twice"

@@ -34,7 +34,7 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
             continue
         if step.program not in netlist.programs:
             hint = near(step.program, netlist.programs)
-            problem = f"{shown(step.program)} is no program of the netlist{f' ({hint})' if hint else ''}"
+            problem = f"{shown(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
             yield wrong("image-queue", problem, "steps", place, "program")
         for part, known in labels.items():
             for label in getattr(step, part):

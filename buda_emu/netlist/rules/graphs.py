@@ -99,9 +99,9 @@ def forked_inputs(ctx: Context, op: Op) -> Findings:
     for name, other in op.forked_dram_inputs:
         mark = op.at("forked_dram_inputs")
         if name not in ctx.queues or name not in read:
-            yield Finding(mark, f"forked_dram_inputs names '{name}', which is no queue that the op reads")
+            yield Finding(mark, f"forked_dram_inputs names '{name}', which is not a queue that the op reads")
         elif other not in ctx.ops or ctx.ops[other].graph != op.graph:
-            yield Finding(mark, f"forked_dram_inputs names '{other}', which is no op of graph {op.graph}")
+            yield Finding(mark, f"forked_dram_inputs names '{other}', which is not an op of graph {op.graph}")
 
 
 @queue_check(

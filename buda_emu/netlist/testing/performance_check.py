@@ -115,7 +115,7 @@ class _Reader:
             found = {key: item for key, _, item in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quoted(key)} is no metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
                 name,
                 self._word(found.get("graph-name")),

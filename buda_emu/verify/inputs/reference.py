@@ -85,7 +85,7 @@ class DirectoryFiles:
         return str(self.directory)
 
     def read(self, name: str) -> bytes | None:
-        """A file of the directory; a name that would lead out of it is no file. Raises HostError."""
+        """A file of the directory; a name that would lead out of it is not a file. Raises HostError."""
         if "/" in name or "\\" in name or "\0" in name:
             return None
         path = self.directory / name

@@ -236,7 +236,7 @@ ENTRY = '"{}": {{"dtype": "F32", "shape": [2], "data_offsets": [{}, {}]}}'
     [
         (b"", "it is truncated, or no safetensors"),
         ((10**9).to_bytes(8, "little") + b"{}", "it is truncated, or no safetensors"),
-        (framed("[1]", b""), "its header is no JSON object"),
+        (framed("[1]", b""), "its header is not a JSON object"),
         (framed("{no", b""), "no JSON where its header should be"),
         (framed("{" + ENTRY.format("a", 0, 8) + "}", bytes(9)), "1 bytes after the last tensor"),
         (framed("{" + ENTRY.format("a", 0, 8) + ", " + ENTRY.format("a", 8, 16) + "}", bytes(16)), "a occurs twice"),

@@ -117,7 +117,7 @@ def _weights(b, rows, columns):
 
 
 def broken(rng, text):
-    """The text with one thing changed in a line that is no heading."""
+    """The text with one thing changed in a line that is not a heading."""
     lines = text.splitlines()
     number = rng.choice([n for n, line in enumerate(lines) if line.startswith("  ") and len(line) > 4])
     line = lines[number]

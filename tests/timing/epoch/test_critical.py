@@ -46,7 +46,7 @@ def end_of(epoch, names):
 @pytest.mark.parametrize("path", sampled("netlists/**/*.yaml", 24))
 def test_links_add_up_in_real_netlists_and_the_first_is_what_to_shorten(path):
     """All shares are the whole, of an epoch of one input, too. What is named first shortens the epoch, with what is as
-    long beside it; what is no link of the chain does not."""
+    long beside it; what is not a link of the chain does not."""
     try:
         found = be.perf(path)
     except be.BudaError:

@@ -34,7 +34,7 @@ rule(
 rule(
     "V203",
     "T",
-    "the key of an override is no usable pattern",
+    "the key of an override is not a usable pattern",
     "Keys are names of queues or regular expressions that match a whole name. They are matched by backtracking, so "
     "a group that repeats and holds a repetition could take for ever: it is refused.",
     "overrides: {'.*[weight': {type: Constant, constant_value: 1.0}}",

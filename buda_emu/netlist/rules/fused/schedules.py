@@ -112,10 +112,10 @@ def pops(_: Context, use: FusedUse) -> Findings:
                 yield step.at(f"{key} names a buffer twice", key)
         for name in sub.pop:
             if name not in inputs:
-                yield step.at(f"pops {name}, which is no input of it", "pop")
+                yield step.at(f"pops {name}, which is not an input of it", "pop")
         for name in sub.pop_last:
             if not name.startswith("intermed"):
-                yield step.at(f"pop_last of {name}, which is no intermed", "pop_last")
+                yield step.at(f"pop_last of {name}, which is not an intermed", "pop_last")
         if both := {*sub.pop} & {*sub.pop_last}:
             yield step.at(f"{min(both)} is in pop and in pop_last", "pop_last")
         if len(sub.pop) > len(sub.inputs):
@@ -147,7 +147,7 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     rule(
         "V175",
         "F",
-        "a scheduled op reads something that is no buffer",
+        "a scheduled op reads something that is not a buffer",
         "Operands are inputN, intermedN (not intermN) and dest.",
         "inputs: [interm0]",
         "inputs: [intermed0]",

@@ -15,7 +15,7 @@ from buda_emu.spec.ops import OP_TYPES
         "V051",
         "P",
         "the op type is unknown, or a one-input op has not one input",
-        "There are no op types but those that `buda-emu ops` lists. relu, softmax, conv and pad are no op types: "
+        "There are no op types but those that `buda-emu ops` lists. relu, softmax, conv and pad are not op types: "
         "relu is an attribute, pad a TM. Copies and sfpu ops have exactly one input.",
         "type: relu",
         "{type: nop, attributes: {relu_en: true, relu_mode: min}}",

@@ -72,7 +72,7 @@ rule(
     "V276",
     "W",
     "a loop without an endloop",
-    "The missing endloop is no error: the body is run once, whatever the count is.",
+    "The missing endloop is not an error: the body is run once, whatever the count is.",
     "[loop: 4, execute: {graph_name: fwd}]",
     "[loop: 4, execute: {graph_name: fwd}, endloop]",
     "NETLIST 3.4",
@@ -150,7 +150,7 @@ rule(
 rule(
     "V289",
     "W",
-    "zero on what is no sum of gradients",
+    "zero on what is not a sum of gradients",
     "zero clears a gradient op's sum at the begin of an execute. Elsewhere it clears the entries that the graph"
     " is about to read.",
     "weights: {prologue: true, zero: true, ...}",

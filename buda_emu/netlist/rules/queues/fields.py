@@ -154,7 +154,7 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
         return
     capitals = replacing("HOST is written in capitals", queue.input, "HOST")
     hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
-    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
+    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is not an op", hint)
 
 
 @queue_check(

@@ -81,7 +81,7 @@ def aligned(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.9: the alignment of the architecture. V005 is Blackhole's, at load."""
     wrong = [one.address for one in queue.buffers if one.address % ctx.arch.alignment] if queue.loc == "dram" else []
     if wrong:
-        what = f"address {wrong[0]:#x} is no multiple of {ctx.arch.alignment}"
+        what = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
         yield Finding(
             queue.at("dram"), what, f"the next one is {-(-wrong[0] // ctx.arch.alignment) * ctx.arch.alignment:#x}"
         )

@@ -6,7 +6,7 @@ from buda_emu.netlist.rules.rule import rule
 rule(
     "V337",
     "N",
-    "chips that are no neighbours in the ring of grayskull",
+    "chips that are not neighbours in the ring of grayskull",
     "Over PCIe a chip reaches the one after it and the one before it in the ring, in order of their numbers, "
     "none of which may be left out.",
     "of graphs on chips 0, 1, 2 and 3, one on chip 0 feeds a queue of chip 2",
