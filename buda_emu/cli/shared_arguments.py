@@ -57,7 +57,7 @@ def add_arch(
 def add_cluster(parser: Taker, more: str = "") -> None:
     """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
     parser.add_argument(
-        "--cluster", metavar="FILE", help=f"the cluster's description: what goes over Ethernet follows from it{more}"
+        "--cluster", metavar="FILE", help=f"the cluster's description, which determines the ways over Ethernet{more}"
     )
 
 
@@ -250,9 +250,9 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             _argument(
                 "--baseline",
                 metavar="FILE",
-                help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
+                help="file of known results: exit code 1 only for what is new or worse (docs/baselines.md)",
             ),
-            _flag("--update-baseline", help="write what is found into that file, reasons stay; exit code 0"),
+            _flag("--update-baseline", help="write the results into that file, reasons stay; exit code 0"),
         ),
         "--top": _argument(
             "--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)"

@@ -29,8 +29,8 @@ class Comparison:
     check_pcc: float = _field(0.999, "least Pearson correlation; 0: it is ignored")
     check_tile_rows_range: tuple[int, int] = _field(WHOLE_TILE, "rows of each tile that are compared, from 1")
     check_tile_cols_range: tuple[int, int] = _field(WHOLE_TILE, "columns of each tile that are compared, from 1")
-    lhs_header: str = _field("Golden", "what the expected side is called")
-    rhs_header: str = _field("Observed", "what the observed side is called")
+    lhs_header: str = _field("Golden", "name of the expected side")
+    rhs_header: str = _field("Observed", "name of the observed side")
 
 
 VENDOR_COMPARISONS: Final[Mapping[str, Comparison]] = {

@@ -56,7 +56,7 @@ DIFFERENCES: Final = (
         "BackendConfig.ignores_precision", "BackendConfig.mode", "BackendConfig.opt_level", "BackendConfig.output_dir",
         "BackendConfig.performance_trace_args", "BackendConfig.precision", "BackendConfig.runtime_args",
         "BackendConfig.runtime_args_left", "BackendConfig.soc_descriptor_path", "BackendConfig.type",
-        there="–", here="attributes that tell what was set"),
+        there="–", here="attributes with the values that were set"),
     _of("BackendConfig", there="descriptors of SOC and cluster decide rows and chips", here="recorded; netlists run on "
         "the whole chips of the tables"),
     _of("BackendConfig", there="`TT_BACKEND_OPT_LEVEL` that is not a number is 0", here="a RuntimeError"),

@@ -30,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
     )  # fmt: skip
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
-    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
+    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="format of sums; default: by --df")
     parser.add_argument(
         "--effort", default="default", metavar="WORD", help="how long placing searches: low, default or high"
     )
     parser.add_argument(
         "--objective", default="throughput", metavar="WORD",
-        help="what is searched for: throughput (default), latency or cores",
+        help="goal of the search: throughput (default), latency or cores",
     )  # fmt: skip
     parser.add_argument(
         "--chips",

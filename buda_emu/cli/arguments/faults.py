@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scatter", action="store_true", help="the --bits of a flip lie anywhere in the datum")
     parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
     parser.add_argument(
-        "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
+        "--pcc",
+        type=float,
+        default=0.99,
+        metavar="X",
+        help="PCC that an output must have to be tolerable (default 0.99)",
     )
     parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
     parser.add_argument(

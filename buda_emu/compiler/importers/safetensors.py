@@ -113,8 +113,8 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tup
     if any(type(number) is not int or number < 0 for number in numbers):
         raise _wrong(path, f"tensor {shown_name(name)}: sizes are integers, not {list(numbers)}: it is damaged")
     if kind not in SIZES:
-        raise _wrong(path, f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not read: "
-                     f"those that are: {', '.join(SIZES)}")  # fmt: skip
+        raise _wrong(path, f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not "
+        f"supported; supported are: {', '.join(SIZES)}")  # fmt: skip
     return kind, shape, (first, last)
 
 

@@ -70,7 +70,7 @@ def _not_once(ranges: list[Range], size: int) -> str:
 
 @BOOK.rule(
     "D060", "warning", "a complete DMA list does not move every byte of an output exactly once", stage="W",
-    source="DARWINN 8", fix="what is not moved keeps what was in the host's buffer",
+    source="DARWINN 8", fix="bytes that are not moved keep the content of the host's buffer",
 )  # fmt: skip
 def _outputs(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):

@@ -142,7 +142,7 @@ def _field_batch(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D040", "error", "a field does not say what it is for: no meta, or an input or output without a name", stage="F",
+    "D040", "error", "the purpose of a field is missing: no meta, or an input or output without a name", stage="F",
     source="DARWINN 5, 8", fix="compile the model again",
 )  # fmt: skip
 def _no_meta(subject: Subject) -> Iterable[Finding]:

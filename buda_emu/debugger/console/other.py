@@ -29,7 +29,7 @@ def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
 def _expressions() -> list[str]:
     lines = ["example: break if absmax(op:exp) > 1e4 and $i == 3", "of a tensor, QUEUE[slot], QUEUE or op:NAME:"]
     lines += [f"  {name}(T)  {words}" for name, (words, _) in OF_TENSOR.items()]
-    lines.append("of two, of which one may be `ideal`, the other as precision ideal has it:")
+    lines.append("of two, one of which may be `ideal`, the other tensor in precision ideal:")
     lines += [f"  {name}(A, B)  {words}" for name, (words, _) in OF_TWO.items()]
     lines.append("of a queue's pointers:")
     lines += [f"  {name}(QUEUE)  {words}" for name, words in OF_POINTERS.items()]

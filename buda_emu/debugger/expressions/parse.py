@@ -172,7 +172,7 @@ class _Parser:
             arguments.append(self._argument(name.text))
         self._need(")")
         if len(arguments) != count or all(isinstance(item, Ideal) for item in arguments):
-            wanted = "one tensor" if count == 1 else "two tensors, of which one may be `ideal`"
+            wanted = "one tensor" if count == 1 else "two tensors, one of which may be `ideal`"
             raise self._fail(f"{name.text} takes {wanted}", name)
         return Call(name.text, tuple(arguments))
 

@@ -126,7 +126,7 @@ def results(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "G048", "error", "what a core makes and reads itself is not resident all the time in between",
+    "G048", "error", "a tensor that a core makes and reads itself is not resident all the time in between",
     source="GEMINI 4", fix="keep one tensor from the maker's snapshot to the reader's",
 )  # fmt: skip
 def kept(index: Index, _: Network | None) -> Iterator[Finding]:

@@ -215,7 +215,7 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
 
 
 @BOOK.rule(
-    "G018", "error", "a workload reads what is made later, or workloads wait for each other in a circle",
+    "G018", "error", "a workload reads a result that is made later, or workloads wait for each other in a cycle",
     why="Workloads of a core run one after the other; in dialect B a maker has a smaller id than every reader, "
     "over all "
     "cores.",

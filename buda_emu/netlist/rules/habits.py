@@ -192,10 +192,10 @@ def _feeding(ctx: Context, name: str) -> str:
 rule(
     "V210",
     "W",
-    "a comment ignores what is not there, or cannot be ignored",
+    "a comment ignores a finding that is not there, or cannot be ignored",
     "`# buda: ignore[V154]` silences findings of its line, alone on a line those of the next one, and"
-    " `# buda: ignore-file[V154]` those of the whole document. A comment without effect hides what comes later."
-    " What refuses a netlist when it is loaded cannot be ignored.",
+    " `# buda: ignore-file[V154]` those of the whole document. A comment without effect would hide later "
+    "findings. Findings that refuse a netlist when it is loaded cannot be ignored.",
     "# buda: ignore[V15]",
     "# buda: ignore[V154]",
     "docs/ci.md",

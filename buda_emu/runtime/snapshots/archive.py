@@ -95,7 +95,7 @@ class Reader:
         """The arrays are these and no others."""
         expected = {*names, HEADER}
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
-            raise self.refused("its members are not those that its header tells of")
+            raise self.refused("its members are not those in its header")
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
         """The array has so many bytes."""

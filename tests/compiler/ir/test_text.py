@@ -67,7 +67,7 @@ def test_large_arrays_stand_as_a_digest_and_even_ones_as_a_number():
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x : float32[2]', "4:13: ',' is missing before ':'"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) : float32[-2]', "[-2] is not a shape"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) {a: float32[9] @0123456789ab} : float32[2]',
-         "no array @0123456789ab in the file of arrays beside it"),
+         "no array @0123456789ab in its file of arrays"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) {a: Evil(b: 1)} : float32[2]', "Evil is neither a"),
         ('buda-emu ir 1\nafter dce\ncore "g":\n  y = exp(x) : float32[2]\n  y = exp(x) : float32[2]',
          "there is a node y already"),

@@ -193,7 +193,7 @@ def external_operands_used(_: Context, use: FusedUse) -> Findings:
     if declared == len(use.op.inputs) and len(names) != declared:
         found = ", ".join(sorted(names)) or "none of them"
         what = f"declares {plural(declared, 'input')}, its scheduled ops read {found}"
-        yield Finding(use.definition.at("inputs"), what, "declare and connect only what is read")
+        yield Finding(use.definition.at("inputs"), what, "declare and connect only operands that are read")
 
 
 @fused_check(
@@ -282,7 +282,7 @@ def operand_places(ctx: Context, use: FusedUse) -> Findings:
         "V134",
         "F",
         "dest is not passed from one scheduled op to the next",
-        "What an op leaves in dest must be read by the op after it, and only by that one, in the same schedule.",
+        "A result that an op leaves in dest must be read by the next op in the same schedule, and only by that one.",
         "[a: {output: dest}, b: {inputs: [input1]}]",
         "[a: {output: dest}, b: {inputs: [dest, input1]}]",
         "OPS 8.3",

@@ -217,7 +217,7 @@ def untilized_partial_sums(_: Context, op: Op) -> Findings:
         "V097",
         "P",
         "a reduce over z changes the format",
-        "Slices are compared with what the output buffer holds: input, intermed_df and out_df are equal.",
+        "Slices are compared with the content of the output buffer: input, intermed_df and out_df are equal.",
         "{type: reduce, in_df: [Float16_b], out_df: Float32, attributes: {dim: z, type: max, z: 2}}",
         "{type: reduce, in_df: [Float32], intermed_df: Float32, out_df: Float32}",
         "NETLIST 2, OPS 9.5",

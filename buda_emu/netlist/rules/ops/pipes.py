@@ -107,7 +107,7 @@ def produced_order(ctx: Context, op: Op) -> Findings:
     rule(
         "V079",
         "N",
-        "in_df or out_df differs from what the neighbour holds",
+        "in_df or out_df differs from the neighbour's format",
         "Tiles travel as they are. in_df says how they are unpacked and must be the format in which they were "
         "packed. Values of the emulator do not depend on it.",
         "queue {df: Float16}, op {in_df: [Float16_b]}",

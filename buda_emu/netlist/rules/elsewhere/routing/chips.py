@@ -35,7 +35,7 @@ rule(
 rule(
     "V362",
     "N",
-    "the Ethernet links between two chips have no room for what goes over them",
+    "the Ethernet links between two chips have no room for all pipes over them",
     "Each pipe from chip to chip takes a stream and a relay at both ends of each link on its way. A channel's core has "
     "7 streams that transfer and 96 kB, and only the ways that a cluster description names are gone.",
     "an op on 64 cores that reads one of another chip, over four links",
@@ -87,8 +87,8 @@ rule(
     "V368",
     "N",
     "what relays between chips do not do",
-    "On Ethernet cores there are relays alone: of tiles of 32 by 32, and no queue is kept there. What an op reads of "
-    "another chip is padded there, not after the way.",
+    "Ethernet cores have only relays, for tiles of 32 by 32, and keep no queue. What an op reads from "
+    "another chip is padded there, not on arrival.",
     "tile_dim: [16, 32] of an op that one of another chip reads",
     "tile_dim: [32, 32]",
     NET2PIPE,

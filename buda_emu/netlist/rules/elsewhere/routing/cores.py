@@ -80,7 +80,7 @@ rule(
     "V354",
     "N",
     "tiles of an operand cannot be counted in phases",
-    "A phase of a stream has at most 2048 tiles, and a whole number of what is sent and cleared at a time.",
+    "A phase of a stream has at most 2048 tiles, and a multiple of the tiles that are sent and cleared at a time.",
     "rounds of 3001 tiles that are read in one piece",
     "rounds of 3000 tiles",
     PIPEGEN2,

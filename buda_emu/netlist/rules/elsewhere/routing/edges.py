@@ -54,8 +54,8 @@ rule(
     "V325",
     "N",
     "stacked pieces and the blocks that are read do not divide each other",
-    "Where stacked pieces come in phases, a piece is a whole number of mblocks and ublocks of what reads it, "
-    "or these are of pieces.",
+    "If stacked pieces come in phases, a piece is a multiple of the mblocks and ublocks of its reader, or "
+    "these are multiples of pieces.",
     "pieces of 2 tile columns, read in ublock: [1, 9]",
     "pieces of 3 tile columns, read in ublock: [1, 9]",
     NET2PIPE,
@@ -94,7 +94,7 @@ rule(
 rule(
     "V329",
     "N",
-    "what is read does not repeat the tiles that kernel_broadcast keeps",
+    "the operand does not repeat the tiles that kernel_broadcast keeps",
     "The kernel reads the first tiles over and over: all others of the operand have to be the same, in that order.",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {c: 4}] of a 2x1 tensor",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {r: 4}] of a 2x1 tensor read in ublock: [2, 1]",

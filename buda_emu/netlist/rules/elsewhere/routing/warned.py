@@ -16,7 +16,7 @@ rule(
 rule(
     "V358",
     "W",
-    "what an op receives and sends takes many phases",
+    "the tiles that an op receives and sends take many phases",
     "Each change of the core that an operand comes from is two phases, each piece of a result that goes elsewhere "
     "one, or two where its buffer is double. Net2pipe recommends no more than 1800 of a core, as their "
     "descriptions take L1.",
