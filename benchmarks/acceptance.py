@@ -200,7 +200,7 @@ def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Bu
 
 
 def sharpened(module: Any) -> Any:
-    """With larger weights, so that the likeliest token is no close call between equals."""
+    """With larger weights, so that the likeliest token is not a close call between equals."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(3 if parameter.dim() > 1 else 1)

@@ -29,7 +29,7 @@ TOKENS = 50
 
 
 def sharpened(module):
-    """With larger weights, so that the likeliest token is no close call between equals."""
+    """With larger weights, so that the likeliest token is not a close call between equals."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(2 if parameter.dim() > 1 else 1)

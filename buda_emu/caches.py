@@ -1,4 +1,4 @@
-"""Where things are kept between runs, and whether somebody else could have written what lies there."""
+"""Where caches lie between runs, and whether another user could have written to them."""
 
 import io
 import os
@@ -172,7 +172,7 @@ class _Unpickler(pickle.Unpickler):
         """What is known by that name."""
         found = self._names.get((module_name, global_name))
         if found is None:
-            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of {self._what}")
+            raise pickle.UnpicklingError(f"{module_name}.{global_name} is not part of {self._what}")
         return found
 
 
@@ -197,7 +197,7 @@ def sources(*rooms: str) -> tuple[tuple[str, int, int, int], ...]:
     try:
         folders = [os.path.join(package, room) for room in rooms] or [package]  # noqa: PTH118
         return tuple(sorted(found for folder in folders for found in _files(folder)))
-    except OSError:  # the package is no folder: it is not edited either
+    except OSError:  # the package is not a folder: it is not edited either
         return ()
 
 

@@ -124,13 +124,13 @@ STOP_KINDS: Mapping[str, str] = {
     "full": "an op writes to a full queue, so its epoch would wait for ever",
     "empty": "an op reads from an empty queue, so its epoch would wait for ever",
     "unwritten": "an op reads an entry that nothing has written",
-    "pointer": "a pointer stands outside the slots of its ram, or is negative",
+    "pointer": "a pointer is outside the slots of its ram, or negative",
     "settings": "queue settings that exclude each other, or an epoch that does not fit its queue",
     "value": "a variable, parameter or operand without a usable value",
     "loop": "a loop that does not run, or an endloop without one",
     "allocation": "allocate_queue or deallocate_queue of memory that is taken or not held",
     "deadlock": "tasks of a schedule that wait for each other for ever, or for something that no task provides",
-    "op": "an op cannot compute with what it was given",
+    "op": "an op cannot compute with its operands",
     "limit": "more work or memory than the limits allow",
 }
 """What can stop a program: `ProgramError.kind` and what it means."""

@@ -1,5 +1,6 @@
-"""Files: every output is written completely or not at all, and only a regular file is ever replaced; and what is
-read from YAML and JSON files, whatever they are for."""
+"""File access: every output is written completely or not at all, and only a regular file is ever replaced. Also the
+common readers of YAML and JSON files.
+"""
 
 import os
 import stat
@@ -64,10 +65,10 @@ def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
 
 
 class NameTwiceError(ValueError):
-    """A name that stands twice in one object of a JSON document; `name`."""
+    """A name that occurs twice in one object of a JSON document; `name`."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"key {name!r} stands twice")
+        super().__init__(f"key {name!r} occurs twice")
         self.name = name
 
 

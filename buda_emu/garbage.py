@@ -1,4 +1,4 @@
-"""Python's garbage collector is paused while many lasting objects are made: a netlist is loaded, a kernel compiled."""
+"""Pauses Python's garbage collector while many lasting objects are made: a netlist is loaded, a kernel compiled."""
 
 import gc
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""What is imported when it is first asked for: modules, and the public names of a package."""
+"""Lazy imports: modules, and the public names of a package, are imported on first use."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

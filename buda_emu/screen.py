@@ -1,4 +1,4 @@
-"""What is printed on: how many columns it has, whether it shows colours, and what must not reach it.
+"""Properties of the output: how many columns it has, whether it shows colours, and which characters must not reach it.
 
 A pipe or a file has neither: what is printed there is as wide as it comes out, and the same everywhere.
 """

@@ -1,4 +1,5 @@
-"""What is said of a program that stopped, as data and as text (docs/stopped-programs.md); `ProgramError.stopped`.
+"""The report of a program that stopped, as data and as text (docs/stopped-programs.md); `ProgramError.stopped` holds
+it.
 
 Plain data, so that errors can carry it: `runtime.stop` fills it in.
 """

@@ -79,7 +79,7 @@ def test_settings_of_the_project_hold(place, run):
     finally:
         (place / "buda-emu.toml").unlink()
     assert done.returncode == 1
-    assert re.search(r"buda-emu\.toml: test\.precision: 'formt' is none of .*did you mean 'format'", done.stdout)
+    assert re.search(r"buda-emu\.toml: test\.precision: 'formt' is not one of .*did you mean 'format'", done.stdout)
 
 
 def test_others_do_not_pay(run):

@@ -45,7 +45,7 @@ PLACES = (  # what, where, the rest (OPS 6.1, 6.7, 6.9, 6.11, 7)
     ("`reduce`, dim `z`", "every element", ""),
     ("bias of a `matmul`, floats", "row 0 of its tiles is read, and added to all rows", "not read"),
     ("`topk`", "the first k columns, best first", "zero"),
-    ("`embedding`", "row n is the table's row of index n; of index 0xFFFFFFFF zero", ""),
+    ("`embedding`", "row n is the table's row of index n; zero for index 0xFFFFFFFF", ""),
     ("`tile_broadcast` `c`, `r`, `rc` (fused ops)", "reads column 0, row 0, element (0, 0)", "overwritten"),
 )
 MANY_WORDS = 10  # more allowed words than this stand on their own page
@@ -55,12 +55,12 @@ Row = Sequence[str]
 TEST_CONFIG = """\
 ## test-config
 
-What `buda-emu test` feeds a netlist with and how it judges the outputs ([test.md](test.md),
-[comparison.md](comparison.md)).
-Four maps are looked at: `test-args` (values for program parameters), `io-config` (`inputs`, `outputs`: lists of queue
-names), `stimulus-config` and `comparison-config`. The last two hold one entry for every queue, and `overrides` by queue
-name or by a regular expression that matches a whole name. An exact name goes before patterns, patterns are tried in the
-order of the file. An override takes nothing from the entry above it.
+This section says which inputs `buda-emu test` gives a netlist and how it judges the outputs ([test.md](test.md),
+[comparison.md](comparison.md)). It has four maps: `test-args` (values for program parameters), `io-config` (`inputs`,
+`outputs`: lists of queue names), `stimulus-config` and `comparison-config`. The last two hold one entry for every
+queue, and `overrides` by queue name or by a regular expression that matches a whole name. An exact name takes
+precedence over patterns; patterns are tried in the order of the file. An override inherits nothing from the entry above
+it.
 
 {kinds}"""
 
@@ -82,7 +82,7 @@ TMS = """\
 `input_N_tms` of an op lists tensor manipulations, applied from left to right. Each moves whole tiles of the logical
 tensor `(t, rows, columns)`; only `transpose` and `tile_broadcast` also work inside of tiles. `hslice` and `hstack` by
 the same number undo each other, and so do `vslice` and `vstack`. The `input_tms` of a queue may broadcast, slice and
-stack. `pad` is for ops only, `tile_broadcast` for scheduled ops only.
+stack. `pad` is only for ops, `tile_broadcast` only for scheduled ops.
 
 {table}"""
 
@@ -103,33 +103,35 @@ OPS = """\
 # Op types and attributes
 
 `buda-emu ops` prints these tables, `buda-emu ops OP` one op type with its attributes. They say what the reference model
-computes; [numbers-on-the-chip.md](numbers-on-the-chip.md) says what the chip does, and how far from it its results lie.
+computes; [numbers-on-the-chip.md](numbers-on-the-chip.md) says what the chip does, and how far its results are from
+that.
 
 {ops}
 ## Where in a tile a result lies
 
-Most ops fill their tiles. These do not, or read only a part of one:
+Most ops fill their tiles. These fill or read only a part of a tile:
 
 ![Tiles with the elements that hold something marked: a reduce along c fills column 0, along r row 0, along rc one
 element; of a bias only row 0 is read; topk fills the first k columns](pictures/tile_places.svg)
 
 {places}
-An element-wise op takes every element of a tile as it is, and `broadcast` repeats whole tiles: to use a reduced result
-against whole rows or columns, spread it over the tile first. A matmul with a tile of ones does it: the zeros beside
-column 0 add nothing. The checker warns where that was forgotten (V209), [recipes.md](recipes.md) shows it done.
+An element-wise op uses every element of a tile as it is, and `broadcast` repeats whole tiles. To combine a reduced
+result with whole rows or columns, spread it over the tile first. A matmul with a tile of ones does that, since the
+zeros outside column 0 add nothing. The checker warns if it is missing (V209); [recipes.md](recipes.md) has an example.
 
 ## On the device
 
-How sure the bits of precision `device` are: exact is what was compared bit for bit with the public simulator, unit by
-unit, in the order of the public kernels, never with silicon. Results in Lf8, and on wormhole_b0 Float16 from a 32-bit
-dest, were not compared; `buda-emu ops --precision device` lists the units' own caveats, and what is known of grayskull.
+This table says how certain the bits of precision `device` are. *Exact* means compared bit for bit with the public
+simulator, unit by unit, in the order of the public kernels, never with silicon. Results in Lf8, and on wormhole_b0
+Float16 from a 32-bit dest, were not compared. `buda-emu ops --precision device` lists the units' own caveats, and what
+is known of grayskull.
 
 {device}
 ## Attributes
 
-What stands in the `attributes` map of an op. Those that change no values of the reference are checked, and matter on
-the device only: `l1_acc` and `approximate_mode`, and of an op's other fields `math_fidelity`, `acc_df` and
-`intermed_df`, for [its numbers](numbers-on-the-chip.md).
+These are the entries of the `attributes` map of an op. Some change no values of the reference; they are checked, and
+matter only for [the device's numbers](numbers-on-the-chip.md): `l1_acc` and `approximate_mode`, and the op's fields
+`math_fidelity`, `acc_df` and `intermed_df`.
 
 {attributes}"""
 
@@ -138,8 +140,8 @@ FORMATS = """\
 
 `buda-emu formats` prints this. Sizes are bytes of a 32 x 32 tile: bare, and as it lies in memory, with its header and
 rounded up to the alignment of the architecture (32 bytes, on blackhole 64). Formats whose name ends in `_b` have 8 bits
-of exponent, as Float32 has; their namesakes have 5. What a core's registers keep of them, and how the packer rounds to
-them, is told in [numbers-on-the-chip.md](numbers-on-the-chip.md).
+of exponent, like Float32; the same names without `_b` have 5. [numbers-on-the-chip.md](numbers-on-the-chip.md) says
+which bits a core's registers keep, and how the packer rounds.
 
 {formats}
 ## Architectures
@@ -149,7 +151,7 @@ them, is told in [numbers-on-the-chip.md](numbers-on-the-chip.md).
 RULES_INTRO = """\
 # Rules
 
-`buda-emu check` holds a netlist against these; `buda-emu explain V041` prints one. The letter is the stage:
+`buda-emu check` checks a netlist against these rules; `buda-emu explain V041` prints one. The letter is the stage:
 
 {stages}
 
@@ -158,8 +160,8 @@ RULES_INTRO = """\
 SCHEDULE_INTRO = """\
 # Rules of Gemini schedules
 
-`buda-emu gemini check` and `buda-emu check` hold a schedule against these ([gemini.md](gemini.md)); `buda-emu explain
-G041` prints one. One defect gives one rule where that can be told: what only follows from another finding is left out.
+`buda-emu gemini check` and `buda-emu check` check a schedule against these rules ([gemini.md](gemini.md)); `buda-emu
+explain G041` prints one. Findings that are only consequences of another finding are left out.
 
 {table}
 """
@@ -168,34 +170,34 @@ G041` prints one. One defect gives one rule where that can be told: what only fo
 COMPILE = """\
 # Front-end ops of the compiler
 
-What models become before they become netlist ops ([compile.md](compile.md)); `buda-emu compile --ops` prints the same.
-A core op is lowered to netlist ops, any other decomposes into these.
+Models are translated to these ops before they become netlist ops ([compile.md](compile.md)); `buda-emu compile --ops`
+prints the same. A core op is lowered to netlist ops; any other op is decomposed into core ops.
 
 {table}"""
 
 
 OPERATORS = """\
-# What becomes of each operator
+# How each operator is compiled
 
-Operators of models, and what importers make of them ([compile.md](compile.md)). In code font are front-end ops
-([compile-ops.md](compile-ops.md)). What depends on constants alone is computed by the framework itself, whatever
-the operator; an operator that is not here is named with its count and its place, and so are forms of these that have no
-answer. [compile-conformance.md](compile-conformance.md) has the node tests of the `onnx` package one by one.
+This page lists the operators of models, and what importers make of them ([compile.md](compile.md)). Front-end ops
+([compile-ops.md](compile-ops.md)) are in code font. Any operator that depends only on constants is computed by the
+framework itself. The error for an unsupported operator, or for an unsupported form of one of these, gives its count and
+its place. [compile-conformance.md](compile-conformance.md) has the node tests of the `onnx` package one by one.
 
 ## PyTorch
 
-Of core ATen, and of what `torch.export` leaves whole: all overloads.
+Operators of core ATen, and those that `torch.export` does not decompose, with all overloads.
 
 {aten}
 ## ONNX
 
-An operator of the standard without a handler is taken apart as the standard defines it, where it does.
+An operator of the standard without a handler is decomposed if the standard defines it by other operators.
 
 {onnx}
 ## JAX
 
-Of StableHLO and CHLO, as `jax.jit(f).lower` writes them. Calls of functions are inlined; `while` is unrolled round by
-round where its condition is a constant in each, `case` and `if` take the branch that a constant chooses.
+Operators of StableHLO and CHLO, as `jax.jit(f).lower` writes them. Calls of functions are inlined. `while` is unrolled
+round by round if its condition is a constant in each round. `case` and `if` take the branch that a constant selects.
 
 {hlo}"""
 

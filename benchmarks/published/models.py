@@ -79,7 +79,7 @@ class Model:
         return self.runs / rate if self.runs else rate
 
     def ratio(self, rate: float, board: str) -> float | None:
-        """How many times as fast as what was published; None where that is no comparison."""
+        """How many times as fast as what was published; None where that is not a comparison."""
         if board not in self.figures or not self.whole:
             return None
         return self.figures[board] / self.shown(rate) if self.runs else rate / self.figures[board]

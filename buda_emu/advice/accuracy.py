@@ -107,7 +107,7 @@ def _unfit(op: Op) -> str:
     if any(is_raw(df) or is_integer(df) for df in (*op.in_df, op.out_df)):
         return "its operands are integers"
     if op.gradient_op:
-        return "it adds to what was there"
+        return "it adds to the previous content"
     inner = max(op.attributes.m_k, 1) * max(op.attributes.u_kt, 1) * max(op.attributes.z, 1)
     if op.blocking.t * op.blocking.rows * op.blocking.cols * inner > MOST_PRODUCTS:
         return "it is too large to be computed to see"

@@ -99,7 +99,7 @@ def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
     assert node is not None
     start, end = text.start(node), text.end(node)
     if _COMMENT.search(text.text, start, end):
-        raise UnwritableError(f"a comment stands inside of {'.'.join(map(str, edit.path))} of {edit.name}")
+        raise UnwritableError(f"a comment is inside of {'.'.join(map(str, edit.path))} of {edit.name}")
     return start, end, edit.text
 
 

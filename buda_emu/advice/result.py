@@ -57,7 +57,7 @@ class Advice:
         if self.found.taken or not self.before.reports:
             return ""
         held = max(self.before.reports, key=lambda report: report.runs * report.cycles)
-        tried = "no kind of change applies to what holds it back"
+        tried = "no kind of change applies to its bottleneck"
         if self.found.modelled:
             tried = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
         if self.found.refused:

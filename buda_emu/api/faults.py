@@ -189,7 +189,9 @@ def read_sites(path: Path) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for place, row in enumerate(rows):
         if not isinstance(row, dict) or "kind" not in row:
-            raise HostError(f'sites: {path}: item {place + 1} is no fault: expected {{"kind": "flip", "place": ...}}')
+            raise HostError(
+                f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}'
+            )
         try:
             found.append(Fault.from_json({"number": place, **row}))
         except TypeError as error:
@@ -222,7 +224,7 @@ def _require_words(given: Sequence[str], known: Sequence[str], what: str) -> Non
     for word in given:
         if word not in known:
             hint = f" ({meant})" if (meant := near(word, known)) else ""
-            raise HostError(f"{what} {word!r} is none of {', '.join(known)}{hint}")
+            raise HostError(f"{what} {word!r} is not one of {', '.join(known)}{hint}")
     if not given:
         raise HostError(f"no {what} is given: {', '.join(known)}")
 

@@ -110,7 +110,7 @@ class _Writer:
         yield from ("      - staticvar: {$read: 0}", "      - execute: {graph_name: fwd, queue_settings: {")
         yield f"{f',{chr(10)}'.join(self._settings)}}}}}"
         yield f"      - varinst: [$read, incwrap, {self._inputs}, {2 * self._inputs}]"
-        yield from ("", "# What the host pushes when the netlist is run or tested without data.", "test-config:")
+        yield from ("", "# Data that the host pushes if the netlist is run or tested without data.", "test-config:")
         yield from (
             "  stimulus-config:",
             "    type: Uniform",

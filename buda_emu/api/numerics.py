@@ -57,7 +57,7 @@ class Explained:
     def __repr__(self) -> str:
         known = [row for row in self.rows if row["own_error"] is not None]
         worst = max(known, key=lambda row: row["own_error"], default=None)
-        held = f", worst by itself {worst['op']} ({worst['own_error']:.1e}, {worst['cause']})" if worst else ""
+        held = f", worst alone {worst['op']} ({worst['own_error']:.1e}, {worst['cause']})" if worst else ""
         return f"<Explained {self.run.netlist} on {self.run.arch}: {plural(len(self.ops), 'op')}{held}>"
 
     def _repr_html_(self) -> str:

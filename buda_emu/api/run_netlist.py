@@ -200,7 +200,7 @@ class _Running:
                     emulator.run(body.name, values)
                 else:
                     told.run(emulator, body.name, values)
-                # Compiling is no part of the program: the next run takes the kernels from disk.
+                # Compiling is not part of the program: the next run takes the kernels from disk.
                 seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
                 own = {name: values[name] for name in parameter_names([body])}
                 self.ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))

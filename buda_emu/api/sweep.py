@@ -52,7 +52,7 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         if name not in AXES and not name.startswith("$"):
             hint = f" ({meant})" if (meant := near(name, AXES)) else ""
             raise HostError(
-                f"--sweep {word}: {name!r} is none of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
+                f"--sweep {word}: {name!r} is not one of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
             )
         if not values:
             raise HostError(f"--sweep {word}: expected NAME=a,b,c (harvest: sets of rows, NAME=2;2,7)")
@@ -70,7 +70,8 @@ def _require_number(name: str, value: str) -> None:
 
 
 def points_of(axes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """The product, the last axis first. Raises HostError for more than MOST_POINTS, and a speed that is no number."""
+    """The product, the last axis first. Raises HostError for more than MOST_POINTS and for a speed that is "
+    "not a number."""
     for name in WHAT_IF:
         for value in axes.get(name, ()):
             _require_number(name, value)

@@ -1,5 +1,5 @@
-"""What every kind of document is checked with: findings and their places, rules and books of rules, near words, and how
-findings are printed. Knows no document; each room that reads one has a `RuleBook`.
+"""The checker that all kinds of documents share: findings and their places, rules and rule books, suggestions for
+misspelt words, and the printing of findings. Knows no document; each room that reads one has a `RuleBook`.
 
     BOOK = RuleBook("schedule", prefix="G")
 

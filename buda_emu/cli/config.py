@@ -104,7 +104,7 @@ def _mentions(path: str) -> bool:
 
 
 def read(path: str) -> dict[str, Any]:
-    """The settings of a file. Raises HostError for what is no TOML or too large, OSError."""
+    """The settings of a file. Raises HostError for a file that is not TOML or too large, OSError."""
     import tomllib
 
     with open(path, "rb") as file:  # noqa: PTH123
@@ -193,7 +193,7 @@ def _words(error: Any) -> Iterator[str]:
     elif error.validator == "enum":
         words = [str(word) for word in error.validator_value]
         hint = near(str(error.instance), words)
-        yield f"{place}: {error.instance!r} is none of {', '.join(words)}{f' ({hint})' if hint else ''}"
+        yield f"{place}: {error.instance!r} is not one of {', '.join(words)}{f' ({hint})' if hint else ''}"
     elif error.validator == "type":
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         expected = " or ".join(_TYPES.get(kind, f"a {kind}") for kind in kinds)

@@ -19,8 +19,8 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
     """--coverage and --coverage-min."""
     parser.add_argument(
         "--coverage", type=Path, metavar="FILE",
-        help="count what the netlists exercise of language, rules and machine, add it to what the file has, and write "
-        "a page beside it (docs/coverage.md)",
+        help="count which features of language, rules and machine the netlists exercise, add them to the "
+        "file, and write a page of the same name (docs/coverage.md)",
     )  # fmt: skip
     parser.add_argument(
         "--coverage-min", type=float, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"

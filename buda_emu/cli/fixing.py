@@ -46,7 +46,7 @@ def fix_files(args: argparse.Namespace, *, write: bool) -> int:
 
 
 def _fixed(name: str, args: argparse.Namespace) -> tuple[Changed, int] | None:
-    """A file with its fixes and how many findings they removed; None where it is no text, which the check says."""
+    """A file with its fixes and how many findings they removed; None if it is not text, which the check says."""
     try:
         data = read_bytes(name)
         text = decode(data)

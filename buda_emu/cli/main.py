@@ -25,11 +25,11 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "run": "Run the programs of a netlist or device image and print what its queues hold.",
         "check": "Check documents of any kind against their rules and print every finding with its place.",
         "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
-        "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
+        "test": "Test netlists: generate inputs, compare outputs, say which are within tolerance.",
         "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
         "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
-        "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
-        "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",
+        "perf": "Model the cycles of a netlist: its bottleneck, and whether it meets its performance-check.",
+        "advise": "Find changes that make a netlist faster, their cost in accuracy, and write the changed netlist.",
         "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
         "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
         "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
@@ -54,7 +54,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "formats": "List the number formats of the netlist language.",
         "schema": "Print the JSON schema of a document that is read or written: netlists, results, settings.",
         "completion": "Print the script that completes this command in a shell.",
-        "cache": "Show, fill or clear what is kept between runs: compiled kernels, netlists.",
+        "cache": "Show, fill or clear the caches: compiled kernels, netlists.",
     },
 }
 _FOLDER_OF = {name: folder for folder, verbs in _FOLDERS.items() for name in verbs}

@@ -101,7 +101,7 @@ def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = 
 
 
 def say_json(content: Mapping[str, Any]) -> None:
-    """Print a result as strict JSON with the version of its form; figures that are no number become null."""
+    """Print a result as strict JSON with the version of its form; figures that are not numbers become null."""
     import json
 
     from buda_emu.report.machine_readable.strict import strict

@@ -57,7 +57,7 @@ def add_arch(
 def add_cluster(parser: Taker, more: str = "") -> None:
     """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
     parser.add_argument(
-        "--cluster", metavar="FILE", help=f"the cluster's description: what goes over Ethernet follows from it{more}"
+        "--cluster", metavar="FILE", help=f"the cluster's description, which determines the ways over Ethernet{more}"
     )
 
 
@@ -209,7 +209,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             "--board",
             metavar="NAME",
             help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or "
-            "several in a row such as n150x4; default: a chip by itself, nothing harvested",
+            "several in a row such as n150x4; default: a single chip, nothing harvested",
         ),
         "--program": add_program,
         "--param": _argument(
@@ -225,11 +225,9 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             type=path,
             metavar="DIR",
             help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
-            "its inputs' own names; what is not there is made up",
+            "its inputs' own names; inputs that are not there are random",
         ),
-        "--seed": _argument(
-            "--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)"
-        ),
+        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="of random data (default 0)"),
         "--threads": _argument(
             "--threads",
             type=positive,
@@ -252,9 +250,9 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             _argument(
                 "--baseline",
                 metavar="FILE",
-                help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
+                help="file of known results: exit code 1 only for what is new or worse (docs/baselines.md)",
             ),
-            _flag("--update-baseline", help="write what is found into that file, reasons stay; exit code 0"),
+            _flag("--update-baseline", help="write the results into that file, reasons stay; exit code 0"),
         ),
         "--top": _argument(
             "--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)"

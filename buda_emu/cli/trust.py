@@ -20,7 +20,7 @@ NEVER: Final[Mapping[str, str]] = {
     "check-command": "it is run in a shell",
     "command": "a command of the debugger can write files",
     "script": "a command of the debugger can write files",
-    "port": "whoever reaches the port can give commands",
+    "port": "everybody who reaches the port can give commands",
     "dask": "a scheduler runs the work of this command on other machines",
 }
 """Options that no settings file has, and why."""
@@ -29,7 +29,7 @@ LOWERS: Final = "memory-limit"
 FILE_WORDS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
 """Metavars of options that name a file or folder, alone or after `NAME=`."""
 _FILE_OR_NUMBER: Final = "chips"
-"""The option that names a file where it is no number."""
+"""The option that names a file where it is not a number."""
 _OTHERS: Final = 0o022  # write permission of the group and of everybody
 
 

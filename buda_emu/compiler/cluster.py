@@ -1,4 +1,4 @@
-"""The chips that a model is cut over, as a cluster's file describes them.
+"""The chips that a model is distributed over, as a cluster's file describes them.
 
 The model becomes a pipeline: it needs the chips in an order in which each is connected with the next, the first one on
 the host's bus.

@@ -1,4 +1,4 @@
-"""A compiled model held against the model that it was made of."""
+"""Compares a compiled model with the model that it was made from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

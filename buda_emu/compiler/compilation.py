@@ -1,4 +1,4 @@
-"""One compilation: what the options say, resolved and held against the chip, and the parts of the pipeline that run."""
+"""One compilation: its options, resolved and checked against the chip, and the parts of the pipeline that run."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

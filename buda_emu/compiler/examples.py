@@ -1,4 +1,4 @@
-"""Inputs for a model of which nobody gave any."""
+"""Example inputs for a model if the caller gave none."""
 
 import numpy as np
 

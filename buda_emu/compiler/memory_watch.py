@@ -1,4 +1,4 @@
-"""How much memory a compilation takes: foreseen before its passes, and looked at as they go (docs/memory.md).
+"""How much memory a compilation takes: estimated before its passes, and watched while they run (docs/memory.md).
 
 What counts is the memory of the process, pages of files left out: parameters by reference (`tensor/referenced.py`) are
 such, and are made some rows of tiles at a time.
@@ -51,7 +51,7 @@ class MemoryWatch:
         UnsupportedError."""
         path = Path(source) if isinstance(source, (str, Path)) else None
         if path is not None and path.is_file():
-            self._has_room(READ * path.stat().st_size, f"reading {path}", "keep its parameters in files beside it")
+            self._has_room(READ * path.stat().st_size, f"reading {path}", "keep its parameters in separate files")
         with self.counting():
             yield
 

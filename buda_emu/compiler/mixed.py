@@ -100,5 +100,5 @@ def wide_df(df: str, target: Target) -> str:
         raise HostError(f"compile: optimizer_df {df!r} is not one of: Float32")
     if df and (_family(target.activation_df) != "b" or target.arch.name == "grayskull"):
         where = f"--df {target.df} on {target.arch.name}"
-        raise HostError(f"compile: optimizer_df Float32 cannot stand beside {where}")
+        raise HostError(f"compile: optimizer_df Float32 cannot be combined with {where}")
     return df

@@ -1,4 +1,5 @@
-"""Operators that the host runs (`--on-host`): the model is cut into parts around them, each a program of its netlist.
+"""Operators that the host runs (`--on-host`): the model is cut into parts around them, and each part is a program of
+its netlist.
 
 What one part gives and a later one needs goes by way of the host, as its inputs and outputs do.
 """

@@ -103,7 +103,7 @@ def without_sizes(options: CompileOptions, function: str) -> CompileOptions:
 
 def with_words(options: CompileOptions | None, words: Mapping[str, Any], function: str = "compile") -> CompileOptions:
     """Options with the keywords that a function was given in place of their fields. Raises TypeError for a keyword that
-    is no option."""
+    is not an option."""
     for name in words:
         if name not in FIELDS:
             raise TypeError(f"{function}() has no option {name!r}; {near(name, FIELDS)}".removesuffix("; "))

@@ -1,4 +1,4 @@
-"""A compiled model of several parts, with the host's work between them."""
+"""A compiled model of several parts, with the work that the host does between them."""
 
 import io
 from collections.abc import Mapping, Sequence

@@ -138,9 +138,9 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("gelu", FRONT, FRONT, "erf and products of exporters become gelu", _graphs(gelu, FRONT)),
     Pass("fuse_quantize_dequantize", FRONT, FRONT, "rounding to 8 bits and back becomes the chip's two ops for it",
          _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
-    Pass("decompose", FRONT, CORE, "every op becomes core ops; what hangs on constants alone is computed",
+    Pass("decompose", FRONT, CORE, "every op becomes core ops; what depends only on constants is computed",
          _graphs(decompose, CORE)),
-    Pass("fold_pads", CORE, CORE, "zeros around what a convolution reads become its own padding",
+    Pass("fold_pads", CORE, CORE, "zeros around a convolution's operand become its own padding",
          _graphs(fold_pads, CORE)),
     Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
          _graphs(fold_scale_bias, CORE)),
@@ -150,12 +150,12 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(factors, CORE), _is_wide),
     Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
          _graphs(attend_in_parts, CORE)),
-    Pass("windows", CORE, CORE, "the host lays out what the first convolution reads; the search chooses a way",
+    Pass("windows", CORE, CORE, "the host lays out the input of the first convolution; the search chooses a layout",
          _windows),
     Pass("cse", CORE, CORE, "equal nodes become one", _graphs(cse, CORE)),
-    Pass("dce", CORE, CORE, "what no output depends on goes", _graphs(dce, CORE)),
+    Pass("dce", CORE, CORE, "nodes that no output depends on are removed", _graphs(dce, CORE)),
     Pass("lower", CORE, TILE, "core ops become netlist ops on tiles", _lower),
-    Pass("integer_products", TILE, TILE, "products of 8-bit integers instead of what they stand for",
+    Pass("integer_products", TILE, TILE, "products of 8-bit integers instead of the values that they represent",
          _tiles(lambda tiles, _: use_integers(tiles))),
     Pass("fuse_bias", TILE, TILE, "a row that is added becomes the product's operand",
          _tiles(lambda tiles, _: fuse_bias(tiles)), _fuses),
@@ -165,17 +165,17 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
-    Pass("fuse_stores", TILE, TILE, "what is kept in a slot of a cache is written by the op that makes it",
+    Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
          _tiles(lambda tiles, context: assign(tiles, context.rules))),
-    Pass("masks", TILE, TILE, "what holds masks beside numbers gets 16 bits",
+    Pass("masks", TILE, TILE, "values with both masks and numbers get 16 bits",
          _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
-    Pass("state_formats", TILE, TILE, "what writes a state gives its format", _tiles(lambda tiles, _: widen(tiles))),
+    Pass("state_formats", TILE, TILE, "ops that write a state have its format", _tiles(lambda tiles, _: widen(tiles))),
     Pass("stream_rows", TILE, TILE, "ops that fit no grid run in slices of their rows",
          _tiles(lambda tiles, context: streamed(tiles, context.target))),
     Pass("search", TILE, PLACED, "blocks, cores, epochs, chips, queues and addresses", _search),
-    Pass("fork_room", PLACED, PLACED, "short branches beside long ones get room", _fork_room),
+    Pass("fork_room", PLACED, PLACED, "short branches parallel to long ones get room", _fork_room),
 )  # fmt: skip
 """In their order."""
 NAMES: Final = (IMPORT, *(step.name for step in PASSES))
@@ -283,7 +283,7 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
     """The passes that stand after one, up to another. Raises HostError where `stop` is not after `after`."""
     first, last = NAMES.index(after), NAMES.index(stop) if stop else len(PASSES)
     if last < first:
-        raise HostError(f"pass {stop} is done already: the IR stands after {after}")
+        raise HostError(f"pass {stop} is done already: the IR is that after {after}")
     return PASSES[first:last]
 
 

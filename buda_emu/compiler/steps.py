@@ -1,4 +1,4 @@
-"""The compiler by parts: up to a pass, and on from what stands after one (docs/pipeline.md)."""
+"""Parts of the compiler: compile up to a pass, or continue after one (docs/pipeline.md)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ def compile_from(
     try:
         compiled.netlist  # noqa: B018 - the checker's word, which is kept
     except InternalError as error:
-        raise IrError(f"{path}: by what it says {error}\nif the file was not edited, this is a bug") from None
+        raise IrError(f"{path}: invalid IR: {error}\nif the file was not edited, this is a bug") from None
     return compiled
 
 

@@ -1,4 +1,4 @@
-"""What the compiler takes: from the declarations, for `--ops` and the docs."""
+"""The operators that the compiler supports, collected from their declarations for `--ops` and the docs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is compiled for: architecture, formats, fidelity."""
+"""The target of a compilation: architecture, formats, fidelity."""
 
 from dataclasses import dataclass, field, replace
 from functools import cache

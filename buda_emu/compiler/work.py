@@ -1,5 +1,6 @@
-"""What the search for a placement does, counted so that it ends, and told: ops whose time was modelled, not seconds, so
-that a result never depends on the machine."""
+"""Counts the work of the placement search, bounds it, and reports progress. The unit is ops whose time was modelled,
+not seconds, so that a result never depends on the machine.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from buda_emu.checker.text import plural
 from buda_emu.workers.spread import Crew
 
 LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
-"""Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
+"""Ops that are modelled for one model with each effort; 0 is not a bound, where nothing is searched."""
 
 
 class Trial(NamedTuple):

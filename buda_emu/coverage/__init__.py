@@ -1,3 +1,4 @@
-"""What netlists exercise of the language, and what they do not (docs/coverage.md): `lists.py` has what there is, made
-from the tables of `spec`, `features.py` finds what one netlist has of it, `report.py` counts and merges.
+"""Which parts of the netlist language some netlists exercise, and which they do not (docs/coverage.md). `lists.py`
+lists all features, derived from the tables of `spec`; `features.py` finds those of one netlist; `report.py` counts and
+merges.
 """

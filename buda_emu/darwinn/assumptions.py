@@ -77,10 +77,10 @@ def assume(
 ) -> Assumptions:
     """From what a caller gives. Raises HostError for a word or figure that is none."""
     if transport not in TRANSPORTS:
-        raise HostError(f"transport {transport!r} is none of {', '.join(TRANSPORTS)}")
+        raise HostError(f"transport {transport!r} is not one of {', '.join(TRANSPORTS)}")
     if isinstance(link, str):
         if link not in LINKS:
-            raise HostError(f"link {link!r} is none of {', '.join(LINKS)}, and no number of bytes per second")
+            raise HostError(f"link {link!r} is not one of {', '.join(LINKS)}, nor a number of bytes per second")
         known: Link | None = LINKS[link]
     elif link is None:
         known = None
@@ -89,7 +89,7 @@ def assume(
         known = Link(f"{_positive(link, 'link')} B/s", link, header, "as given")
     if isinstance(frequency_hz, str):
         if frequency_hz not in CLOCKS:
-            raise HostError(f"clock {frequency_hz!r} is none of {', '.join(CLOCKS)}, and no number of hertz")
+            raise HostError(f"clock {frequency_hz!r} is not one of {', '.join(CLOCKS)}, nor a number of hertz")
         frequency_hz = CLOCKS[frequency_hz]
     clock = None if frequency_hz is None else _positive(frequency_hz, "frequency_hz")
     return Assumptions(transport, bool(overlap), known, clock, _positive(sram_bytes, "sram_bytes"))  # type: ignore[arg-type]

@@ -22,11 +22,12 @@ BOOK.declare(
     fix="give it the .tflite that edgetpu_compiler wrote (NAME_edgetpu.tflite), or a bare package",
 )  # fmt: skip
 BOOK.declare(
-    "D002", "error", "the custom options hold no package: absent, cut, no map, or key 4 is no string with content",
+    "D002", "error", "the custom options hold no package: absent, cut, no map, or key 4 is not a string with content",
     stage="E", source="DARWINN 1, 8", fix="compile the model again; the file is damaged",
 )  # fmt: skip
 BOOK.declare(
-    "D003", "error", "key 6 of the custom options is no list of chips: not a vector of signed integers, empty, or not "
+    "D003", "error", "key 6 of the custom options is not a list of chips: not a vector of signed integers, "
+    "empty, or not "
     "one longer than key 7", stage="E", source="DARWINN 1, 8", fix="compile the model again with a current compiler",
 )  # fmt: skip
 BOOK.declare(
@@ -109,7 +110,7 @@ def _options(
     try:
         values = flexbuffer.root(options).lookup(_KEYS)
         if values is None:
-            return nothing("the custom options are no FlexBuffer map")
+            return nothing("the custom options are not a FlexBuffer map")
         findings += [("D004", place, f"key {key.decode()} is present") for key in _DEPRECATED if key in values]
         at, raw = (values[_PACKAGE].string() if _PACKAGE in values else None) or (0, b"")
         if not raw:
@@ -129,21 +130,21 @@ def _options(
 def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:
     """Key 6, and how many packages there are: with it, key 7 counts; without it, key 7 is not looked at.
 
-    Raises ValueError for what is no list of chips.
+    Raises ValueError for what is not a list of chips.
     """
     given = values.get(_CHIPS)
     if given is None or given.type == flexbuffer.NULL:
         return None, 1
     items = given.items()
     if items is None:
-        raise ValueError("key 6 is no vector")
+        raise ValueError("key 6 is not a vector")
     more = values.get(_MORE)
     packages = 1 + sum(1 for _ in (more.items() if more is not None else None) or ())
     chips: list[int] = []
     for item in items:
         chip = item.integer() if item.type == flexbuffer.INT else None
         if chip is None:
-            raise ValueError(f"chip {len(chips)} is no signed integer")
+            raise ValueError(f"chip {len(chips)} is not a signed integer")
         chips.append(chip)
     if not chips or len(chips) != packages:
         raise ValueError(f"{plural(len(chips), 'chip')} for {plural(packages, 'package')}")

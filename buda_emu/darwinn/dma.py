@@ -50,7 +50,7 @@ def descriptors(executable: Executable, transport: Transport = "usb", overlap: b
     unknown layer, chunk or interrupt.
     """
     if transport not in TRANSPORTS:
-        raise HostError(f"transport {transport!r} is none of {', '.join(TRANSPORTS)}")
+        raise HostError(f"transport {transport!r} is not one of {', '.join(TRANSPORTS)}")
     found: list[Descriptor] = []
     fenced = not overlap
     if transport == "pcie":

@@ -71,7 +71,7 @@ def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
 
 
 def _look_at(addresses: Addresses) -> None:
-    """Raises HostError for what is no address."""
+    """Raises HostError for what is not an address."""
     unknown = set(addresses) - set(_KEYS)
     if unknown:
         raise HostError(f"addresses are given for {', '.join(_KEYS)}, not {', '.join(sorted(map(str, unknown)))}")
@@ -79,4 +79,4 @@ def _look_at(addresses: Addresses) -> None:
     listed = [item for key in ("inputs", "outputs") for items in addresses.get(key, {}).values() for item in items]
     for value in (*plain, *listed):
         if not (isinstance(value, int) and 0 <= value < 1 << _ADDRESS_BITS):
-            raise HostError(f"{value!r} is no address of {_ADDRESS_BITS} bits")
+            raise HostError(f"{value!r} is not an address of {_ADDRESS_BITS} bits")

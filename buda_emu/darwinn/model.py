@@ -56,7 +56,7 @@ class Package:
         Raises PackageError for a package of several chips.
         """
         if not self.executables:
-            raise PackageError("the package has no executables of its own: it is made for several chips (D014)")
+            raise PackageError("the package has no executables itself: it is made for several chips (D014)")
         wanted = {1: None, 2: EXECUTION_ONLY}.get(len(self.executables), STAND_ALONE)
         return next((item for item in self.executables if item.type == wanted), self.executables[0])
 

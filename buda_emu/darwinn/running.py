@@ -36,7 +36,7 @@ def run(
     if reference is None:
         raise HostError(
             "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
-            "public, so that outputs cannot be had from the package alone, and none are invented"
+            "public, so the package alone gives no outputs, and none are invented"
         )
     twin = reference if isinstance(reference, Twin) else Twin(reference)
     main = package.main

@@ -42,7 +42,7 @@ def verify(package: Package, model: "Twin | Source") -> Verification:
     """Hold a package against an uncompiled model.
 
     The order of weights on the device is not public: their bytes are counted, biases searched. Raises PackageError for
-    what is no model, OSError for a file that cannot be opened.
+    what is not a model, OSError for a file that cannot be opened.
     """
     twin = model if isinstance(model, Twin) else Twin(model)
     pairing = pair(package.main, twin.graph)

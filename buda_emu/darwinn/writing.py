@@ -29,7 +29,7 @@ def build(tree: Mapping[str, Any]) -> bytes:
             rest["serialized_multi_executable"] = write(multi, page=PAGE)
         return write(from_plain(PackageTable, rest), IDENTIFIER, PAGE)
     except (TypeError, ValueError) as error:
-        raise HostError(f"this is no tree of a package: {error}") from None
+        raise HostError(f"this is not a tree of a package: {error}") from None
 
 
 def wrap(
@@ -38,7 +38,7 @@ def wrap(
     """A `.tflite` with one custom operator that holds a bare package, as the compiler writes it (DARWINN 1).
 
     Its inputs and outputs are the layers of the package's main executable, states left out. Raises PackageError for
-    what is no package.
+    what is not a package.
     """
     main = load(package).main
     states = {f"{layer.name}{VARIABLE_SUFFIX}" for layer in main.inputs}

@@ -1,4 +1,4 @@
-"""The debugger: programs of a netlist stopped anywhere, looked at, changed, and run backwards (docs/debug.md).
-`machine` holds programs between two steps and brings them back, `session.py` is what a user holds;
-`expressions` has the language of conditions, `console` the commands, `dap` the protocol of editors.
+"""The debugger (docs/debug.md) stops programs of a netlist anywhere, inspects and changes their data, and runs them
+backwards. `session.py` is its interface; `machine` stops programs between two steps and restores earlier states;
+`expressions` is the language of conditions, `console` has the commands, `dap` the protocol of editors.
 """

@@ -99,7 +99,7 @@ class BreakpointSet:
         return found
 
     def of(self, number: int) -> Breakpoint:
-        """Raises HostError where there is none of this number."""
+        """Raises HostError where there is not one of this number."""
         if number not in self.items:
             known = ", ".join(map(str, self.items)) or "none"
             raise HostError(f"no breakpoint {number}; there are: {known}")

@@ -96,7 +96,7 @@ class Changing(Lookup):
         if position.step % 2 == 0 or self.engine.op_now is None or self.engine.op_now.name != op.name:
             raise HostError(f"what op {op.name} gave can be changed right after it ran: break if, on its result")
         if self.engine.put is None:
-            raise HostError(f"op {op.name} passes on what it reads, or adds to a sum: write its queue instead")
+            raise HostError(f"op {op.name} passes its operand on, or adds to a sum: write its queue instead")
         t, rows, columns = found.shape
         height, width = found.tile_dim
         if (height, width) != (32, 32):

@@ -192,7 +192,7 @@ def memory(run: Session) -> Answer:
     }  # fmt: skip
     machine = f"queues and rams {size_text(use.queues)}, widest cut {size_text(use.widest_cut)}"
     back = f"{plural(len(kept), 'checkpoint')} with {size_text(kept.bytes)}"
-    told = f"the log of who wrote what has {plural(len(engine.log), 'chunk')} of inputs"
+    told = f"the log of writes has {plural(len(engine.log), 'chunk')} of inputs"
     return answer("memory", [f"{machine}, limit {size_text(use.limit)}", f"{back}; {told}"], **data)
 
 
@@ -229,7 +229,9 @@ def why_not(run: Session) -> Answer:
     """Why a stopped program waits, or failed."""
     error = run.stop.error
     if not isinstance(error, ProgramError):
-        told = str(error) if error is not None else "the program has not stopped by itself: there is nothing to explain"
+        told = (
+            str(error) if error is not None else "the program did not stop with an error: there is nothing to explain"
+        )
         return answer("why-not", [told], stopped=None)
     if error.stopped is None:
         return answer("why-not", [str(error)], stopped=None)

@@ -33,7 +33,7 @@ def place(text: str, names: Names, engine: Engine) -> Spot:
     if first in WORDS and (len(words) > 1 or first in ("nan", "inf")):
         return _worded(first, words[1:], names, engine)
     if len(words) > 1:
-        raise HostError(f"break {text}: what comes first is one of {', '.join(WORDS)}, or there is one word alone")
+        raise HostError(f"break {text}: the first word is one of {', '.join(WORDS)}, or it is the only word")
     if first.isdecimal():
         return _line(int(first), names)
     found = re.fullmatch(r"(.+):(\d+)", first)

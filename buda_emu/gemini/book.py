@@ -7,15 +7,15 @@ from buda_emu.checker import RuleBook
 BOOK: Final = RuleBook(kind="gemini schedule", prefix="G")
 
 BOOK.declare(
-    "G001", "error", "the object is no schedule: top-level keys are missing, unknown, or of the wrong type",
+    "G001", "error", "the object is not a schedule: top-level keys are missing, unknown, or of the wrong type",
     why="A schedule is an object with a key '-1' for DRAM, a decimal key for each core, xlen and ylen; with buffersize "
-    "it is of dialect A, without it of dialect B. Nothing else is looked at while this is wrong.",
+    "it is of dialect A, without it of dialect B. Nothing else is checked while this is wrong.",
     source="GEMINI 2, 3",
 )  # fmt: skip
 BOOK.declare(
     "G002", "error", "a key is missing, of the wrong type, or not one of its words",
-    why="Keys that the format does not know are ignored; those that it knows are needed, but for a few that may be "
-    "absent. Booleans are no numbers. Later rules are not looked at while this is wrong.",
+    why="Keys that the format does not know are ignored; those that it knows are required, except for a few "
+    "that may be absent. Booleans are not numbers. Later rules are not checked while this is wrong.",
     source="GEMINI 2, 3",
 )  # fmt: skip
 BOOK.declare(

@@ -47,7 +47,7 @@ def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -
     lines = read_assembler(trace)
     spans = [Span(*item.span) for item in lines if item.span is not None]
     if len(spans) != len(lines):
-        raise ScheduleError(f"{trace}: instructions without a time: this is no trace")
+        raise ScheduleError(f"{trace}: instructions without a time: this is not a trace")
     exact = equal = compared = None
     if asm is not None:
         ours = simulate(ir, asm=asm, durations=trace).instructions

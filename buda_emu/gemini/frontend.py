@@ -72,7 +72,7 @@ def is_input(name: str) -> bool:
 
 
 def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network") -> Network:
-    """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError for what is no front-end IR."""
+    """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError if it is not a front-end IR."""
     if isinstance(source, Network):
         return source
     path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""

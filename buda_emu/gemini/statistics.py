@@ -72,7 +72,7 @@ def statistics(ir: IR) -> Statistics:
 
 def energy(accesses: Mapping[str, int], table: Mapping[str, object]) -> dict[str, float]:
     """Accesses times a user's values, and their sum as `total`, in the table's unit. Raises HostError for a
-    name that is not counted, or a value that is no number of 0 or more."""
+    name that is not counted, or a value that is not a number of 0 or more."""
     found: dict[str, float] = {}
     for name, value in table.items():
         if name not in ACCESSES:

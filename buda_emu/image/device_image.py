@@ -149,7 +149,7 @@ class DeviceImage:
         return frozenset(name for name in self.for_inputs.dynamic if not queues[name].host_fed and name not in outputs)
 
     def _is_mapped(self, name: str, queue: Queue) -> bool:
-        """Whether a tensor is large, and lies in the archive as it is, in a format that is no words."""
+        """Whether a tensor is large, and lies in the archive as it is, in a format that is not words."""
         entry = self.tensors[name]
         known = entry.dump_format == "BACKEND_TILIZED" or entry.format in image_tensors.MAPPED
         return entry.file_bytes >= _LARGE and known and not is_raw(queue.df) and self._archive.is_plain(entry.member)

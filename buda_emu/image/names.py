@@ -45,14 +45,14 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
     for name, is_folder in members:
         before = seen.get(_folded(name))
         if before is not None:
-            raise place.at(name).error("image-twice", f"{shown(before[0])} stands there already")
+            raise place.at(name).error("image-twice", f"{shown(before[0])} is there already")
         seen[_folded(name)] = name, is_folder
     folders = {name.rpartition("/")[0] for name, _ in seen.values()} - {""}
     while folders:
         for name in folders:
             before = seen.setdefault(_folded(name), (name, True))
             if before != (name, True):
-                raise place.at(name).error("image-twice", f"{shown(before[0])} is no folder of this name")
+                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
         folders = {name.rpartition("/")[0] for name in folders} - {""}
 
 

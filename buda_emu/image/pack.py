@@ -194,7 +194,7 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
     queues = netlist.queues
     queue = queues.get(name) or next((item for item in queues.values() if item.written_name == name), None)
     if queue is None:
-        raise HostError(f"pack: {name} is no queue of {netlist.path}")
+        raise HostError(f"pack: {name} is not a queue of {netlist.path}")
     if not queue.host_fed and not queue.is_ram:
         raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
     shape = queue.blocking.element_shape

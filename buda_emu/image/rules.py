@@ -32,7 +32,7 @@ BOOK.declare(
 BOOK.declare(
     "image-twice",
     "error",
-    "each name stands once, whatever the case of its letters, and nothing lies below a file",
+    "each name occurs once, ignoring the case of its letters, and nothing lies below a file",
     fix="write the archive again from a folder",
 )
 BOOK.declare(

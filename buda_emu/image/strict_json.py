@@ -62,4 +62,4 @@ def _real(text: str) -> float:
 
 
 def _constant(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

@@ -93,7 +93,7 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
             f"not installed: pip install {shown(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
-        raise place.error("image-tensor", f"it is no whole pickle ({shown(error)})") from None
+        raise place.error("image-tensor", f"it is not a whole pickle ({shown(error)})") from None
     given = _from_torch(found) if type(found).__module__.partition(".")[0] == "torch" else found
     if not isinstance(given, np.ndarray):
         raise place.error("image-tensor", f"it holds {shown(type(found).__name__)}, not a tensor")

@@ -112,7 +112,7 @@ class Draw:
         return replace(made, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
 
     def _outside(self, part: Stratum) -> Weighted | None:
-        """Its sites that are no units, None where there are none."""
+        """Its sites that are not units, None where there are none."""
         if part.name not in self._in_memory:
             self._in_memory[part.name] = Weighted.of([site for site in part.sites.items if site.place not in INSIDE])
         return self._in_memory[part.name] if self._in_memory[part.name].items else None
@@ -240,10 +240,12 @@ class Draw:
     def resolved(self, fault: Fault) -> Fault:
         """With `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
         if fault.kind not in KINDS:
-            raise HostError(f"fault {fault.number}: kind {fault.kind!r} is none of {', '.join(KINDS)}")
+            raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
         if fault.kind in TIMED:
-            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is none of {', '.join(FACTORS)}")
-            _require(fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is none of {LINKS}")
+            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
+            _require(
+                fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}"
+            )
             _require(fault, fault.kind == "link" or 0 <= fault.entry < self._executes, f"execute {fault.entry}")
             return fault
         numbers = self.sites.numbers.get(fault.where)
@@ -259,7 +261,7 @@ class Draw:
         _require(fault, 0 <= fault.entry < count, f"entry {fault.entry}: the run has {count} values of {fault.where}")
         node = self._trace.nodes[numbers[fault.entry]]
         if fault.kind in ("stuck", "core"):
-            _require(fault, isinstance(node.step, Run), f"{fault.where} is no op")
+            _require(fault, isinstance(node.step, Run), f"{fault.where} is not an op")
             return replace(self._known(fault, node), nodes=tuple(numbers[fault.entry :]))
         if fault.kind == "entry":
             _require(fault, fault.entry > 0, "entry 0 has none before it")
@@ -273,7 +275,7 @@ class Draw:
 
     def _of_run(self, fault: Fault) -> Fault:
         netlist, inputs = self._trace.netlist, self._trace.inputs
-        _require(fault, fault.where in netlist.queues, f"{fault.where} is no queue")
+        _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
         _require(fault, 0 <= fault.entry <= inputs, f"entry {fault.entry}: {inputs} inputs run")
         if fault.kind == "entry":
             _require(
@@ -281,7 +283,7 @@ class Draw:
             )
         else:
             names, _ = self._pointers(fault.where)
-            _require(fault, fault.how in names, f"pointer {fault.how!r} is none of {', '.join(names)}")
+            _require(fault, fault.how in names, f"pointer {fault.how!r} is not one of {', '.join(names)}")
             _require(fault, bool(fault.bits), "no bit of the pointer is given")
         return fault
 
@@ -293,11 +295,11 @@ class Draw:
         )
 
     def _with_bits(self, fault: Fault, node: Node) -> Fault:
-        _require(fault, fault.place in PLACES, f"place {fault.place!r} is none of {', '.join(PLACES)}")
+        _require(fault, fault.place in PLACES, f"place {fault.place!r} is not one of {', '.join(PLACES)}")
         reader = None
         is_op = isinstance(node.step, Run)
         if fault.place == "operand":
-            _require(fault, is_op, f"{fault.where} is no op")
+            _require(fault, is_op, f"{fault.where} is not an op")
             _require(fault, 0 <= fault.operand < len(node.inputs), f"{fault.where} has no operand {fault.operand}")
             reader, node = node.number, self._trace.nodes[node.inputs[fault.operand]]
             op = self._trace.nodes[reader].step

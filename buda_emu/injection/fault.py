@@ -11,7 +11,7 @@ Kind = Literal["flip", "burst", "stuck", "core", "packet", "entry", "pointer", "
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KIND_TEXTS: Final = {
     "flip": "bits of one datum, or of a shared exponent, change once",
-    "burst": "32 neighbouring bytes of a tile, what a NoC or DRAM moves at once, come as noise",
+    "burst": "32 neighbouring bytes of a tile, which a NoC or DRAM moves at once, become noise",
     "stuck": "a bit of everything that the packer of one core writes stays 0 or 1, from one input on",
     "core": "all tiles of one core of an op are zero, those of the input before, or noise, from one input on",
     "packet": "a tile, or 32 bytes of it, on its way to one op is lost (zeros), or a tile comes a second time in place "
@@ -28,10 +28,10 @@ PLACES: Final[tuple[Place, ...]] = get_args(Place)
 PLACE_TEXTS: Final = {
     "dram": "entries of queues and rams",
     "l1": "results of ops, in the buffers that the ops after them read",
-    "operand": "what the unpacker of one op gives, seen by that op alone",
+    "operand": "the output of one op's unpacker, visible to that op alone",
     "dst": "Dst, as the packer reads it (precision device)",
     "sfpu": "the register that an instruction of the vector unit has written (precision device)",
-    "packer": "what the packer gives, sums on their way to L1 and back among it (precision device)",
+    "packer": "the output of the packer, including sums on their way to L1 and back (precision device)",
 }
 INSIDE: Final[frozenset[Place]] = frozenset(("dst", "sfpu", "packer"))
 """Places inside an op, which only precision "device" has."""

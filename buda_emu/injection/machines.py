@@ -98,7 +98,7 @@ class Machines:
 
             def recorder(plan: Plan, chunk: Chunk) -> None:  # noqa: ARG001
                 for queue in sorted(beyond(emulator.channels, chunk) - clean.beyond):
-                    problem = f"read beyond what was pushed to {emulator.channels[queue].describe()}"
+                    problem = f"read beyond the entries pushed to {emulator.channels[queue].describe()}"
                     raise ProgramError(problem, kind="empty", queue=queue)
                 step()
 

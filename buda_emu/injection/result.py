@@ -15,12 +15,11 @@ After = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "sto
 """What is left of a fault by a protection."""
 OUTCOME_TEXTS: Final = {
     "masked": "all outputs have the bits of the clean run",
-    "tolerable": "outputs differ, and each entry still has the PCC that was asked for; or the run takes longer, within "
-    "the bound",
+    "tolerable": "outputs differ, but each entry still has the required PCC; or the run takes longer, within the bound",
     "corrupt": "outputs differ by more, and nothing says so: silent data corruption",
     "not finite": "an output has infinities or NaN that the clean run has not",
     "deadlock": "a program waits for ever, for an entry or for room in a queue",
-    "stopped": "an op refused its operands, or a queue what it was asked for, and the run ended",
+    "stopped": "an op refused its operands, or a queue its request, and the run ended",
     "late": "the values are right, and the run misses its bound of time",
     "corrected": "the protection put it right",
     "detected": "the protection noticed it, and says so: the run can be repeated",

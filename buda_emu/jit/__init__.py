@@ -1,4 +1,4 @@
-"""Functions on plain arrays become machine code that is kept on disk and called without numba.
+"""The JIT: compiles functions on plain arrays to machine code, keeps the code on disk, and calls it without numba.
 
 `kernel` and `helper` (`kernel.py`) mark the functions; `machine_code` keeps, loads and calls what they became;
 `compiling` makes it, by numba, and is imported when something is compiled; `intrinsics` is code that this room writes

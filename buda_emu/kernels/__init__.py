@@ -1,4 +1,4 @@
-"""How ops are computed: compiled functions on plain arrays, which know nothing of netlists or ops.
+"""How ops are computed: compiled functions on plain arrays. They know nothing of netlists or ops.
 
 `tiles` moves, rounds and reduces whole tiles and computes them element by element; `products` are matrix products;
 `functions` are exp, gelu and their kin, with a C library's of its own (`libm`); `tensix` is the chip's own arithmetic,

@@ -1,4 +1,4 @@
-"""One netlist on several machines (docs/workers.md): its chips, or its epochs where there is one chip, are parts that
-workers hold. `cut.py` says who has what, `part.py` is a worker, `machines.py` what a user holds, `link.py` lies between
-them.
+"""One netlist on several machines (docs/workers.md). It is cut into parts (its chips, or its epochs if there is only
+one chip), and each worker process holds one. `cut.py` assigns the parts, `part.py` is a worker, `machines.py` is the
+interface, `link.py` connects them.
 """

@@ -86,15 +86,15 @@ class Link:
         """The next message. Raises LinkLostError; HostError for what is none."""
         size = int.from_bytes(self._bytes(4), "little")
         if size > _MOST_WORDS:
-            raise HostError("a machine was sent something that is no message of buda-emu")
+            raise HostError("a machine was sent something that is not a message of buda-emu")
         try:
             words: Words = json.loads(bytes(self._bytes(size)))
             forms = words.pop("arrays", [])
             arrays = [np.empty(tuple(shape), np.dtype(str(dtype))) for dtype, shape in forms]
             if any(array.dtype.kind not in _NUMBERS for array in arrays):
-                raise TypeError("references are no bytes")
+                raise TypeError("references are not bytes")
         except (ValueError, TypeError, AttributeError) as error:
-            raise HostError("a machine was sent something that is no message of buda-emu") from error
+            raise HostError("a machine was sent something that is not a message of buda-emu") from error
         for array in arrays:
             if array.nbytes:
                 self._fill(array.reshape(-1).view(np.uint8).data)

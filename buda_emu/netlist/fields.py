@@ -52,9 +52,9 @@ FIDELITIES: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as H
 
 SECTIONS: Mapping[str, str] = {
     "devices": "the architectures that the netlist is written for; first, later sections are read for one of them",
-    "queues": "queues and rams: what the host pushes and reads, and what graphs pass on; before `graphs`",
+    "queues": "queues and rams: data that the host pushes and reads, and that graphs pass on; before `graphs`",
     "graphs": "graphs of ops; each runs on one chip",
-    "programs": "what is executed, in order",
+    "programs": "the instructions, in order",
     "fused_ops": "schedules that ops of type fused_op run",
 }
 
@@ -105,7 +105,7 @@ OP_FIELDS = _table(
     Field("math_fidelity", "fidelity", "how many multiplier passes are made", "", True, words=tuple(FIDELITIES),
           example="HiFi3"),
     Field("untilize_output", "bool", "write plain rows instead of tiles", False),
-    Field("gradient_op", "bool", "add the result to what the output ram holds", False),
+    Field("gradient_op", "bool", "add the result to the content of the output ram", False),
     Field("grid_transpose", "bool", "place the op turned by 90 degrees", False),
     Field("t", "int", "z slices of the result", -1, True, example=1),
     Field("mblock", "pair", "rows and columns of ublocks on a core", (-1, -1), True, rule="V023", example=[2, 2]),
@@ -117,7 +117,7 @@ OP_FIELDS = _table(
     Field("input_buf_min_size_tiles", "ints", "least size of each input buffer in tiles; no effect on values", ()),
     Field("input_dram_io_buf_size_tiles", "ints", "size of each DRAM input buffer in tiles; no effect on values", ()),
     Field("forked_dram_inputs", "forks", "{queue: op}: inputs that share one DRAM read; no effect on values", ()),
-    Field("attributes", "attributes", "what the op type needs beyond its sizes", {}),
+    Field("attributes", "attributes", "further parameters of the op type", {}),
 )  # fmt: skip
 
 # `input_N_tms`, `input_N_pad`, `input_N_unpad` (NETLIST 1.4): the name holds the input's index.
@@ -149,7 +149,7 @@ SUB_OP_FIELDS = _table(
     Field("pop", "texts", "inputs released after each ublock", (), example=["intermed0"], rule="V131"),
     Field("pop_last", "texts", "intermediates released after the last ublock", (), example=["intermed0"], rule="V131"),
     Field("zero_point", "float", "zero point of the quantization family", 0.0),
-    Field("attributes", "attributes", "what the op type needs beyond its sizes", {}),
+    Field("attributes", "attributes", "further parameters of the op type", {}),
 )  # fmt: skip
 
 EXECUTE_FIELDS = _table(
@@ -163,7 +163,7 @@ SETTING_FIELDS = _table(
     Field("epilogue", "value", "write the entry back after the last input", "false", example=False),
     Field("zero", "value", "set the entries to 0 first, for gradient accumulation", "false", example=False),
     Field("read_only", "value", "this view of a ram is only read", "false", example=True),
-    Field("rd_ptr_global", "value", "read pointer: what the host has consumed", "", True, example="$gptr"),
+    Field("rd_ptr_global", "value", "read pointer: entries that the host has consumed", "", True, example="$gptr"),
     Field("rd_ptr_local", "value", "where the device starts to read; queues need it, rams must not have it", "",
           example="$lptr"),
     Field("wr_ptr_global", "value", "where a ram is written; rams need it, queues must not have it", "",

@@ -1,6 +1,6 @@
 """Comments in a netlist that silence findings: `# buda: ignore[V154]` (docs/ci.md).
 
-A comment after something speaks of its line, alone on a line of the next one that is no comment, and as
+A comment after something speaks of its line, alone on a line of the next one that is not a comment, and as
 `# buda: ignore-file[...]` of the whole document. What refuses a netlist cannot be ignored.
 """
 
@@ -57,9 +57,9 @@ def _useless(each: _Ignore, complete: bool) -> tuple[str, str]:
     if not each.rule:
         return "the comment names no rule", "write # buda: ignore[V154]"
     if each.rule not in RULES:
-        return f"the comment ignores {each.rule!r}, which is no rule", near(each.rule, RULES)
+        return f"the comment ignores {each.rule!r}, which is not a rule", near(each.rule, RULES)
     if not _can_be_ignored(each.rule):
-        return f"the comment ignores {each.rule}, which cannot be ignored", "it refuses the netlist: mend it"
+        return f"the comment ignores {each.rule}, which cannot be ignored", "it refuses the netlist: fix it"
     where = "in the document" if each.line == 0 else f"on line {each.line}"
     return (f"the comment ignores {each.rule}, which is not found {where}" if complete else ""), "remove it"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 _NAMES: Final = (".yaml", ".yml")
 _SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)
-_MOST_BYTES: Final = 16 << 20  # larger files are no netlists, and some have no end
+_MOST_BYTES: Final = 16 << 20  # larger files are not netlists, and some have no end
 _LEAST_SECTIONS: Final = 2  # other YAML files are something else
 
 

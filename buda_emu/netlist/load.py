@@ -43,7 +43,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
-    """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are no text."""
+    """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are not text."""
     from buda_emu.netlist.kept.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)

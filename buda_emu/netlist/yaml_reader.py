@@ -31,8 +31,8 @@ FREE_NODES = 100_000
 LEAST_TEXT = 5  # characters for each node beyond those; the densest known netlist has 5.5
 
 
-_TAB = "invalid YAML: a tab stands where only spaces may"
-_TOO_DEEP = f"this is no netlist: nested deeper than {MAX_DEPTH} levels"
+_TAB = "invalid YAML: a tab where only spaces are allowed"
+_TOO_DEEP = f"this is not a netlist: nested deeper than {MAX_DEPTH} levels"
 
 
 class UnreadableError(Exception):
@@ -227,7 +227,8 @@ def _build(text: str) -> Node:
 
 def _too_many(most: int, mark: "YamlMark") -> UnreadableError:
     return UnreadableError(
-        f"this is no netlist: more than {most:,} nodes once aliases are followed, which is more than its size allows",
+        f"this is not a netlist: more than {most:,} nodes once aliases are followed, which is more than its "
+        "size allows",
         *_place(mark),
     )
 

@@ -1,4 +1,4 @@
-"""Programs of a netlist, instruction by instruction: variables, loops, and queue settings with their values. Shared by
-all that walk through a program: `runtime` executes what an `execute` names, `timing` gives it cycles, the rules
-check it. Holds no tensors.
+"""Programs of a netlist, instruction by instruction: variables, loops, and queue settings with their values. All code
+that walks through a program uses it: `runtime` executes what an `execute` names, `timing` assigns cycles to it, the
+rules check it. Holds no tensors.
 """

@@ -85,7 +85,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
             tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise HostError(f"the earlier run cannot be compared: {error!r}: write it anew with `perf --json`") from None
+        raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
 
 
 def _epochs(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:

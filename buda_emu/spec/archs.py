@@ -46,8 +46,8 @@ ARCHS: Mapping[str, Arch] = {
             8,
             False,
             documented=False,
-            about="an internal name that the reference accepts (NETLIST 1.2), of which nothing is published; "
-            "netlists are read for it with the sizes of wormhole_b0",
+            about="an internal name that the reference accepts (NETLIST 1.2), about which nothing is "
+            "published; netlists are read for it with the sizes of wormhole_b0",
         ),
     )
 }

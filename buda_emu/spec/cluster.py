@@ -61,7 +61,7 @@ def cluster_of(content: Any, where: str) -> Cluster:
             {int(chip): int(item["harvest_mask"]) for chip, item in (maps.get("harvesting") or {}).items()},
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise HostError(f"{where}: not what a file of a cluster holds: {type(error).__name__}: {error}") from None
+        raise HostError(f"{where}: not a valid cluster file: {type(error).__name__}: {error}") from None
     named = {chip for link in found.links for chip, _ in link} | set(found.mmio)
     if strange := sorted(named - set(found.places)):
         raise HostError(f"{where}: connections of chips that `chips` does not have: {strange}")

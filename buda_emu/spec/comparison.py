@@ -22,15 +22,15 @@ class Comparison:
 
     type: str = _field("", "Exact: equality; AllClose: tolerances; AllCloseHw: tolerances and PCC", COMPARISON_TYPES)
     verbosity: str = _field("Concise", "Verbose compares tile by tile, as TilizedTensor does", VERBOSITIES)
-    method: str = _field("FlatTensor", "what is looked at together: a stretch of elements or a tile", METHODS)
+    method: str = _field("FlatTensor", "what is compared together: consecutive elements or a tile", METHODS)
     atol: float = _field(1e-3, "absolute tolerance")
     rtol: float = _field(1e-4, "relative tolerance, of the larger magnitude")
-    check_pct: float = _field(1.0, "share of elements that must be within the tolerances; 0: they are not looked at")
-    check_pcc: float = _field(0.999, "least Pearson correlation; 0: it is not looked at")
+    check_pct: float = _field(1.0, "share of elements that must be within the tolerances; 0: they are ignored")
+    check_pcc: float = _field(0.999, "least Pearson correlation; 0: it is ignored")
     check_tile_rows_range: tuple[int, int] = _field(WHOLE_TILE, "rows of each tile that are compared, from 1")
     check_tile_cols_range: tuple[int, int] = _field(WHOLE_TILE, "columns of each tile that are compared, from 1")
-    lhs_header: str = _field("Golden", "what the expected side is called")
-    rhs_header: str = _field("Observed", "what the observed side is called")
+    lhs_header: str = _field("Golden", "name of the expected side")
+    rhs_header: str = _field("Observed", "name of the observed side")
 
 
 VENDOR_COMPARISONS: Final[Mapping[str, Comparison]] = {

@@ -36,8 +36,8 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     Caveat(
         _ALL,
         "elementary functions",
-        "which products and sums are one multiply-add was read in the compiler's source; where it is another, a step "
-        "moves by about one unit of fp32, exp by up to 256",
+        "which products and sums are one multiply-add was read in the compiler's source; if it is different, "
+        "a step moves by about one unit of fp32, exp by up to 256",
         "6.3, 10",
     ),
     Caveat(
@@ -66,8 +66,8 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     Caveat(
         _ALL,
         "packer relu",
-        "of integers only clearing negatives is known; a threshold is inferred: its whole part beside the number, as "
-        "for floats",
+        "of integers only clearing negatives is known; a threshold is inferred: its integer part is compared "
+        "with the number, as for floats",
         "4.3",
     ),
 )

@@ -1,6 +1,6 @@
 """Netlists for those who test compilers, kernels and emulators: `generator` makes valid ones at random, `strategies`
-the same for Hypothesis, `values.py` makes inputs for them, `reduce` shrinks one that shows a fault as long as the fault
-stays.
+does the same for Hypothesis, `values.py` makes inputs for them, and `reduce` shrinks a netlist that shows a fault as
+long as the fault stays.
 """
 
 from typing import TYPE_CHECKING, Any

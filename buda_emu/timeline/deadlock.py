@@ -44,7 +44,7 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
             return
         server = servers[0]
         head = heads[int(timing.unit[server])]
-        after = f", which stands after {tasks.label(head)}" if head != server else ""
+        after = f", which comes after {tasks.label(head)}" if head != server else ""
         if len(seen) <= _SHOWN:
             yield f"{text}: {tasks.label(server)} would give it{after}"
         task = head

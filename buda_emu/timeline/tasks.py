@@ -72,7 +72,7 @@ class Tasks:
     ) -> int:
         """Add a task at the end of a unit's list; its number. `signals`: (object, tokens) given when it ends.
 
-        Raises HostError for a number that is no unit or object, a negative duration or count.
+        Raises HostError for a number that is not a unit or object, a negative duration or count.
         """
         if not (0 <= unit < len(self.units) and 0 <= duration < MOST):
             raise HostError(f"task {label or len(self)}: {duration} on unit {unit} is not possible")

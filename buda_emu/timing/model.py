@@ -68,7 +68,7 @@ def require_places(netlist: Netlist, chip: Device) -> None:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
-                    f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
+                    f"op {op.name} is on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
                     f"{where} has {rows}x{columns}"
                 )
     for queue in netlist.queues.values() if chip.board else ():

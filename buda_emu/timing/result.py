@@ -148,7 +148,7 @@ def _unheld(timing: EpochTiming) -> str:
     if most is None or most.cycles <= UNHELD * timing.pace:
         return ""
     often = f"{most.name} works over {100 * UNHELD:.0f} % of the time"
-    return f"{often}: this part of the model was not held against silicon"
+    return f"{often}: this part of the model was not compared with silicon"
 
 
 def hypothetical(assumed: str) -> str:

@@ -1,4 +1,4 @@
-"""What is to be told of a run on the device: what it refuses, and what it rounds otherwise than the chip."""
+"""Notes on a run in precision `device`: what it refuses, and where it rounds differently from the chip."""
 
 import warnings
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Where an output that is all zero, or not finite, became so: the first op upstream whose own operands are sound."""
+"""The origin of an output that is all zero, or not finite: the first op upstream whose own operands are sound."""
 
 from collections import deque
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""What is bound to fail when programs run, told before they do: at its place in the text, and as the document's fault.
+"""Failures that are certain before programs run, reported at their place in the text as the document's fault.
 
 A check leaves it at a warning, since the reference loads such netlists. Nothing is guessed here: the finding of the
 check is there, and the graph that it is about is executed and cannot be planned, or cannot move its entries.

@@ -1,4 +1,5 @@
-"""What testing a netlist gave: the objects that every report is made from. Plain data, cheap to send between processes.
+"""The results of testing a netlist: the objects that every report is made from. Plain data, cheap to send between
+processes.
 
 Elements and places: an output is [entries, t, rows, cols]; a tile is one `tile_dim` block of it. "Expected" is a
 run in another precision or a tensor from outside, "observed" the run under test. Errors are observed - expected over

@@ -143,7 +143,7 @@ def _scalar(item: Scalar, abi: Abi) -> bytes:
         if abi == 36:
             return b"".join(_wide(value) for value in flat([item]))
         if not isinstance(item, tuple) or len(item) != 2:
-            raise HostError(f"{item!r} is no scalar of the 32-byte form: (type, value)")
+            raise HostError(f"{item!r} is not a scalar of the 32-byte form: (type, value)")
         of, value = item
         if of not in _FORMS:
             raise HostError(f"scalars of type {of!r} cannot be packed")

@@ -68,7 +68,7 @@ class Type:
     """A type. `kind`: memref, tensor, distributed, bounded, barrier or other; `name` is how messages call it.
 
     `shape` and `strides` (in elements) are logical, None where none are written; `order` is None where what is written
-    is no permutation. `traits` are the fields of its layout and of a distribution.
+    is not a permutation. `traits` are the fields of its layout and of a distribution.
     """
 
     kind: str

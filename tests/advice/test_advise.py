@@ -96,7 +96,7 @@ def test_nothing_found_is_said_in_words(tmp_path, capsys):
     words = ["advise", str(path), "--move", "rows", "--write", str(new), "--json", str(tmp_path / "a.json")]
     assert main(words) == 0
     said, written = capsys.readouterr().out.splitlines()[-2:]
-    assert said.startswith("nothing was found that helps: no kind of change applies to what holds it back. 100 % of")
+    assert said.startswith("nothing was found that helps: no kind of change applies to its bottleneck. 100 % of")
     assert "of them for loading it: op softmax works" in said
     assert "it sets the pace; its cycles are, link by link: op softmax" in said
     assert written == f"{new}: the netlist as it is"

@@ -125,7 +125,7 @@ def test_an_alias_is_refused():
 
 def test_a_comment_inside_of_a_value_is_not_lost():
     data = BLOCK.replace(b"        1,\n", b"        1,  # rows ]\n")
-    with pytest.raises(UnwritableError, match="a comment stands inside of grid_size of n"):
+    with pytest.raises(UnwritableError, match="a comment is inside of grid_size of n"):
         checked(data, loaded(data), [Edit("op", "n", ("grid_size",), (1, 1))])
 
 

@@ -86,7 +86,7 @@ def test_rows_of_numerics(explained):
     rows = plain(explained.rows)
     assert [row["op"] for row in rows] == [op.name for op in explained.ops]
     assert all(row["own_error"] is not None for row in rows)
-    assert repr(explained).startswith(f"<Explained {CHIPS} on wormhole_b0: 4 ops, worst by itself ")
+    assert repr(explained).startswith(f"<Explained {CHIPS} on wormhole_b0: 4 ops, worst alone ")
     assert explained.to_json()["schema_version"] == 1
     with pytest.raises(be.HostError, match="no op"):
         be.numerics(be.load(CHIPS), op="nobody")

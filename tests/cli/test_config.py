@@ -146,8 +146,11 @@ def test_defaults_of_options(place, capsys):
         ("[check]\nstrct = true", "check.strct: no such key (did you mean 'strict'?)"),
         ("[check]\nhelp = true", "check.help: no such key"),
         ("[check]\nstrict = 1", "check.strict: expected true or false, not 1"),
-        ('[check]\nformat = "txt"', "check.format: 'txt' is none of text, json, github, sarif (did you mean 'text'?)"),
-        ('color = "sometimes"', "color: 'sometimes' is none of auto, always, never"),
+        (
+            '[check]\nformat = "txt"',
+            "check.format: 'txt' is not one of text, json, github, sarif (did you mean 'text'?)",
+        ),
+        ('color = "sometimes"', "color: 'sometimes' is not one of auto, always, never"),
         ("check = true", "check: expected a table, not True"),
         ("[check", "not TOML: "),
         ("a = " + "[" * 100_000, "not TOML: "),

@@ -30,7 +30,7 @@ def example(name):
 
 
 def sharpened(module):
-    """With larger weights, so that the likeliest token is no close call."""
+    """With larger weights, so that the likeliest token is not a close call."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(3 if parameter.dim() > 1 else 1)
@@ -193,7 +193,7 @@ class Appended(torch.nn.Module):
 @pytest.mark.parametrize(
     ("kept", "keeps", "complaint"),
     [
-        (3, {1: "cache"}, r"cache cache is \[2, 8\]; what it is to keep, \[2, 3\], is no part of it"),
+        (3, {1: "cache"}, r"cache cache is \[2, 8\]; what it is to keep, \[2, 3\], is not part of it"),
         (4, {2: "cache"}, "has no output 2"),
         (4, {0: "cache", 1: "cache"}, "cache is written twice"),
     ],

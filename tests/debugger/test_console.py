@@ -236,4 +236,4 @@ def test_comments_and_empty_lines_do_nothing(console):
 
 def test_a_failed_program_is_explained(tmp_path):
     with session(ATTENTION) as run:
-        assert told(Console(run), "why-not") == ("the program has not stopped by itself: there is nothing to explain")
+        assert told(Console(run), "why-not") == ("the program did not stop with an error: there is nothing to explain")

@@ -69,10 +69,10 @@ def test_sizes_must_agree():
     ("text", "said"),
     [
         ("absmx(q)", "did you mean 'absmax'"), ("absmax(q", "')' is missing"), ("absmax(q) >", "missing at the end"),
-        ("absmax q", "is no number"), ("", "missing at the end"), ("1 + ", "missing at the end"),
+        ("absmax q", "is not a number"), ("", "missing at the end"), ("1 + ", "missing at the end"),
         ("pcc(q)", "two tensors"), ("pcc(ideal, ideal)", "two tensors"), ("absmax(ideal2, q)", "one tensor"),
-        ("1 2", "too much"), ("q[1]", "is no number"), ("absmax(q[x])", "a slot is a number"),
-        ("__import__('os')", "no function '__import__'"), ("q.__class__", "is no number"), ("1; 2", "means nothing"),
+        ("1 2", "too much"), ("q[1]", "is not a number"), ("absmax(q[x])", "a slot is a number"),
+        ("__import__('os')", "no function '__import__'"), ("q.__class__", "is not a number"), ("1; 2", "means nothing"),
         ("absmax(3)", "name of a queue or op"), ("1 < 2 < 3", "too much"), ("(" * 60 + "1" + ")" * 60, "more than 50"),
         ("-" * 60 + "1", "more than 50"), ("not " * 60 + "1", "more than 50"),
     ],

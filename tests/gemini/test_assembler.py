@@ -79,7 +79,7 @@ def test_durations_of_a_trace(tmp_path):
     timeline = gemini.simulate(None, asm=asm, durations=trace)
     assert [tuple(span) for span in timeline.instructions] == times
     assert timeline.total == 400
-    with pytest.raises(ScheduleError, match="this is no trace"):
+    with pytest.raises(ScheduleError, match="this is not a trace"):
         gemini.simulate(None, asm=asm, durations=asm)
     with pytest.raises(ScheduleError, match=r"12 instructions, .* has 2"):
         gemini.simulate(None, asm=file(tmp_path, program()[:2], "short.txt"), durations=trace)

@@ -1,4 +1,4 @@
-"""Reading: both dialects, compressed files, and everything that is no schedule."""
+"""Reading: both dialects, compressed files, and everything that is not a schedule."""
 
 import gzip
 import json

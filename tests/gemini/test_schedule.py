@@ -90,7 +90,7 @@ def test_deadlock_names_who_waits_for_whom():
     assert error.value.kind == "deadlock"
     text = str(error.value)
     assert "weight of transfer 2 to core 0 waits for 1 of the end of core 0 workload 0 (q)" in text
-    assert "stands after" in text
+    assert "comes after" in text
     assert "closes the circle" in text
 
 

@@ -33,7 +33,7 @@ def test_names_that_are_no_queues(role, tmp_path):
     content, files = parts()
     content[STATE][role] = ["nowhere"]
     assert findings(tmp_path, content, files) == [
-        ("image-queue", "error", f"{role} has nowhere, which is no queue of the netlist")
+        ("image-queue", "error", f"{role} has nowhere, which is not a queue of the netlist")
     ]
 
 
@@ -42,9 +42,13 @@ def test_intermediates_and_stacked_outputs_that_are_no_queues(tmp_path):
     content[STATE]["ordered_intermediate_activation_names"] = [["op", "nowhere"]]
     content[STATE]["output_host_tms"] = {"out": {"hstack_factor": 2}, "nothing": {}}
     assert findings(tmp_path, content, files) == [
-        ("image-queue", "error", "ordered_intermediate_activation_names has nowhere, which is no queue of the netlist"),
+        (
+            "image-queue",
+            "error",
+            "ordered_intermediate_activation_names has nowhere, which is not a queue of the netlist",
+        ),
         ("image-queue", "error", "output_host_tms of out: hstack 2 and vstack 1 do not divide t = 1"),
-        ("image-queue", "error", "output_host_tms has nothing, which is no queue of the netlist"),
+        ("image-queue", "error", "output_host_tms has nothing, which is not a queue of the netlist"),
     ]
 
 

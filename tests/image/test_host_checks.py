@@ -65,7 +65,7 @@ def findings(tmp_path, changes, *, t=1, more=()):
         ({INPUT: kind("EmbeddingIndex", original_shape=(1, 2048))}, f"{INPUT}/0",
          "x: shape [1, 2048] gives [1, 32, 64] for an entry, queue x takes [1, 32, 32]"),
         ({"ordered_input_names": ["out"]}, "ordered_input_names/0", "queue out is filled by op sum"),
-        ({"ordered_input_names": ["x", "x"]}, "ordered_input_names/1", "x stands twice"),
+        ({"ordered_input_names": ["x", "x"]}, "ordered_input_names/1", "x occurs twice"),
         ({"ordered_output_names": ["x"], "ordered_output_data_formats": []}, "ordered_output_names/0",
          "queue x is filled by the host"),
         ({"ordered_output_shapes": [[1, 1, 33, 7]]}, "ordered_output_shapes/0",

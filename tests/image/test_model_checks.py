@@ -82,12 +82,12 @@ def doubling(model):
         (setting("x", dtype=None), "inputs/0/dtype", "None is not a text"),
         (dropping, "inputs/0", "is not an object with dtype"),
         (setting("x", colour=1), "inputs/0/colour", "1 is not a value that belongs here"),
-        (setting("x", label="z"), "inputs/0/label", "z is none of the model's labels"),
+        (setting("x", label="z"), "inputs/0/label", "z is not one of the model's labels"),
         (setting("i", label="a"), "inputs/1/shape", "(1, 5), but another queue of input a has (4, 8)"),
-        (setting("x", queue="xx"), "inputs/0/queue", "xx is no queue of the netlist"),
+        (setting("x", queue="xx"), "inputs/0/queue", "xx is not a queue of the netlist"),
         (setting("x", queue="out"), "inputs/0/queue", "queue out is filled by op sum"),
         (setting("x", queue="c"), "inputs/0/queue", "queue c holds a constant or parameter of the image"),
-        (setting("i", queue="x"), "inputs/1/queue", "queue x stands twice"),
+        (setting("i", queue="x"), "inputs/1/queue", "queue x occurs twice"),
         (setting("i", gather=[4, 0, 5]), "inputs/1/gather", "element 5 of 5"),
         (setting("i", gather=[4, 0, -1]), "inputs/1/gather/2", "-1 is not an integer from 0"),
         (setting("i", below=0), "inputs/1/below", "0 is not an integer from 1"),
@@ -97,8 +97,8 @@ def doubling(model):
         (setting("out", shape=[3, 5]), "outputs/0/view", "[1, 3, 4] has not the 15 elements of shape [3, 5]"),
         (setting("out", queue="x"), "outputs/0/queue", "queue x is filled by the host"),
         (setting("out", slices=2), "outputs/0/slices", "1 along t of queue out are not made of 2 slices each"),
-        (doubling, "outputs/1/queue", "queue out stands twice"),
-        (setting("", labels=["a", "b", "a"]), "labels/2", "a stands twice"),
+        (doubling, "outputs/1/queue", "queue out occurs twice"),
+        (setting("", labels=["a", "b", "a"]), "labels/2", "a occurs twice"),
         (setting("", chip=1), "chip", "no graph of the netlist is on chip 1: they are on 0"),
         (setting("", schema_version=2), "schema_version", "2 is not the schema_version that is known"),
         (setting("", inputs={}), "inputs", "{} is not a list"),
@@ -129,7 +129,7 @@ def test_a_copy_that_needs_another_chip(tmp_path):
     content[KEY] = {**copy.deepcopy(MODEL), "chip": 1, "inputs": [], "outputs": []}
     found = check_image(write(tmp_path / "x.tti", tar_bytes(members(content, files)))).diagnostics
     said = [item.message for item in found if item.pointer == f"{KEY}/chip"]
-    assert said == [f"chip 1 is no copy by itself: {name} is on another" for name in ("c", "w", "x")]
+    assert said == [f"chip 1 is not a copy by itself: {name} is on another" for name in ("c", "w", "x")]
 
 
 def test_more_of_the_hosts_memory_than_is_allowed(tmp_path, capsys):

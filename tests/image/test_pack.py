@@ -215,7 +215,7 @@ def test_special_halves_are_pushed_as_they_are_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "says"),
     [
-        ({"v": values()}, "v is no queue of net.yaml"),
+        ({"v": values()}, "v is not a queue of net.yaml"),
         ({"out": values()}, "queue out is filled by op sum"),
         ({"w": values((3, 1, 32, 32))}, r"w has shape \[3, 1, 32, 32\], its queue takes \[1..2, 1, 32, 32\]"),
         ({"w": values((1, 1, 64, 32))}, "w has shape"),

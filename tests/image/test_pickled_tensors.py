@@ -58,8 +58,8 @@ def test_no_code_runs_unless_it_is_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "it is no whole pickle"), (b"\x80\x05junk", "it is no whole pickle"),
-        (pickle.dumps(values())[:-20], "it is no whole pickle"),
+        (b"", "it is not a whole pickle"), (b"\x80\x05junk", "it is not a whole pickle"),
+        (pickle.dumps(values())[:-20], "it is not a whole pickle"),
         (pickle.dumps({"a": 1}), "it holds dict, not a tensor"),
         (pickle.dumps(np.array(["x"])), "elements of type <U1"),
         (pickle.dumps(np.zeros((1, 0))), "it holds 0 elements"),

@@ -65,7 +65,7 @@ def test_strata_of_one_group_are_its_wilson_interval():
 def test_bits_have_strata_and_cores_have_none():
     with pytest.raises(be.HostError, match="by bit bits are divided"):
         be.faults(MATMUL, 1, settings=Settings(strata="bit", kinds=("core",)))
-    with pytest.raises(be.HostError, match="strata 'bits' is none of kind, place, op, tensor, bit"):
+    with pytest.raises(be.HostError, match="strata 'bits' is not one of kind, place, op, tensor, bit"):
         be.faults(MATMUL, 1, settings=Settings(strata="bits"))
 
 
@@ -94,7 +94,7 @@ def test_a_fault_written_by_hand(tmp_path):
 
 BAD = {
     '{"kind": "flip"': "not JSON",
-    "[1]": "item 1 is no fault",
+    "[1]": "item 1 is not a fault",
     '{"kind": "flip", "place": "dram", "where": "xx"}': "no values of 'xx'",
     '{"kind": "flop", "where": "x"}': "kind 'flop' is none of",
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 9}': "the run has 4 values of x",
@@ -104,10 +104,10 @@ BAD = {
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 0, "datum": 0, "bits": [16]}': "there are 16",
     '{"kind": "flip", "place": "dst", "where": "q", "entry": 0, "tile": 0, "datum": 0, "bits": [1]}': "n device",
     '{"kind": "flip", "place": "operand", "where": "q", "entry": 0, "operand": 7}': "q has no operand 7",
-    '{"kind": "core", "where": "x", "entry": 0}': "x is no op",
+    '{"kind": "core", "where": "x", "entry": 0}': "x is not an op",
     '{"kind": "entry", "where": "x", "entry": 0, "how": "twice"}': "entry 0 has none before it",
     '{"kind": "entry", "where": "bq", "entry": 0, "how": "lost", "tile": 0}': "bq is a ram",
-    '{"kind": "pointer", "where": "q", "entry": 0}': "q is no queue",
+    '{"kind": "pointer", "where": "q", "entry": 0}': "q is not a queue",
     '{"kind": "pointer", "where": "bq", "entry": 0, "how": "local", "bits": [0]}': "none of rd, wr",
     '{"kind": "flip", "place": "attic", "where": "x", "entry": 0, "bits": [1]}': "place 'attic' is none of",
     '{"kind": "link", "where": "usb", "how": "50 %"}': "link 'usb'",

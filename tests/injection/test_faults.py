@@ -201,7 +201,7 @@ def test_generated_netlists_end_in_a_documented_way(precision, tmp_path):
 
 
 def test_words_are_checked():
-    with pytest.raises(be.HostError, match=r"kind 'flipp' is none of flip, .*did you mean 'flip'"):
+    with pytest.raises(be.HostError, match=r"kind 'flipp' is not one of flip, .*did you mean 'flip'"):
         be.faults(ATTENTION, 1, settings=Settings(kinds=("flipp",)))
     with pytest.raises(be.HostError, match="place 'dest' is none of"):
         be.faults(ATTENTION, 1, settings=Settings(places=("dest",)))

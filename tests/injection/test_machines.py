@@ -37,7 +37,7 @@ def test_a_lost_entry_leaves_a_program_waiting(tmp_path, precision):
     found = bench(two_graphs(tmp_path), precision)
     made = effect(found, "entry", "between", entry=2, tile=1, how="lost")
     assert made.outcome == "deadlock"
-    assert "read beyond what was pushed to queue between" in made.error
+    assert "read beyond the entries pushed to queue between" in made.error
     assert effect(found, "entry", "x", entry=0, tile=0, how="lost").outcome == "deadlock"
     made = effect(found, "entry", "z", entry=4, tile=1, how="lost")
     assert (made.outcome, made.error) == ("corrupt", "z: the host finds 1 entries, not 2")

@@ -1,4 +1,4 @@
-"""What lies between machines: it holds no more than it may, and what is no message is refused."""
+"""What lies between machines: it holds no more than it may, and what is not a message is refused."""
 
 import socket
 import time

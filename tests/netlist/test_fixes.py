@@ -139,7 +139,7 @@ def test_what_cannot_be_known_is_not_written():
 def test_of_a_field_that_stands_twice_the_first_is_left_out():
     text = spoilt("entries: 2, ", "entries: 4, entries: 2, ")
     (found,) = [item for item in check(text) if item.rule == "V211"]
-    assert "entries stands again in line" in found.message
+    assert "entries occurs again in line" in found.message
     assert fixed(text, check).text == text
     assert fixed(text, check, unsafe=True).text == GOOD
     block = spoilt("    input_count: 2\n", "    input_count: 9\n    input_count: 2\n")

@@ -61,7 +61,7 @@ def test_several_rules_and_other_comments_between() -> None:
     [
         ("# buda: ignore[V209]", "the comment ignores V209, which is not found on line"),
         ("# buda: ignore-file[V209]", "the comment ignores V209, which is not found in the document"),
-        ("# buda: ignore[V2099]", "the comment ignores 'V2099', which is no rule"),
+        ("# buda: ignore[V2099]", "the comment ignores 'V2099', which is not a rule"),
         ("# buda: ignore[V041]", "the comment ignores V041, which cannot be ignored"),
         ("# buda: ignore[V210]", "the comment ignores V210, which cannot be ignored"),
         ("# buda: ignore", "the comment names no rule"),

@@ -79,7 +79,7 @@ def test_findings_are_sorted_by_place_and_hold_their_line() -> None:
 
 
 def test_lines_are_counted_as_yaml_counts_them() -> None:
-    text = "# form\x0cfeed is no comment end\n".replace("\x0c", "\u2028# ") + edited("entries: 2", "entries: x")
+    text = "# form\x0cfeed is not a comment end\n".replace("\x0c", "\u2028# ") + edited("entries: 2", "entries: x")
     (finding,) = found(text)
     assert finding.text == "x"
 

@@ -116,7 +116,8 @@ def test_an_empty_second_document_is_ignored() -> None:
 def test_deep_nesting_is_refused() -> None:
     for levels in (101, 5000, 50_000):  # the parser has a limit of its own, which may come first
         assert (
-            refusal("a: " + "[" * levels + "]" * levels).message == "this is no netlist: nested deeper than 100 levels"
+            refusal("a: " + "[" * levels + "]" * levels).message == "this is not a netlist: nested deeper "
+            "than 100 levels"
         )
     read_tree("a: " + "[" * 90 + "]" * 90)
 
@@ -209,7 +210,7 @@ def test_lines_are_split_as_yaml_does() -> None:
 
 @pytest.mark.parametrize("text", ["a:\n\t- b\n", "a:\n  b: 1\n\tc: 2\n"])
 def test_a_tab_is_called_a_tab(text: str) -> None:
-    assert refusal(text).message == "invalid YAML: a tab stands where only spaces may"
+    assert refusal(text).message == "invalid YAML: a tab where only spaces are allowed"
 
 
 def test_nodes_that_are_too_many_for_their_text_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,7 +289,7 @@ def test_relu_on_dest_has_no_threshold_below_its_smallest(acc, df, mode, thresho
     given = values.reshape(-1)
     expected = np.where(given < limit, 0, given) if mode == "min" else np.clip(given, 0, limit)
     if mode == "max" and df == "Float16" and threshold < 0.5:
-        expected = np.zeros_like(given)  # 2^-15 is no fp16 of the packer: exponent 0 is a zero
+        expected = np.zeros_like(given)  # 2^-15 is not fp16 of the packer: exponent 0 is a zero
     assert np.array_equal(found, expected.astype(np.float32))
 
 

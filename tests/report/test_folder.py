@@ -44,7 +44,7 @@ def test_names_are_escaped(report):
 def test_it_shows_the_ops_on_the_grid_and_says_why_where_it_cannot(report):
     page = whole(report / "report.html")
     assert "epoch 0, chip 1" in page  # two_chips
-    assert "no picture: " in page  # lossy.yaml was tested by content and is no file
+    assert "no picture: " in page  # lossy.yaml was tested by content and is not a file
 
 
 def test_ids_are_unique(report):

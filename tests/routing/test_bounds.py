@@ -79,7 +79,7 @@ def test_cores_that_the_chip_does_not_have_are_refused(grid, at):
     text = netlist([queue("a"), queue("o", "first")], [op("first", "nop", ["a"], grid, at=at)])
     (found,) = _routed(text)
     assert found.what == "V150"
-    assert found.message.startswith("first: stands on cores up to")
+    assert found.message.startswith("first: is on cores up to")
     assert found.message.endswith("the last one of wormhole_b0 is [9, 7]")
 
 
@@ -92,7 +92,7 @@ def test_an_op_of_a_graph_that_is_not_executed_beside_its_reader_is_refused():
     assert len(both) == 2
     (found,) = _routed(text.replace(both[0] + "\n", ""))
     assert (found.what, found.message) == (
-        "V126", "second: first is an op of a graph that is not executed beside this one"
+        "V126", "second: first is an op of a graph that is not executed together with this one"
     )  # fmt: skip
 
 

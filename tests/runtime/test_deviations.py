@@ -77,7 +77,7 @@ def test_an_entry_that_the_graph_has_not_filled_yet_is_said_to_be_that(load):
         emu.push("a", tiles(1, 2, 3, 4))
         with pytest.raises(be.ProgramError, match="the entry that is read is not among those") as stop:
             emu.run("p")
-    assert "rd_ptr_local 2 stands 2 ahead of rd_ptr_global 0" in str(stop.value)
+    assert "rd_ptr_local 2 is 2 ahead of rd_ptr_global 0" in str(stop.value)
 
 
 @needs_corpus

@@ -116,7 +116,7 @@ def test_masks():
     [
         (lambda: device("jawbridge"), "no device table"),
         (lambda: device("wormhole_b0").physical(10, 0), "outside of the grid 10x8"),
-        (lambda: device("wormhole_b0").logical(5, 1), "5-1 is no worker"),
+        (lambda: device("wormhole_b0").logical(5, 1), "5-1 is not a worker"),
         (lambda: device("wormhole_b0").with_grid(11, 8), "not within 10x8"),
         (lambda: device("grayskull").harvested([6]), "row 6 has no worker"),
         (lambda: device("wormhole_b0").harvested(device("wormhole_b0").worker_rows), "no row would be left"),

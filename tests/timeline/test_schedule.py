@@ -137,7 +137,7 @@ def test_a_server_behind_another_task_is_told():
     schedule.task(a, 1, [(x, 1)], label="waits")
     schedule.task(b, 1, [(x, 1)], label="in front")
     schedule.task(b, 1, signals=[(x, 2)], label="server")
-    with pytest.raises(ProgramError, match="server would give it, which stands after in front"):
+    with pytest.raises(ProgramError, match="server would give it, which comes after in front"):
         schedule.run()
 
 

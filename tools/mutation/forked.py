@@ -36,7 +36,7 @@ def in_child(run: Callable[[Path], int], usual: float, *, compiled: bool = True)
                 os.setpgid(0, 0)
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.setitimer(signal.ITIMER_PROF, SECONDS + 3 * usual)  # its signal ends the process
-                signal.alarm(int(WAIT + 20 * usual))  # a busy machine is no mutant
+                signal.alarm(int(WAIT + 20 * usual))  # a busy machine is not a mutant
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 os.dup2(null, 2)

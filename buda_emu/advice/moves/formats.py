@@ -52,7 +52,7 @@ def _of_edge(here: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
 
 
 MOVE: Final = Move(
-    "format", "df of a queue, out_df of an op, in_df of who reads them",
+    "format", "df of a queue, out_df of an op, in_df of its readers",
     "a transfer or one of the largest streams of a memory channel, whose tensor has a wider format than it might",
     lossy=True, proposals=_proposals,
 )  # fmt: skip

@@ -22,11 +22,11 @@ def _of(*names: str, there: str, here: str) -> Difference:
 
 DIFFERENCES: Final = (
     _of("PytorchTensorDesc", there="the buffer's element code is `f`, whatever the item size",
-        here="it tells the format"),
+        here="it states the format"),
     _of("PytorchTensorDesc", there="takes PyTorch tensors and capsules",
         here="takes numpy arrays and any contiguous buffer, too"),
-    _of("PytorchTensorDesc", there="unpickled, it points to its address, whatever is there",
-        here="it says so when that memory is gone"),
+    _of("PytorchTensorDesc", there="unpickled, it points to its address, whatever is there now",
+        here="an error if that memory is gone"),
     _of("PytorchTensorDesc.adopt", "PytorchTensorDesc.address", "PytorchTensorDesc.alive",
         "PytorchTensorDesc.backend_owned", "PytorchTensorDesc.buffer_source", "PytorchTensorDesc.elements",
         "PytorchTensorDesc.release", "TilizedTensorDesc.adopt", "TilizedTensorDesc.buffers", "TilizedTensorDesc.data",
@@ -38,14 +38,14 @@ DIFFERENCES: Final = (
         "in raw and flat queues"),
     _of("push_input", there="packed Fp8_e4m3 is taken", here="refused with formats on: each rounding would change it"),
     _of("get_output", there="a dimension that is swapped with the batch is renamed", here="it is moved"),
-    _of("get_output", there="of Golden, a queue that is not empty gives what stands in its slots", here="only entries "
-        "that were pushed are given"),
-    _of("translate_addresses", there="fills in host addresses", here="there are none; Success, or on an emulated "
-        "device RuntimeError when the machine is gone"),
+    _of("get_output", there="Golden gives the contents of the slots of a queue that is not empty",
+        here="only entries that were pushed are returned"),
+    _of("translate_addresses", there="fills in host addresses",
+        here="there are none; Success, or on an emulated device RuntimeError when the machine is gone"),
     _of("DataFormat", there="Fp8_e4m3, Tf32 and UInt8 have no name in Python", here="neither: their `name` is `???`, "
         "but queues of these formats are pushed and read"),
-    _of("DataFormat", there="`pybuda._C` has the enum", here="one of another module is taken by name or number; what "
-        "is given back is this one, and compares with its own kind only"),
+    _of("DataFormat", there="`pybuda._C` has the enum", here="a member of another module is accepted by name "
+    "or number; results are of this enum, and compare only with its own members"),
     _of("BackendType", there="Silicon, Versim, Emulation and Model are four things",
         here="all are one emulated device"),
     _of("BackendType", there="`from_json` knows `NoBackend`, not the `Invalid` that `to_json` writes",
@@ -56,7 +56,7 @@ DIFFERENCES: Final = (
         "BackendConfig.ignores_precision", "BackendConfig.mode", "BackendConfig.opt_level", "BackendConfig.output_dir",
         "BackendConfig.performance_trace_args", "BackendConfig.precision", "BackendConfig.runtime_args",
         "BackendConfig.runtime_args_left", "BackendConfig.soc_descriptor_path", "BackendConfig.type",
-        there="–", here="attributes that tell what was set"),
+        there="–", here="attributes with the values that were set"),
     _of("BackendConfig", there="descriptors of SOC and cluster decide rows and chips", here="recorded; netlists run on "
         "the whole chips of the tables"),
     _of("BackendConfig", there="`TT_BACKEND_OPT_LEVEL` that is not a number is 0", here="a RuntimeError"),
@@ -71,10 +71,10 @@ DIFFERENCES: Final = (
         "DramIODesc.bufq_start_addr_channel", "DramIODesc.io_type", "DramIODesc.layout", there="in the pickle only",
         here="attributes"),
     _of("DeviceConfig", there="all seven arguments are needed", here="only the architecture is"),
-    _of("DeviceConfig", there="parameters of a file must equal those of the machine", here="they go before the tables "
-        "of this package; `params_to_ignore` are left out"),
-    _of("DeviceConfig", there="a wrong chip id is found later", here="at once, where a cluster file is given"),
-    _of("get_custom_device_desc", there="any grid that has a file of its own", here="any within the whole one"),
+    _of("DeviceConfig", there="parameters of a file must equal those of the machine",
+        here="they take precedence over the tables of this package; `params_to_ignore` are left out"),
+    _of("DeviceConfig", there="a wrong chip id is detected later", here="at once, where a cluster file is given"),
+    _of("get_custom_device_desc", there="any grid that has its own file", here="any within the whole one"),
     _of("detect_available_silicon_devices", "get_device_descs_for_available_devices", "get_device_cluster_yaml",
         there="the hardware's", here="those of `BUDA_EMU_DEVICES` or `present_devices`, else none"),
     _of("get_device_cluster_yaml", there="`out_dir` is needed", here="`./tt_build` by default"),

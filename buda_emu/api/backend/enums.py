@@ -237,7 +237,7 @@ _WORD_OF_ID: Final = {spec.id: name for name, spec in FORMATS.items()}
 def format_word(value: object) -> str:
     """The netlist word of a format: ours, another module's enum with the same names, a number, or the word itself.
 
-    "Invalid" for what is no format.
+    "Invalid" for what is not a format.
     """
     name = value if isinstance(value, str) else getattr(value, "name", "")
     if name in FORMATS:
@@ -247,7 +247,7 @@ def format_word(value: object) -> str:
 
 
 def format_value(word: str) -> DataFormat:
-    """The enum value of a netlist word; Invalid for what is no format."""
+    """The enum value of a netlist word; Invalid for what is not a format."""
     return DataFormat(FORMATS[word].id if word in FORMATS else INVALID_ID)
 
 

@@ -28,7 +28,7 @@ def get_io_size_in_bytes(
     """
     word = format_word(data_formati)
     if word not in FORMATS:
-        raise RuntimeError(f"get_io_size_in_bytes: {data_formati} is no format")
+        raise RuntimeError(f"get_io_size_in_bytes: {data_formati} is not a format")
     alignment = _alignment()
     tile = tile_bytes(word, tile_height, tile_width, alignment, header=not is_untilizesd)
     return ublock_ct * ublock_rt * mblock_m * mblock_n * t * tile * entries + alignment

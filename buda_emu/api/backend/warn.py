@@ -20,7 +20,7 @@ def log_failure(call: str, error: BaseException) -> None:
 
 
 def log_late(call: str, error: BaseException) -> None:
-    """What was waited for in vain; front ends try again, so it is no error yet."""
+    """What was waited for in vain; front ends try again, so it is not an error yet."""
     import logging
 
     logging.getLogger("buda_emu.backend").info("%s: %s", call, error)

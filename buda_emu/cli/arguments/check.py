@@ -16,11 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     """What a check of one kind of document, or of all, can be asked for."""
-    what = "netlists, device images (.tti), ...: told apart by what they hold" if only is None else f"{only.words}s"
+    what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
     stdin = "; -: a netlist from standard input" if only is None else ""
     parser.add_argument(
         "file", nargs="+", metavar="FILE",
-        help=f"{what}; a folder: what it has of these, and the folders below it{stdin}",
+        help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
     )  # fmt: skip
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
@@ -38,10 +38,10 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
         )
     if only is None:
-        fixes = parser.add_argument_group("netlists: what a finding says exactly, done in the file")
+        fixes = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
         fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
         fixes.add_argument(
-            "--unsafe-fixes", action="store_true", help="with --fix or --diff: the others, too; look at what they did"
+            "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
         )
         fixes.add_argument(
             "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"

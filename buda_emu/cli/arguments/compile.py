@@ -30,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
     )  # fmt: skip
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
-    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
+    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="format of sums; default: by --df")
     parser.add_argument(
         "--effort", default="default", metavar="WORD", help="how long placing searches: low, default or high"
     )
     parser.add_argument(
         "--objective", default="throughput", metavar="WORD",
-        help="what is searched for: throughput (default), latency or cores",
+        help="goal of the search: throughput (default), latency or cores",
     )  # fmt: skip
     parser.add_argument(
         "--chips",
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list-boards", **other_work("compile_boards"), help="list the boards that --board knows, nothing else"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what is asked for")
 
 
 def _add_passes(parser: argparse.ArgumentParser) -> None:
@@ -94,5 +94,5 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
 def _size(text: str) -> tuple[str, int]:
     name, _, number = text.rpartition("=")
     if not name or not number.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=N, such as batch=8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=N, such as batch=8")
     return name, int(number)

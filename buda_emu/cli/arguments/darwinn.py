@@ -72,7 +72,7 @@ def _link(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address", action="append", default=[], metavar="WHAT=N",
         help="of parameter, scratch, input:NAME or output:NAME, decimal or 0x...; once more for the next batch. "
-        "What has no address stays as it is",
+        "Fields without an address stay as they are",
     )  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where chunk_0.bin, ... go")
 
@@ -98,12 +98,12 @@ def _extract(parser: argparse.ArgumentParser) -> None:
 
 VERBS: Final[Mapping[str, Verb]] = {
     "inspect": Verb(
-        "Say what is in a package: what runs on the CPU, what is cached, layers, cost of a switch.",
+        "Show a package: operators on the CPU, cached parameters, layers, cost of a switch.",
         "buda-emu darwinn inspect model_edgetpu.tflite",
         _inspect,
     ),
     "check": Verb(
-        "Check packages against the rules D001 to D086 and say what the driver does with them.",
+        "Check packages against the rules D001 to D086 and predict what the driver does with them.",
         "buda-emu darwinn check model_edgetpu.tflite models/",
         _check,
     ),
@@ -134,7 +134,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         _example,
     ),
     "extract": Verb(
-        "Write what a file holds: package, parameters, instruction chunks.",
+        "Write the parts of a file: package, parameters, instruction chunks.",
         "buda-emu darwinn extract model_edgetpu.tflite -o parts",
         _extract,
     ),

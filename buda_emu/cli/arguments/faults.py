@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scatter", action="store_true", help="the --bits of a flip lie anywhere in the datum")
     parser.add_argument("--only", default="", metavar="NAME", help="hit this op or queue alone")
     parser.add_argument(
-        "--pcc", type=float, default=0.99, metavar="X", help="what an output must keep to be tolerable (default 0.99)"
+        "--pcc",
+        type=float,
+        default=0.99,
+        metavar="X",
+        help="PCC that an output must have to be tolerable (default 0.99)",
     )
     parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
     parser.add_argument(
@@ -43,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("format", "ideal", "device"), default="format", help="as in `run` (default format)"
     )
-    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: made up, as `run` does")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs of the run; default: random, as with `run`")
     add_program(parser, "run")
     add_shared(parser, "--param", "--arch", "--seed", "--memory-limit", "--workers")
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")

@@ -121,7 +121,7 @@ def _mesh(text: str) -> tuple[int, int]:
     if not (
         cross and across.isdecimal() and down.isdecimal() and 0 < int(across) < 1 << 16 and 0 < int(down) < 1 << 16
     ):
-        raise argparse.ArgumentTypeError(f"{text!r} is no mesh such as 2x2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a mesh such as 2x2")
     return int(across), int(down)
 
 

@@ -26,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--break", dest="rule", metavar="RULE",
-        help="write, beside each valid netlist, one that breaks this rule of the checker and no other",
+        help="write with each valid netlist another one that breaks this rule of the checker and no other",
     )  # fmt: skip
     add_shared(parser, "--quiet")

@@ -30,5 +30,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("-n", type=positive, dest="workers", metavar="N", help="commands at once; default: processors")
     parser.add_argument("--trials", type=positive, metavar="N", help="run the command N times at most")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
     add_shared(parser, "--quiet")

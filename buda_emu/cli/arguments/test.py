@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which = parser.add_argument_group("which netlists")
     which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
-    which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
+    which.add_argument("--lf", action="store_true", help="those that failed last time; all if none did")
     which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
     which.add_argument(
         "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
@@ -41,20 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--expected",
         choices=("ideal", "format"),
         default="ideal",
-        help="precision of the run that the observed one is held against (default ideal)",
+        help="precision of the run that the observed one is compared with (default ideal)",
     )
     what.add_argument(
         "--reference",
         type=Path,
         metavar="DIR",
         help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
-        "what is not there is made up, and expected from the run in --expected",
+        "inputs that are not there are random, outputs are expected from the run in --expected",
     )
     what.add_argument(
         "--compare",
         choices=("vendor", "strict"),
         default="vendor",
-        help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
+        help="vendor: the verdict of the vendor's harness, including its mistakes; strict: what the words say",
     )
     what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
     add_shared(what, "--seed", "--arch", "--program", "--param")
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(
         "--format", choices=FORMATS, default="text",
-        help="what goes to standard output: text for people; or results for programs, and the text to standard error",
+        help="output format: text for people; the others are for programs, and the text goes to standard error",
     )  # fmt: skip
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")

@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
-        raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
+        raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
     if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
         raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
     progress = Progress(args.quiet)
@@ -105,7 +105,7 @@ def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | P
 
 
 def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
-    """The parts of a model that was refused. Raises what it was refused with where the host is no help."""
+    """The parts of a model that was refused. Raises what it was refused with where the host cannot help."""
     try:
         return compile_in_parts(args.file, options=options)
     except UnsupportedError:
@@ -115,7 +115,7 @@ def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: Un
 def _stopped(args: argparse.Namespace, observer: Observer) -> int:
     """The model as it is after a pass, into a folder or onto the terminal."""
     if args.on_host:
-        raise HostError("compile: --stop-after does not go with --on-host: a part of a model is no model")
+        raise HostError("compile: --stop-after does not go with --on-host: a part of a model is not a model")
     found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
     if args.output is None:
         say(print_file(found)[0].rstrip())

@@ -20,7 +20,7 @@ from buda_emu.spec.blocking import Blocking
 
 _SECTIONS: Final = {
     "input": "pushed by the host", "constant": "parameters and constants", "state": "kept from run to run",
-    "between": "between epochs", "fork": "on short branches beside long ones", "output": "read by the host",
+    "between": "between epochs", "fork": "on short branches parallel to long ones", "output": "read by the host",
 }  # fmt: skip
 """Roles of queues in the order in which they stand."""
 

@@ -99,7 +99,7 @@ def boolean(b: Builder, x: Node) -> Node:
 
 @_value
 def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
-    """c x + (1 - c) y; infinities become 2^100, as 0 * inf is no number"""
+    """c x + (1 - c) y; infinities become 2^100, as 0 * inf is not a number"""
     if c.op == x.op == y.op == "constant":
         return b.constant(np.where(c.value.astype(bool), x.value, y.value))
     shape = np.broadcast_shapes(c.shape, x.shape, y.shape)

@@ -235,7 +235,7 @@ def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
 
 
 core(
-    "max_pool", "largest of each window of [N, C, space...]; what is outside does not count",
+    "max_pool", "largest of each window of [N, C, space...]; places outside do not count",
     lambda x, kernel, **attrs: (*x[:2], *window_out(x[2:], kernel, attrs)), _max_pool, family="convolution",
 )  # fmt: skip
 

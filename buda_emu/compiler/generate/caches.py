@@ -88,7 +88,7 @@ def _slots(cache: str, whole: Shape, part: Shape) -> tuple[int, int]:
     """How many parts, and along which dimension."""
     differ = [dim for dim, (a, b) in enumerate(zip(whole, part, strict=False)) if a != b]
     if len(whole) != len(part) or len(differ) > 1 or (differ and whole[differ[0]] % part[differ[0]]):
-        raise HostError(f"compile: cache {cache} is {list(whole)}; what it is to keep, {list(part)}, is no part of it")
+        raise HostError(f"compile: cache {cache} is {list(whole)}; the part to keep, {list(part)}, is not part of it")
     return (whole[differ[0]] // part[differ[0]], differ[0]) if differ else (1, 0)
 
 

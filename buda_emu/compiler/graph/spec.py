@@ -44,7 +44,7 @@ def _computed(graph: Graph, node: Node) -> bool:
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
-_BEFORE: Final = "has operands that stand before it"
+_BEFORE: Final = "has operands that come before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
         "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
@@ -105,7 +105,7 @@ def declared_problems(graph: Graph) -> Iterator[str]:
             yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
     for name in graph.inputs:
         if name not in graph.nodes or graph[name].op != "input":
-            yield f"input {name} is no node of op input"
+            yield f"input {name} is not a node of op input"
     for output in graph.outputs:
         if output.value not in graph.nodes:
             yield f"output {output.label}: there is no node {output.value}"

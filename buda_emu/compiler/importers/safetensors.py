@@ -65,8 +65,8 @@ def _sharded(index: Path) -> dict[str, Stored]:
             raise _wrong(index, f"weight_map names {shown_name(shard)}: shards lie in the folder of the index")
         for name, tensor in _tensors(index.parent / shard):
             if name in found:
-                raise _wrong(tensor.file, f"tensor {shown_name(name)} stands twice, here and in {found[name].file.name}"
-                             ": remove one of them, or save the checkpoint once more")  # fmt: skip
+                raise _wrong(tensor.file, f"tensor {shown_name(name)} occurs twice, here and in {found[name].file.name}"
+                             ": remove one of them, or save the checkpoint again")  # fmt: skip
             found[name] = tensor
     for name, shard in named.items():
         if name not in found or found[name].file.name != shard:
@@ -113,8 +113,8 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tup
     if any(type(number) is not int or number < 0 for number in numbers):
         raise _wrong(path, f"tensor {shown_name(name)}: sizes are integers, not {list(numbers)}: it is damaged")
     if kind not in SIZES:
-        raise _wrong(path, f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not read: "
-                     f"those that are: {', '.join(SIZES)}")  # fmt: skip
+        raise _wrong(path, f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not "
+        f"supported; supported are: {', '.join(SIZES)}")  # fmt: skip
     return kind, shape, (first, last)
 
 
@@ -132,16 +132,16 @@ def _read(path: Path) -> bytes:
 
 
 def _object(path: Path, data: bytes) -> dict[str, Any]:
-    """A JSON object in which no name stands twice."""
+    """A JSON object in which no name occurs twice."""
     try:
         held: Any = json.loads(data, object_pairs_hook=each_name_once)
     except NameTwiceError as error:
         twice = shown_name(error.name)
-        raise _wrong(path, f"{twice} stands twice: remove one of them, or save the file once more") from None
+        raise _wrong(path, f"{twice} occurs twice: remove one of them, or save the file again") from None
     except (ValueError, RecursionError):
-        raise _wrong(path, "no JSON where its header should be: it is damaged, or no safetensors") from None
+        raise _wrong(path, "no JSON where its header should be: it is damaged, or not a safetensors file") from None
     if not isinstance(held, dict):
-        raise _wrong(path, "its header is no JSON object: it is damaged, or no safetensors")
+        raise _wrong(path, "its header is not a JSON object: it is damaged, or not a safetensors file")
     return cast("dict[str, Any]", held)
 
 

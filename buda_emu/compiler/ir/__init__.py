@@ -1,3 +1,3 @@
 """The compiler's IR as text and back (docs/pipeline.md): printer and parser for all levels, and the verifier, which
-holds the IR against the rules of its level: shapes, operands, types, attributes, order.
+checks the IR against the rules of its level: shapes, operands, types, attributes, order.
 """

@@ -104,7 +104,7 @@ def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
 
 
 def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
-    """What a text says. Raises IrError with line and column for what is no IR."""
+    """What a text says. Raises IrError with line and column for text that is not IR."""
     parser = _Parser(path, Reader(arrays))
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -137,7 +137,7 @@ class _Parser:
         """The next one that is neither empty nor a comment."""
         if indented:
             if self._open is None:
-                tokens.fail("no level stands before it")
+                tokens.fail("no level comes before it")
             self._open[2].line(tokens)
         elif self.head < 2:
             self._heading(tokens)
@@ -147,7 +147,7 @@ class _Parser:
             self._close()
             level = tokens.name("a level")
             if level not in LEVELS:
-                tokens.fail(f"{level} is no level: {', '.join(LEVELS)}")
+                tokens.fail(f"{level} is not a level: {', '.join(LEVELS)}")
             title = tokens.any_name("the name of the model")
             tokens.need(":")
             made = GraphReader(title, self._reader) if level in (FRONT, CORE) else TileReader(self._reader)
@@ -203,7 +203,7 @@ class _Parser:
 def _target(tokens: Tokens, reader: Reader) -> Target:
     word = tokens.name("an architecture")
     if word not in ARCHS:
-        tokens.fail(f"{word} is no architecture: {', '.join(ARCHS)}")
+        tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")
     fields: Mapping[str, Any] = reader.map(tokens)
     try:
         bare = Target(ARCHS[word], fields["df"], fields["fidelity"], fields["acc"])

@@ -46,7 +46,7 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
             yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
     for step in op.steps:
         if step.type not in OP_TYPES or not OP_TYPES[step.type].in_fused:
-            yield f"step {step.name}: {step.type} is no op of a fused op"
+            yield f"step {step.name}: {step.type} is not an op of a fused op"
         for name, value in step.attrs.items():
             if name not in ATTRIBUTES or not _has_type(ATTRIBUTES[name], value):
                 yield f"step {step.name}: attribute {name} cannot be {value!r}"

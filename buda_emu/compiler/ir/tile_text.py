@@ -173,14 +173,14 @@ class TileReader:
         output = tokens.name("where it goes")
         pops = self._reader.map(tokens) if tokens.at("{") else {}
         if self._last is None:
-            tokens.fail("a step stands after its op")
+            tokens.fail("a step comes after its op")
         fields = {"name": own, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
         self._last.steps = (*self._last.steps, made(SubOp, pops | fields, tokens, own))
 
     def at(self, tokens: Tokens) -> None:
         """The place of the op before it."""
         if self._last is None:
-            tokens.fail("a place stands after its op")
+            tokens.fail("a place comes after its op")
         fields = {"op": self._last, "at": self._reader.value(tokens)}
         self._placed[self._last.name] = made(Placed, self._reader.map(tokens) | fields, tokens, self._last.name)
 

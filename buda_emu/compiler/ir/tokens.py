@@ -15,7 +15,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
 
 
 class IrError(HostError):
-    """A text that is no IR, or an IR that breaks a rule of its level."""
+    """A text that is not IR, or an IR that breaks a rule of its level."""
 
 
 class Tokens:
@@ -96,7 +96,7 @@ class Tokens:
     def done(self) -> None:
         """At the end of the line."""
         if self.kind != "end":
-            self.fail(f"{self._word!r} stands where the line should end")
+            self.fail(f"{self._word!r} is where the line should end")
 
     def _taken(self) -> str:
         word = self._word

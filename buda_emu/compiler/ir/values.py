@@ -196,7 +196,7 @@ class Reader:
         while not tokens.take("}"):
             key = tokens.any_name("a key")
             if key in found:
-                tokens.fail(f"{key} stands there twice")
+                tokens.fail(f"{key} occurs twice there")
             tokens.need(":")
             found[key] = self.value(tokens)
             if not tokens.at("}"):
@@ -228,7 +228,7 @@ class Reader:
         tokens.need("@")
         key = tokens.digest()
         if key not in self.arrays:
-            tokens.fail(f"no array @{key} in the file of arrays beside it")
+            tokens.fail(f"no array @{key} in its file of arrays")
         held = self.arrays[key]
         if held.dtype.name != dtype or held.shape != shape:
             tokens.fail(f"@{key} is {held.dtype.name}{list(held.shape)}, not {dtype}{list(shape)}")
@@ -239,7 +239,7 @@ class Reader:
         tokens.need("[")
         sizes = self._until(tokens, "]")
         if not all(type(size) is int and size >= 0 for size in sizes):
-            tokens.fail(f"{sizes} is no shape")
+            tokens.fail(f"{sizes} is not a shape")
         return tuple(sizes)
 
     def _record(self, tokens: Tokens, word: str) -> Any:

@@ -57,7 +57,7 @@ def tile_problems(tiles: TileGraph, queues: Mapping[str, str] = MappingProxyType
     known = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
     for name, constant in tiles.constants.items():
         if constant.values.ndim != 3 or any(size % 32 or not size for size in constant.values.shape[1:]):
-            yield f"constant {name}: {list(constant.values.shape)} are no slices of whole tiles"
+            yield f"constant {name}: {list(constant.values.shape)} are not slices of whole tiles"
             return
     for op in tiles.ops.values():
         missing = [use.source for use in op.uses if use.source not in known]

@@ -91,7 +91,7 @@ class _Factors:
         self._rename(names | {value.name: scaled.name})
 
     def _moves(self, name: str) -> list[Node]:
-        """A value and what it is moved from, up to what is no move, as long as each is read once."""
+        """A value and what it is moved from, up to what is not a move, as long as each is read once."""
         found: list[Node] = []
         while self.reads[name] == 1:
             found.append(self.graph[name])

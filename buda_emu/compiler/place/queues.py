@@ -28,8 +28,8 @@ def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int
 
 
 def add_queues(found: Placement, rounds: int) -> None:
-    """All queues with their addresses. What is no constant holds so many rounds of inputs: with two the host can be a
-    round ahead. Raises MemoryFullError when memory is full."""
+    """All queues with their addresses. Queues other than constants hold `rounds` rounds of inputs: with two the host
+    can be a round ahead. Raises MemoryFullError when memory is full."""
     readers = _readers(found)
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue

@@ -75,7 +75,7 @@ def _why(placement: Placement, epoch: EpochReport) -> str:
         return _why_op(placement, placement.ops[limit.name])
     pace = f"{100 * limit.share:.0f} % of the pace"
     if limit.kind == "memory":
-        return f"what it has to move takes {pace}"
+        return f"its transfers take {pace}"
     if limit.kind in ("link", "transfer"):
         return f"{pace}; no op that was moved or exchanged took load from it"
     return f"ops wait for each other: first and last input, and branches that meet again; {pace}"
@@ -142,7 +142,7 @@ def grids_text(placement: Placement) -> list[str]:
     ]
     more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
     what = plural(len(known), "op has", "ops have")
-    why = "grid chosen by streams, so that no operand goes through DRAM for that, which the model says is quicker:"
+    why = "grid chosen by streams, so that no operand has to go through DRAM, which is quicker according to the model:"
     return ["\n".join([f"{what} a {why}", *lines, *more])]
 
 

@@ -42,7 +42,7 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Los
     """Forward and backward pass: the loss, and a gradient for each parameter that wants one. Raises HostError,
     UnsupportedError."""
     if not isinstance(module, torch.nn.Module):
-        raise HostError(f"compile: {type(module).__name__} is no torch.nn.Module, and only those are trained")
+        raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
     tensors = list(apart(inputs))

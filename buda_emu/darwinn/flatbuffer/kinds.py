@@ -64,7 +64,7 @@ class Scalar:
         if isinstance(value, str):
             numbers = {name: number for number, name in (self.names or {}).items()}
             if value not in numbers:
-                raise ValueError(f"{value!r} is none of {', '.join(numbers) or 'the names: there are none'}")
+                raise ValueError(f"{value!r} is not one of {', '.join(numbers) or 'the names: there are none'}")
             value = numbers[value]
         if self.code == "f":
             value = float(value)
@@ -91,7 +91,7 @@ FLOAT: Final = Scalar("f", "float")
 
 
 class Text(_Offset):
-    """A string; bytes that are no UTF-8 are kept as surrogates, so that they can be written again."""
+    """A string; bytes that are not UTF-8 are kept as surrogates, so that they can be written again."""
 
     name = "string"
 
@@ -110,7 +110,7 @@ class Text(_Offset):
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
         """As it is."""
         if not isinstance(value, str):
-            raise TypeError(f"{value!r} is no string")
+            raise TypeError(f"{value!r} is not a string")
         return value
 
 

@@ -129,5 +129,5 @@ def _warnings(assumptions: Assumptions, resident: Sequence[int]) -> list[str]:
             f"{assumptions.sram_bytes:,} bytes of SRAM"
         )
     if assumptions.transport == "pcie":
-        found.append("over PCIe the device fetches data by itself: only the instructions are seen here")
+        found.append("over PCIe the device itself fetches data: only the instructions are seen here")
     return found

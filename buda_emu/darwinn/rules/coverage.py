@@ -70,7 +70,7 @@ def _not_once(ranges: list[Range], size: int) -> str:
 
 @BOOK.rule(
     "D060", "warning", "a complete DMA list does not move every byte of an output exactly once", stage="W",
-    source="DARWINN 8", fix="what is not moved keeps what was in the host's buffer",
+    source="DARWINN 8", fix="bytes that are not moved keep the content of the host's buffer",
 )  # fmt: skip
 def _outputs(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
@@ -141,11 +141,11 @@ def _interrupts(subject: Subject) -> Iterable[Finding]:
         if zeros != 1:
             yield finding(item, "dma_hints", name, f"{zeros} interrupts 0")
         elif not isinstance(item.hints[-1].any_hint, InterruptHint):
-            yield finding(item.hints[-1], "any_hint", name, "the last hint is no interrupt")
+            yield finding(item.hints[-1], "any_hint", name, "the last hint is not an interrupt")
 
 
 @BOOK.rule(
-    "D065", "warning", "a fence stands first, last or after a fence, where it does nothing", stage="W",
+    "D065", "warning", "a fence comes first, last or after a fence, where it does nothing", stage="W",
     source="DARWINN 8", fix="leave it out",
 )  # fmt: skip
 def _fences(subject: Subject) -> Iterable[Finding]:

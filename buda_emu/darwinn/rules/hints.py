@@ -175,7 +175,7 @@ def _direction(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D058", "error", "an interrupt is none of 0 to 3; the driver would take it for a fence", stage="F",
+    "D058", "error", "an interrupt is not 0 to 3; the driver would take it for a fence", stage="F",
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
 def _interrupt(subject: Subject) -> Iterable[Finding]:

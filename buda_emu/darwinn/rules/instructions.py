@@ -69,7 +69,7 @@ def _empty_chunk(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D034", "warning", f"a chunk's length is no multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
+    "D034", "warning", f"a chunk's length is not a multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
     fix="compile the model again; the chunk may be cut",
 )  # fmt: skip
 def _odd_chunk(subject: Subject) -> Iterable[Finding]:
@@ -142,7 +142,7 @@ def _field_batch(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D040", "error", "a field does not say what it is for: no meta, or an input or output without a name", stage="F",
+    "D040", "error", "the purpose of a field is missing: no meta, or an input or output without a name", stage="F",
     source="DARWINN 5, 8", fix="compile the model again",
 )  # fmt: skip
 def _no_meta(subject: Subject) -> Iterable[Finding]:

@@ -120,7 +120,7 @@ def _products(layer: Layer, item: Executable) -> set[int]:
 
 @BOOK.rule(
     "D085", "note", f"an output X{VARIABLE_SUFFIX} has no input X to be copied to", stage="N", source="DARWINN 4, 8",
-    fix="nothing, if the output is no state",
+    fix="nothing, if the output is not a state",
 )  # fmt: skip
 def _state(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:

@@ -36,7 +36,7 @@ def _same_type(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D021", "error", "the types of the executables are no combination that the driver knows", stage="E",
+    "D021", "error", "the types of the executables are not a combination that the driver knows", stage="E",
     unless=("D020",), source="DARWINN 4, 8",
     fix="one executable of any type, or PARAMETER_CACHING with EXECUTION_ONLY, or all three types",
 )  # fmt: skip
@@ -105,7 +105,7 @@ def _chip(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D026", "warning", "the package is signed, and nobody verifies the signature", stage="W", source="DARWINN 2, 8",
+    "D026", "warning", "the package is signed, and nothing verifies the signature", stage="W", source="DARWINN 2, 8",
     fix="do not take the signature for a proof of anything: its algorithm is not public",
 )  # fmt: skip
 def _signature(subject: Subject) -> Iterable[Finding]:
@@ -139,8 +139,8 @@ def _caching_token(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached anew for every "
-    "request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
+    "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached again "
+    "for every request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
 def _tokens(subject: Subject) -> Iterable[Finding]:
     for _name, caching, main in both(subject):
@@ -187,7 +187,7 @@ def _serialized_model(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D086", "note", "the caching executable has no parameters, or their length is no multiple of 64", stage="N",
+    "D086", "note", "the caching executable has no parameters, or their length is not a multiple of 64", stage="N",
     source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
 def _cached_parameters(subject: Subject) -> Iterable[Finding]:

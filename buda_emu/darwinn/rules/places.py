@@ -298,7 +298,7 @@ def wrong_slice(layout: TensorLayout, offset: int, shape: Box, size: int, room: 
     if stride[-1] < 1 or any(stride[i] < stride[i + 1] * lengths[i + 1] for i in range(len(box) - 1)):
         return f"strides {'/'.join(map(str, stride))} for lengths {'/'.join(map(str, lengths))}"
     if offset % size:
-        return f"offset {offset} is no multiple of {size}"
+        return f"offset {offset} is not a multiple of {size}"
     end = offset + (sum(s * (n - 1) for s, n in zip(stride, lengths, strict=True)) + 1) * size
     return f"bytes {offset} to {end - 1} of {room}" if offset < 0 or end > room else ""
 

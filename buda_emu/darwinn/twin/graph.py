@@ -84,7 +84,7 @@ def _model(source: Source) -> tuple[tflite.Model, str]:
     data, path = contents(source)
     what = path or "the model"
     if data[4:8] != tflite.IDENTIFIER:
-        raise PackageError(f"{what} is no TFLite model: its identifier is {data[4:8]!r}, not {tflite.IDENTIFIER!r}")
+        raise PackageError(f"{what} is not a TFLite model: its identifier is {data[4:8]!r}, not {tflite.IDENTIFIER!r}")
     try:
         return read(tflite.Model, memoryview(data)), what
     except Malformed as error:

@@ -15,7 +15,7 @@ from buda_emu.errors import HostError, UnsupportedError
 class Twin:
     """The uncompiled model of a package, from a path or bytes. Variables keep their values from run to run.
 
-    Raises PackageError for what is no TFLite model, OSError for a file that cannot be opened.
+    Raises PackageError for what is not a TFLite model, OSError for a file that cannot be opened.
     """
 
     def __init__(self, source: "Source | tflite.Model") -> None:

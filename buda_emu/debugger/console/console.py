@@ -78,7 +78,7 @@ class Console:
             raise HostError(f"into tile R,C: {rest!r} is too much")
         op = self.run.engine.op_now
         if op is None:
-            raise HostError("the run does not stand at an op: `next` or `break` goes to one")
+            raise HostError("the run is not at an op: `next` or `break` goes to one")
         steps, equal = inside(self.run, op.name, tile or (0, 0, 0))
         if not steps:
             raise HostError(f"op {op.name} ({op.type}) moves tiles as they lie in L1: no unit computes")

@@ -29,14 +29,14 @@ def help_of(console: Console, text: str) -> Answer:  # noqa: ARG001
 def _expressions() -> list[str]:
     lines = ["example: break if absmax(op:exp) > 1e4 and $i == 3", "of a tensor, QUEUE[slot], QUEUE or op:NAME:"]
     lines += [f"  {name}(T)  {words}" for name, (words, _) in OF_TENSOR.items()]
-    lines.append("of two, of which one may be `ideal`, the other as precision ideal has it:")
+    lines.append("of two, one of which may be `ideal`, the other tensor in precision ideal:")
     lines += [f"  {name}(A, B)  {words}" for name, (words, _) in OF_TWO.items()]
     lines.append("of a queue's pointers:")
     lines += [f"  {name}(QUEUE)  {words}" for name, words in OF_POINTERS.items()]
     lines.append("words:")
     lines += [f"  {name}  {words}" for name, words in WORDS.items()]
     lines.append("$NAME is a variable of the program; + - * / % < <= > >= == != and or not ( ) mean what they say.")
-    lines.append("A name with other letters than a-z, 0-9, _ and . stands in quotes: nan('my-queue'[0]).")
+    lines.append("A name with other letters than a-z, 0-9, _ and . is written in quotes: nan('my-queue'[0]).")
     return lines
 
 

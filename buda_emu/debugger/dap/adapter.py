@@ -70,7 +70,7 @@ class Adapter:
     @session.setter
     def session(self, session: Session) -> None:
         if self._session is not None:
-            raise HostError("launch: something is debugged already; restart, or connect anew")
+            raise HostError("launch: something is debugged already; restart, or connect again")
         self._session = session
         session.engine.pending = lambda: self._waiting > 0
         session.breakpoints.on_log = self._log
@@ -116,7 +116,7 @@ class Adapter:
         if message.get("type") in ("response", "event"):
             return
         if not is_request(message):
-            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is no request\n")
+            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is not a request\n")
             return
         command = message["command"]
         if command == "cancel":

@@ -46,7 +46,10 @@ def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
         same_file(str(source.get("path", "")), str(here["path"]))
     )  # fmt: skip
     if not own:
-        told = {"verified": False, "message": f"{source.get('path') or source.get('name')} is not what is debugged"}
+        told = {
+            "verified": False,
+            "message": f"{source.get('path') or source.get('name')} is not the file that is debugged",
+        }
         return {"breakpoints": [told for _ in items]}
     first = 1 if adapter.client.get("linesStartAt1", True) else 0
 

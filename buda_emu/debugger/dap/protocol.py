@@ -67,9 +67,9 @@ class Channel:
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise MalformedError(f"a message that is no JSON: {error}") from None
+            raise MalformedError(f"a message that is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise MalformedError("a message that is no JSON object")
+            raise MalformedError("a message that is not a JSON object")
         return cast("Message", found)
 
     def _length(self) -> int | None:

@@ -33,7 +33,7 @@ def initialize(adapter: Adapter, arguments: Message) -> Message:
         **{f"supports{name}": True for name in flags},
         "exceptionBreakpointFilters": [
             {"filter": ERROR_FILTER, "label": "Program error", "default": True,
-             "description": "Stop where a program fails or waits for ever, so that one can look and go back"},
+             "description": "Stop where a program fails or waits for ever, so that you can look around and go back"},
             {"filter": NAN_FILTERS[0], "label": "NaN", "default": False,
              "description": "Stop after the op whose result holds a NaN"},
             {"filter": NAN_FILTERS[1], "label": "Infinity or NaN", "default": False,

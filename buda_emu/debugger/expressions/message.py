@@ -17,7 +17,7 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 def pieces_of(text: str, expression: Callable[[str], Node]) -> Pieces:
     """Words, and between braces expressions, or tensors by their names alone. Raises HostError."""
     if not text.strip():
-        raise HostError("what is to be told is missing")
+        raise HostError("the text to print is missing")
     found = [_between(part, expression) if number % 2 else part for number, part in enumerate(_BRACES.split(text))]
     return tuple(piece for piece in found if piece != "")
 

@@ -153,7 +153,7 @@ class _Parser:
                 return Word(token.text)
             case "name":
                 hint = near(token.text, (*WORDS, *_ARGUMENTS))
-                what = f"{token.text!r} is no number: a tensor goes into a function, such as absmax({token.text})"
+                what = f"{token.text!r} is not a number: a tensor goes into a function, such as absmax({token.text})"
                 raise self._fail(f"{what}; {hint}" if hint else what, token)
             case "end":
                 raise self._fail("something is missing at the end", token)
@@ -172,7 +172,7 @@ class _Parser:
             arguments.append(self._argument(name.text))
         self._need(")")
         if len(arguments) != count or all(isinstance(item, Ideal) for item in arguments):
-            wanted = "one tensor" if count == 1 else "two tensors, of which one may be `ideal`"
+            wanted = "one tensor" if count == 1 else "two tensors, one of which may be `ideal`"
             raise self._fail(f"{name.text} takes {wanted}", name)
         return Call(name.text, tuple(arguments))
 

@@ -72,7 +72,7 @@ class Engine(Steps):
         """Run on until the goal, a breakpoint where `breaking`, or the end. Raises what ends a program and is no
         ProgramError."""
         if self.ended:
-            raise HostError("all programs have run: `back` goes back, `run` begins anew")
+            raise HostError("all programs have run: `back` goes back, `run` begins again")
         self._set_goal(goal, breaking)
         if breaking and not self._seeking and self.pending():  # somebody wanted in before
             self.interrupted.wanted = True

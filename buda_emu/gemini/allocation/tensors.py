@@ -89,7 +89,7 @@ def _local(source: Source, origin: Sequence[int]) -> Box:
     low, high = source.channel or (box.lower[1], box.upper[1])
     if low < 0 or high - low != box.upper[1] - box.lower[1]:
         raise ProgramError(
-            f"{source.place}/channel: [{low}, {high}] is no range of the source's {box.shape[1]} channels"
+            f"{source.place}/channel: [{low}, {high}] is not a range of the source's {box.shape[1]} channels"
         )
     return Box((box.lower[0], low, *box.lower[2:]), (box.upper[0], high, *box.upper[2:]))
 

@@ -40,7 +40,7 @@ class L2:
         written = _shaped(_joined(self._written, where), tensor)[part]
         if not written.all():
             count = written.size - int(written.sum())
-            raise Fault(f"{box} of tensor {tensor.tensor_id} is read, {count} bytes of which nothing has written")
+            raise Fault(f"{box} of tensor {tensor.tensor_id} is read, but {count} bytes of it were never written")
         return values.transpose(0, 3, 1, 2)
 
     def write_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box, values: NDArray[Any]) -> None:

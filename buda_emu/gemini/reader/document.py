@@ -38,7 +38,7 @@ def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
     """Read a schedule of either dialect (facts GEMINI 2, 3).
 
     `source`: path of a .json or .json.gz file, or the decoded JSON object, which is kept and must not be changed then.
-    Raises ScheduleError with `.diagnostics` (rules G001 to G003) for what is no schedule, OSError for a file that
+    Raises ScheduleError with `.diagnostics` (rules G001 to G003) for what is not a schedule, OSError for a file that
     cannot be read.
     """
     if isinstance(source, (str, os.PathLike)):
@@ -48,7 +48,7 @@ def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
 
 
 def decode(path: str) -> Any:
-    """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) where it is no JSON."""
+    """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) if it is not JSON."""
     raw = read_whole(path)
     try:
         return json.loads(unpacked(raw).decode())

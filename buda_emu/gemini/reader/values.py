@@ -157,7 +157,7 @@ class Values:
         return self.no_box(low, high, f"{place}/{name}" if name in ("lower", "upper") else place)
 
     def no_box(self, low: Any, high: Any, place: str) -> Box:
-        """Note that something is no box."""
-        said = f"{shown(low)} to {shown(high)} is no box: four integers each, 0 <= lower <= upper"
+        """Note that something is not a box."""
+        said = f"{shown(low)} to {shown(high)} is not a box: four integers each, 0 <= lower <= upper"
         self.wrong("G003", place, said)
         return NOWHERE

@@ -137,7 +137,7 @@ def _tile(values: Values, item: Object, place: str) -> Tile:
 
 
 def _regions(values: Values, item: Object, place: str) -> tuple[Region, ...] | None:
-    """Ring regions; None where they are no pairs, which rule G047 tells of."""
+    """Ring regions; None where they are not pairs, which rule G047 tells of."""
     if "ring_buffer_info" not in item:
         values.missing(item, "ring_buffer_info", place)
         return None

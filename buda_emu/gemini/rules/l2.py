@@ -30,7 +30,7 @@ def _broken_regions(ir: IR, work: Workload) -> str:
 
 
 @BOOK.rule(
-    "G047", "error", "ring regions are empty, overlap, are no pairs, or reach beyond the buffer",
+    "G047", "error", "ring regions are empty, overlap, are not pairs, or reach beyond the buffer",
     source="GEMINI 2.4", fix="[[0, buffersize]] is one ring of the whole buffer",
 )  # fmt: skip
 def rings(index: Index, _: Network | None) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from buda_emu.gemini.sizes import fmap_bytes, legal
 
 
 @BOOK.rule(
-    "G044", "error", "an operand has no flagged tensor or reads beside it, or a flagged tensor is read by nobody",
+    "G044", "error", "an operand has no flagged tensor or reads outside of it, or a flagged tensor has no reader",
     why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the "
     "operand's, which are "
     "those of the sources that the operand's box reaches.",
@@ -126,7 +126,7 @@ def results(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "G048", "error", "what a core makes and reads itself is not resident all the time in between",
+    "G048", "error", "a tensor that a core makes and reads itself is not resident all the time in between",
     source="GEMINI 4", fix="keep one tensor from the maker's snapshot to the reader's",
 )  # fmt: skip
 def kept(index: Index, _: Network | None) -> Iterator[Finding]:

@@ -188,7 +188,7 @@ def address(index: Index, _: Network | None) -> Iterator[Finding]:
 
 @BOOK.rule(
     "G035", "error", "two records of one transfer disagree: shape, size, core, or box of a weight",
-    source="GEMINI 2.1 to 2.3", fix="repeat what the maker says",
+    source="GEMINI 2.1 to 2.3", fix="repeat the maker's values",
 )  # fmt: skip
 def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
     """`in` entries, sources, weights: each against its ofmap or `out` entry."""

@@ -12,9 +12,9 @@ from buda_emu.gemini.model import DramIn, DramOut, Workload
 
 @BOOK.rule(
     "G010", "error", "a transfer id is defined twice",
-    why="Ids of what leaves DRAM and of what workloads make are told apart over the whole file; what arrives in DRAM "
-    "repeats the id of its ofmap, once.",
-    source="GEMINI 2.1, 8", fix="give one of them an id of its own",
+    why="Ids of tensors that leave DRAM and of results of workloads are unique in the whole file; a tensor "
+    "that arrives in DRAM repeats the id of its ofmap, once.",
+    source="GEMINI 2.1, 8", fix="give one of them another id",
 )  # fmt: skip
 def twice(index: Index, _: Network | None) -> Iterator[Finding]:
     """By `out` entries and ofmaps together, or within `in`."""
@@ -215,7 +215,7 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
 
 
 @BOOK.rule(
-    "G018", "error", "a workload reads what is made later, or workloads wait for each other in a circle",
+    "G018", "error", "a workload reads a result that is made later, or workloads wait for each other in a cycle",
     why="Workloads of a core run one after the other; in dialect B a maker has a smaller id than every reader, "
     "over all "
     "cores.",
@@ -263,9 +263,8 @@ def _circle(index: Index) -> Iterator[Finding]:
 
 @BOOK.rule(
     "G019", "note", "an ofmap names a reader that does not read it",
-    why="A tensor that is merged of several pieces lists every reader of the whole for every piece; who really "
-    "reads is "
-    "told by the readers' ifmap.",
+    why="A tensor that is merged from several pieces lists every reader of the whole for every piece; the "
+    "readers' ifmap says who really reads.",
     source="GEMINI 4",
 )  # fmt: skip
 def superfluous(index: Index, _: Network | None) -> Iterator[Finding]:

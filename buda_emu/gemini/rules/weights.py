@@ -69,7 +69,7 @@ def _loaded(index: Index, tensor: Tensor) -> bool:
 
 
 @BOOK.rule(
-    "G053", "error", "tensor_order of what goes through DRAM is not 0 to n-1, each once",
+    "G053", "error", "tensor_order of tensors that go through DRAM is not 0 to n-1, each once",
     why="There is one DRAM queue: loads, stores and weights straight into the weight store, in this order over "
     "all cores.",
     source="GEMINI 2.3", fix="number the loads and stores in the order in which they are to run",

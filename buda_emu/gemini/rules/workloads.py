@@ -77,8 +77,8 @@ def time(index: Index, _: Network | None) -> Iterator[Finding]:
 
 @BOOK.rule(
     "G070", "note", "the sources hold fewer elements than the operand, or more, or a weight has no transfer_id",
-    why="What the schedulers' public code emits for concatenations and for activations as weights is not always "
-    "complete. "
+    why="The output of the schedulers' public code for concatenations and for activations as weights is not "
+    "always complete. "
     "Element-wise workloads may read the same channels from several producers.",
     source="GEMINI 3",
 )  # fmt: skip

@@ -81,7 +81,7 @@ def _traced(instructions: Sequence[Instruction], path: str, trace: str) -> list[
     found: list[int] = []
     for item, line in zip(instructions, lines, strict=True):
         if line.span is None:
-            raise ScheduleError(f"{trace}:{line.line}: {line.name} has no time: this is no trace")
+            raise ScheduleError(f"{trace}:{line.line}: {line.name} has no time: this is not a trace")
         if line.key != item.key:
             raise ScheduleError(
                 f"{trace}:{line.line}: {line.name} of workload {line.wkl}, {path}:{item.line} is {item.name}"

@@ -62,7 +62,7 @@ def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
         problem = f"grid_size {list(metadata.grid_size)}, a {word} has {list(grid)} at most"
         yield Mismatch(DEVICE, "image-device", problem, steps=("grid_size",))
     for place, chip in _twice(metadata.chip_ids):
-        yield Mismatch(DEVICE, "image-device", f"chip {chip} stands twice", steps=("chip_ids", place))
+        yield Mismatch(DEVICE, "image-device", f"chip {chip} occurs twice", steps=("chip_ids", place))
 
 
 def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
@@ -71,14 +71,14 @@ def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> 
         names = getattr(state, role)
         for place, name in enumerate(names):
             if name not in queues:
-                problem = f"{role} has {shown(name)}, which is no queue of the netlist"
+                problem = f"{role} has {shown(name)}, which is not a queue of the netlist"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
         for place, name in _twice(names):
-            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} stands twice", steps=(STATE, role, place))
+            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} occurs twice", steps=(STATE, role, place))
     role = "ordered_intermediate_activation_names"
     for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"{role} has {shown(queue)}, which is no queue of the netlist"
+            problem = f"{role} has {shown(queue)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
     for what in ("constant", "parameter"):
         role, group = f"ordered_{what}_node_names", f"post_const_eval_{what}s"

@@ -95,7 +95,7 @@ def _host_tms(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> It
     for name, tm in state.output_host_tms.items():
         steps = (STATE, "output_host_tms", name)
         if name not in queues:
-            problem = f"output_host_tms has {shown(name)}, which is no queue of the netlist"
+            problem = f"output_host_tms has {shown(name)}, which is not a queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
             continue
         queue = queues[name][0]

@@ -18,7 +18,7 @@ def model_mismatches(model: ModelIo, netlist: Netlist, tensors: Collection[str])
     """Everything about `model` that the netlist does not have so. `tensors`: names of constants and parameters."""
     for place, label in enumerate(model.labels):
         if label in model.labels[:place]:
-            yield Mismatch(DEVICE, _RULE, f"{shown(label)} stands twice", steps=(KEY, "labels", place))
+            yield Mismatch(DEVICE, _RULE, f"{shown(label)} occurs twice", steps=(KEY, "labels", place))
     if model.chip is not None:
         yield from _chip(model.chip, netlist)
     for part, items in (("inputs", model.inputs), ("outputs", model.outputs)):
@@ -34,10 +34,10 @@ def _queue(item: ModelInput | ModelOutput, model: ModelIo, netlist: Netlist, see
     queue = netlist.queues.get(item.queue)
     if queue is None:
         hint = near(item.queue, netlist.queues)
-        yield "queue", f"{shown(item.queue)} is no queue of the netlist{f' ({hint})' if hint else ''}"
+        yield "queue", f"{shown(item.queue)} is not a queue of the netlist{f' ({hint})' if hint else ''}"
         return
     if item.queue in seen:
-        yield "queue", f"queue {shown(item.queue)} stands twice"
+        yield "queue", f"queue {shown(item.queue)} occurs twice"
     if queue.host_fed != isinstance(item, ModelInput):
         yield "queue", f"queue {shown(item.queue)} is filled by {'the host' if queue.host_fed else f'op {queue.input}'}"
     if model.chip is not None and queue.target_device != model.chip:
@@ -81,7 +81,7 @@ def _input(item: ModelInput, model: ModelIo) -> _Found:
     known = model.labels if model.host is None else [name for step in model.host.programs for name in step.inputs]
     if item.label not in known:
         hint = near(item.label, known)
-        yield "label", f"{shown(item.label)} is none of the model's labels{f' ({hint})' if hint else ''}"
+        yield "label", f"{shown(item.label)} is not one of the model's labels{f' ({hint})' if hint else ''}"
     first = next(other for other in model.inputs if other.label == item.label)
     for field in ("shape", "dtype"):
         mine, others = getattr(item, field), getattr(first, field)
@@ -120,4 +120,4 @@ def _chip(chip: int, netlist: Netlist) -> Iterator[Mismatch]:
         for setting in step.queue_settings
     }
     for name in sorted(read - there - ops):
-        yield Mismatch(DEVICE, _RULE, f"chip {chip} is no copy by itself: {shown(name)} is on another", steps=steps)
+        yield Mismatch(DEVICE, _RULE, f"chip {chip} is not a copy by itself: {shown(name)} is on another", steps=steps)

@@ -34,9 +34,11 @@ def plan_mismatches(plan: HostPlan, model: ModelIo, netlist: Netlist, archive: A
             continue
         if step.program not in netlist.programs:
             hint = near(step.program, netlist.programs)
-            problem = f"{shown(step.program)} is no program of the netlist{f' ({hint})' if hint else ''}"
+            problem = f"{shown(step.program)} is not a program of the netlist{f' ({hint})' if hint else ''}"
             yield wrong("image-queue", problem, "steps", place, "program")
         for part, known in labels.items():
             for label in getattr(step, part):
                 if label not in known:
-                    yield wrong("image-queue", f"{shown(label)} is none of {KEY}.{part}", "steps", place, part, label)
+                    yield wrong(
+                        "image-queue", f"{shown(label)} is not one of {KEY}.{part}", "steps", place, part, label
+                    )

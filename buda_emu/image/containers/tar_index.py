@@ -54,7 +54,7 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
         if info.type in _EXTENSIONS:
             extensions += 1
             if extensions > _MOST_EXTENSIONS:
-                raise place.error("image-size", f"over {_MOST_EXTENSIONS} extension headers are in front of a member")
+                raise place.error("image-size", f"over {_MOST_EXTENSIONS} extension headers come before a member")
             extended |= _extension(info, _text(stream, start, size, place, limits), place)
             continue
         yield _member(info, extended, start, size, place)

@@ -21,7 +21,7 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-# What zipfile raises for a file that is no zip, or a strange one.
+# What zipfile raises for a file that is not a zip, or a strange one.
 _BROKEN = (
     zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError, EOFError,
     IndexError, KeyError, struct.error, OSError,
@@ -69,7 +69,7 @@ def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.
         with zipfile.ZipFile(bounded) as archive:
             return archive.infolist()
     except _BROKEN as error:
-        raise place.error("image-archive", f"it is no whole zip ({shown(error)})") from None
+        raise place.error("image-archive", f"it is not a whole zip ({shown(error)})") from None
 
 
 def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:

@@ -190,7 +190,7 @@ class _EntryPoint:
 
     # ----------------------------------------------------------------------------------------------------- arguments
     def value(self, thing: Value, kind: Any) -> Value:
-        """What numba calls with for an object; control leaves where it is none of that kind."""
+        """What numba calls with for an object; control leaves where it is not one of that kind."""
         if isinstance(kind, types.Array):
             return self.array(thing, kind)
         if isinstance(kind, types.BaseTuple):

@@ -74,7 +74,7 @@ def binary_tiles(
             expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]
         first = fetch_tile(a, entry, tile, scratch_a)
-        if is_same(tile_at(a[0], 0, 0), tile_at(out, 0, 0)):  # a loop that reads and writes one tile is no vector code
+        if is_same(tile_at(a[0], 0, 0), tile_at(out, 0, 0)):  # a loop that reads and writes one tile is not vector code
             for k in range(1024):
                 scratch_a[k] = first[k]
             first = scratch_a

@@ -104,7 +104,7 @@ class Channels:
             ring = self.ring(name)
             source = settings.source
             if by is not None and by > 1 and settings.still and source.rd_ptr_local == text:
-                what = f"moves on by {by} entries of {name}, of which an execute reads one: prologue or epilogue is set"
+                what = f"moves on by {by} entries of {name}, but an execute reads one: prologue or epilogue is set"
                 self._notes.add(SKIPS, operand_mark(step, 2), what, about=name)
             moves = [field for field in ("rd_ptr_local", "rd_ptr_global") if getattr(source, field) == text]
             if ring is not None and moves:

@@ -69,7 +69,7 @@ class Variables:
             self._notes.add(IMPOSSIBLE, place, what, f"write {opcode.doc}")
             return None
         if not is_variable(step.out):
-            self._notes.add(IMPOSSIBLE, place, f"varinst writes {step.out!r}, which is no $variable")
+            self._notes.add(IMPOSSIBLE, place, f"varinst writes {step.out!r}, which is not a $variable")
             return None
         current = self.value(step.out, operand_mark(step, 0)) if opcode.reads_out else 0
         args = [self.value(text, operand_mark(step, number)) for number, text in enumerate(step.args, 2)]

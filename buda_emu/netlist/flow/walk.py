@@ -156,7 +156,7 @@ class _Walk:
                 self._notes.add(DIFFERENT, source.at(), what, "write the same in both")
             pending[source.queue] = settings
         executed = self._executed.setdefault(number, {})
-        if executed.get(step.graph) is step:  # what stands twice V126 sees without a walk
+        if executed.get(step.graph) is step:  # what occurs twice V126 sees without a walk
             others = ", ".join(name for name in epoch.temporal.graphs if name not in executed)
             what = f"executes {step.graph} again in a loop, before {others}, which run at the same time"
             self._notes.add(ALONE, step.at("graph_name"), what)

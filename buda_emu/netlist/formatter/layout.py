@@ -25,7 +25,7 @@ class Layout:
         self._levels: list[tuple[int, int]] = []
 
     def write(self, root: Span) -> str:
-        """The whole text. Raises UnreadableError for a key that is no name."""
+        """The whole text. Raises UnreadableError for a key that is not a name."""
         if root.kind in ("map", "list"):
             self._block(root, 0)
         else:

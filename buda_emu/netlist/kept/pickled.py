@@ -157,7 +157,7 @@ def _record(kind: type[Any], values: tuple[Any, ...]) -> Any:
 @cache
 def _slots(kind: type[Any]) -> tuple[tuple[str, _Put], ...]:
     if kind not in _RECORDS:
-        raise pickle.UnpicklingError(f"{kind} is no part of a netlist")
+        raise pickle.UnpicklingError(f"{kind} is not part of a netlist")
     known = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.__slots__)
     return tuple((name, getattr(kind, name).__set__) for name in known)
 

@@ -72,7 +72,7 @@ class Context:
 
     @staticmethod
     def again(first: Node | None, again: Node) -> str:
-        """The hint of a name that stands twice: what is written there again can be left out."""
+        """The hint of a name that occurs twice: what is written there again can be left out."""
         return _SAME if first is not None and same(first, again) else _ANOTHER
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:

@@ -59,7 +59,7 @@ def read_document(root: Mapping, path: str, arch: str | None, kept: Kept | None 
 
 def _read_sections(root: Mapping, context: Context, document: Document) -> None:
     graphs = GraphSection(document.graphs, document.graph_devices)
-    early: set[str] = set()  # names that were no queue when the graphs that use them were read
+    early: set[str] = set()  # names that were not queues when the graphs that use them were read
     for name, _, node in keyed(context, root):
         if name == "devices":
             read_devices(context, node)
@@ -93,7 +93,7 @@ def _check_order(context: Context, document: Document, early: set[str], op_lines
                 if name in late:
                     context.subject = f"op {op.name}"
                     message = f"input {quoted(name)} is a queue that is declared further down"
-                    context.report(NO_INPUT, op.at("inputs"), message, "`queues` goes before `graphs`")
+                    context.report(NO_INPUT, op.at("inputs"), message, "`queues` comes before `graphs`")
     context.subject = ""
 
 

@@ -41,7 +41,7 @@ def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
         if first is not None:
             line = first.name_node.line if first.name_node is not None else 0
             hint = context.again(first.source, value)
-            context.report(DUPLICATE, key, f"a graph of that name stands in line {line} already", hint)
+            context.report(DUPLICATE, key, f"there is already a graph of that name, in line {line}", hint)
         else:
             section.graphs[name] = _read_graph(context, name, key, value, section)
         context.subject = "graphs"
@@ -73,7 +73,7 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             line = section.op_lines[op_name]
             first = next((op for op in ops if (op.written_name or op.name) == op_name), None)  # in this graph
             hint = context.again(first.source, value) if first is not None else "choose another name for one of them"
-            context.report(DUPLICATE, key, f"an op of that name stands in line {line} already", hint)
+            context.report(DUPLICATE, key, f"there is already an op of that name, in line {line}", hint)
         else:
             section.op_lines[op_name] = key.line
             read = partial(_read_op, context, op_name, key, value, name, device)

@@ -21,7 +21,7 @@ def body_of(context: Context, what: str, node: Node, rule: str = NOT_MAP) -> Map
 
 
 def keyed(context: Context, body: Mapping) -> Iterator[tuple[str, Scalar, Node]]:
-    """(key, key node, value) in document order, repeated keys included; a key that is no scalar is reported."""
+    """(key, key node, value) in document order, repeated keys included; a key that is not a scalar is reported."""
     for key, value in body.pairs:
         if isinstance(key, Scalar):
             yield text_of(key), key, value

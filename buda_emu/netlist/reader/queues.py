@@ -31,7 +31,7 @@ def read_queues(
         if first is not None:
             line = first.name_node.line if first.name_node is not None else 0
             hint = context.again(first.source, value)
-            context.report(DUPLICATE, key, f"a queue of that name stands in line {line} already", hint)
+            context.report(DUPLICATE, key, f"there is already a queue of that name, in line {line}", hint)
         else:
             read = partial(_read_queue, context, name, key, value)
             queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)

@@ -15,7 +15,7 @@ _NO_PAD = Pad()
 
 
 def is_shaping(key: str) -> bool:
-    """Whether a key that is no field of an op speaks of the shape of an input."""
+    """Whether a key that is not a field of an op speaks of the shape of an input."""
     return "input" in key and ("tms" in key or "pad" in key)
 
 

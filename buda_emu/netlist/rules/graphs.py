@@ -38,7 +38,7 @@ def graph_fields(ctx: Context, graph: Graph) -> Findings:
         "V017",
         "P",
         "an op input is neither a queue nor an op",
-        "Inputs are names of queues or of ops. `queues` stands before `graphs` in the file. In a graph with a "
+        "Inputs are names of queues or of ops. `queues` comes before `graphs` in the file. In a graph with a "
         "list of devices every input becomes input.device, and that must exist.",
         "inputs: [q0x]",
         "inputs: [q0]",
@@ -99,9 +99,9 @@ def forked_inputs(ctx: Context, op: Op) -> Findings:
     for name, other in op.forked_dram_inputs:
         mark = op.at("forked_dram_inputs")
         if name not in ctx.queues or name not in read:
-            yield Finding(mark, f"forked_dram_inputs names '{name}', which is no queue that the op reads")
+            yield Finding(mark, f"forked_dram_inputs names '{name}', which is not a queue that the op reads")
         elif other not in ctx.ops or ctx.ops[other].graph != op.graph:
-            yield Finding(mark, f"forked_dram_inputs names '{other}', which is no op of graph {op.graph}")
+            yield Finding(mark, f"forked_dram_inputs names '{other}', which is not an op of graph {op.graph}")
 
 
 @queue_check(
@@ -131,7 +131,7 @@ def one_input_count(ctx: Context, queue: Queue) -> Findings:
         "P",
         "two ops of a graph share a core",
         "All ops of a graph run at the same time, each on its own cores. grid_transpose swaps the rows and "
-        "columns of the rectangle. Ethernet ops stand elsewhere.",
+        "columns of the rectangle. Ethernet ops are placed elsewhere.",
         "a: {grid_loc: [0, 0], grid_size: [2, 1]}, b: {grid_loc: [1, 0]}",
         "a: {grid_loc: [0, 0], grid_size: [2, 1]}, b: {grid_loc: [2, 0]}",
         "NETLIST 1.4, 2",

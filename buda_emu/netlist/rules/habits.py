@@ -75,8 +75,8 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
     rule(
         "V211",
         "W",
-        "a field of a queue, graph or op stands twice",
-        "The last one counts, what stands before is not read. Of other fields each counts: formats of in_df and lists "
+        "a field of a queue, graph or op occurs twice",
+        "The last one counts, earlier ones are not read. Of other fields each counts: formats of in_df and lists "
         "of allocations are appended, attributes merged.",
         "{t: 1, t: 2}",
         "{t: 2}",
@@ -104,7 +104,7 @@ def _overwritten(item: Queue | Graph | Op) -> Findings:
     last = {name: key for name, key, _ in source.items()}
     for name, key, value in source.items():
         if key is not last[name] and (isinstance(value, Scalar) or name in _LISTS) and name not in _READ_AGAIN:
-            what = f"{name} stands again in line {last[name].line}, and that is what counts"
+            what = f"{name} occurs again in line {last[name].line}, and that one counts"
             yield Finding(key.mark, what, removing("leave the first one out", safe=False))
 
 
@@ -192,10 +192,10 @@ def _feeding(ctx: Context, name: str) -> str:
 rule(
     "V210",
     "W",
-    "a comment ignores what is not there, or cannot be ignored",
+    "a comment ignores a finding that is not there, or cannot be ignored",
     "`# buda: ignore[V154]` silences findings of its line, alone on a line those of the next one, and"
-    " `# buda: ignore-file[V154]` those of the whole document. A comment without effect hides what comes later."
-    " What refuses a netlist when it is loaded cannot be ignored.",
+    " `# buda: ignore-file[V154]` those of the whole document. A comment without effect would hide later "
+    "findings. Findings that refuse a netlist when it is loaded cannot be ignored.",
     "# buda: ignore[V15]",
     "# buda: ignore[V154]",
     "docs/ci.md",

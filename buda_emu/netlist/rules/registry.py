@@ -48,7 +48,7 @@ class Checks(Generic[T]):
 
 
 TWICE: Final = ("V009", "V020")
-"""A name that stands twice: a name that is missing beside it is most likely the one that was meant."""
+"""A name that occurs twice: a name that is missing beside it is most likely the one that was meant."""
 
 # Filled while the rule files are imported, only read afterwards.
 queue_check: Checks[Queue] = Checks()

@@ -16,7 +16,7 @@ STAGES: Mapping[str, str] = {
     "N": "The device's compiler refuses it: a warning here, an error with --strict.",
     "R": "The device's runtime refuses it: a warning here, an error with --strict.",
     "T": "A test of the netlist refuses it: a warning here, an error with --strict.",
-    "X": "Its programs are bound to fail when they run: a warning here, an error with --strict.",
+    "X": "Its programs are certain to fail when they run: a warning here, an error with --strict.",
     "W": "A warning, nothing refuses it.",
 }
 _SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict

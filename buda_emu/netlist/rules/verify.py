@@ -36,7 +36,7 @@ def verify(
     """Every finding about a netlist that was read, by object, not yet sorted by line.
 
     `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
-    from them is left out, such as a name that is missing where another stands twice. `strict` makes the device's rules
+    from them is left out, such as a name that is missing where another occurs twice. `strict` makes the device's rules
     (N and R) errors. `asked` gets the rules that are asked of something (docs/coverage.md). `source_line` of the
     findings is left to the renderer.
     """

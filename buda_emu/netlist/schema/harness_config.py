@@ -28,7 +28,7 @@ def section() -> Schema:
                 "additionalProperties": list_of(ref("name")),
             },
             "stimulus-config": _with_overrides("stimulus", "the data of queues that the host fills"),
-            "comparison-config": _with_overrides("comparison", "how outputs are compared with what is expected"),
+            "comparison-config": _with_overrides("comparison", "how outputs are compared with expected values"),
         },
     }
 

@@ -115,7 +115,7 @@ class _Reader:
             found = {key: item for key, _, item in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
-                    self._hint(key_node, f"{name}: {quoted(key)} is no metric: it is ignored", near(key, METRICS))
+                    self._hint(key_node, f"{name}: {quoted(key)} is not a metric: it is ignored", near(key, METRICS))
             yield PerformanceCheck(
                 name,
                 self._word(found.get("graph-name")),
@@ -144,7 +144,7 @@ class _Reader:
                 else:
                     values[key] = number
         if "min_bound" in values and len(values) > 1:
-            self._add("V206", node, f"{where}: min_bound stands beside expected or rtol")
+            self._add("V206", node, f"{where}: min_bound cannot be combined with expected or rtol")
         if not values.keys() & {"expected", "min_bound"}:
             self._add("V206", node, f"{where}: neither expected nor min_bound is given")
         return Bound(metric, **values)

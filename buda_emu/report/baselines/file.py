@@ -100,7 +100,7 @@ def read_baseline(
             for key in sorted({*own["settings"], *settings})
             if own["settings"].get(key) != settings.get(key)
         )
-        raise HostError(f"{path}: made with other settings ({other}); --update-baseline makes it anew")
+        raise HostError(f"{path}: made with other settings ({other}); --update-baseline makes it again")
     if own is None and not update:
         raise HostError(f"{path}: it has nothing of `{section}` yet; --update-baseline adds it")
     return Baseline(path, section, settings, content, update, measure)

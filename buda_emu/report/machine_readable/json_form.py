@@ -11,7 +11,7 @@ from buda_emu.version import RESULT_VERSION
 
 
 def as_json(run: TestRun) -> dict[str, Any]:
-    """Every field of the results, in their order. Figures that are no number become null: strict JSON has none.
+    """Every field of the results, in their order. figures that are not numbers become null: strict JSON has none.
 
     Equal runs give equal data but for the fields named `seconds` and `from_cache`.
     """

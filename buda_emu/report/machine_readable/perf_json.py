@@ -61,6 +61,6 @@ def read_perf_json(text: str, path: str) -> dict[str, Any]:
         raise HostError(f"{path}: not a file that `buda-emu perf --json` wrote")
     if found["schema_version"] != RESULT_VERSION:
         raise HostError(
-            f"{path}: schema version {found['schema_version']}, this version reads {RESULT_VERSION}: write it anew"
+            f"{path}: schema version {found['schema_version']}, this version reads {RESULT_VERSION}: write it again"
         )
     return cast(dict[str, Any], found)

@@ -35,7 +35,7 @@ def schema() -> dict[str, Any]:
 
 
 def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Of a dataclass as plain data with its version; `without`: fields that are no part of it."""
+    """Of a dataclass as plain data with its version; `without`: fields that are not part of it."""
     definitions: dict[str, Any] = {}
     found = object_of(kind, definitions)
     names = [name for name in found["required"] if name not in without]

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def strict(value: Any) -> Any:
-    """The same plain data with null where a float is no number."""
+    """The same plain data with null where a float is not a number."""
     if isinstance(value, dict):
         return {key: strict(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):

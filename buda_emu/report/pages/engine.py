@@ -41,7 +41,7 @@ def _part(name: str) -> Markup:
 
 @cache
 def chart_style(scope: str) -> str:
-    """The rules of charts and their colours, light and dark, for elements of a class: a notebook is no page of ours."""
+    """The CSS rules of charts and their colours, light and dark, limited to elements of a class, as in a notebook."""
     kept = [line for line in _part("style.css").splitlines() if line.startswith((":root", "--", "@media", "svg"))]
     text = "".join(kept).replace(":root", f".{scope}")
     return re.sub(r"(?<![-\w.])svg(?=[ .])", f".{scope} svg", text)

@@ -49,7 +49,7 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
         render(
             "faults.html", title=f"Faults in {netlist.path}",
             facts=f"{found.arch}, precision {found.precision}, seed {found.seed}: {plural(total.faults, 'fault')}, of "
-            f"which {total.failures} fail: {percent(total.share)}, with 95 % certainty {low} to {high}"
+            f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
             + (f"; nothing to hit here: {', '.join(found.left_out)}" if found.left_out else ""),
             charts=charts, picture=Markup(picture), maps=_maps(found, netlist), protection=_protection(found),
             tables=[(name, _shares(found, name)) for name in TABLES if name not in _CHARTS],

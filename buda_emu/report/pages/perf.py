@@ -87,7 +87,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, loading it each time included"), Column("share", "number"),
         Column("loading", "number", tip="share of its cycles in which blobs, binaries and queue headers are read"),
-        Column("kind", choose=True, tip="of what holds it back"), Column("held back by", "words"),
+        Column("kind", choose=True, tip="of its bottleneck"), Column("held back by", "words"),
     ]  # fmt: skip
     rows: list[Row] = []
     for epoch in order:
@@ -194,7 +194,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     rows: list[Row] = []
     for step in steps:
         through = f": {_some(step.through)}" if step.through else ""
-        alike = f"; as long beside it: {_some(step.alike)}" if step.alike else ""
+        alike = f"; equally long: {_some(step.alike)}" if step.alike else ""
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
         link = f"{cut(step.name, _SHORT)}{through}{alike}"
@@ -235,7 +235,7 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
         Column("math %", "number", tip="share of the pace that the math unit works"),
         Column("waits for input", "number"), Column("waits for room", "number"),
         Column("of the path", "number", tip="share of the critical path"), Column("line", "number"),
-        Column("from", choose=True, tip="what the cycles are known from; the letters are explained below"),
+        Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
     ]  # fmt: skip
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)

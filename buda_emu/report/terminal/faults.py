@@ -23,8 +23,8 @@ def campaign_lines(found: Campaign, top: int) -> Iterator[str]:
     yield f"{found.netlist}: {found.arch}, precision {found.precision}, seed {found.seed}"
     weighted = ", weighted by the strata" if found.strata else ""
     yield (
-        f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: {percent(total.share)}{weighted}, with "
-        f"95 % certainty {low} to {high}"
+        f"{plural(total.faults, 'fault')}, {plural(total.failures, 'failure')}: "
+        f"{percent(total.share)}{weighted}, with 95 % confidence {low} to {high}"
     )
     if found.left_out:
         yield f"nothing to hit here: {', '.join(found.left_out)}"

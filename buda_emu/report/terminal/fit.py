@@ -40,7 +40,7 @@ class Column:
 def fit(columns: Sequence[Column], total: int | None) -> list[dict[int, int]]:
     """Column -> width, for each table that the columns have to be split into: one where they fit into `total`.
 
-    The first column that is no figure begins each of them, so that every table says what its rows are.
+    The first column that is not a figure begins each of them, so that every table says what its rows are.
     """
     if total is None:
         return [{number: column.most for number, column in enumerate(columns)}]

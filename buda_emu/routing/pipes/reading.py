@@ -93,13 +93,13 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...]:
     if not text.startswith("[["):
         return (_numbers(text),)
     if not text.endswith("]]"):
-        raise ValueError(f"{text[:60]!r} is no list of lists")
+        raise ValueError(f"{text[:60]!r} is not a list of lists")
     inner = text[2:-2].replace(" ", "")
     return tuple(_numbers(f"[{group}]") for group in inner.split("],["))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     if not (text.startswith("[") and text.endswith("]")):
-        raise ValueError(f"{text[:60]!r} is no list")
+        raise ValueError(f"{text[:60]!r} is not a list")
     inner = text[1:-1].strip()
     return tuple(int(number, 0) for number in inner.split(",")) if inner else ()

@@ -245,7 +245,7 @@ def input_buffers(buffers: Iterable[Buffer]) -> dict[int, int]:
 
 
 def refused(message: str) -> RefusedError:
-    """For what is no pipe graph that pipegen2 knows."""
+    """For what is not a pipe graph that pipegen2 knows."""
     return RefusedError(Refusal("pipe_graph", message))
 
 

@@ -386,7 +386,7 @@ _READS = {
 
 def _stream(node: Node) -> Draft:
     if not isinstance(node.stream, Draft):
-        raise refused("a pipe reads what no stream brings")
+        raise refused("a pipe reads tiles that no stream brings")
     return node.stream
 
 

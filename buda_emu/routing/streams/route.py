@@ -73,7 +73,7 @@ def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
 def _on_a_core(place: Place, limits: CoreLimits) -> None:
     if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
         raise refused(
-            f"a stream is on [{place.row}, {place.column}] of the NoC, which is no worker and no Ethernet core"
+            f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
         )
 
 

@@ -173,7 +173,9 @@ class Subgraph:
         if source.place.chip == relay.place.chip:
             return Kind.RELAY
         if {source.buffer.buffer_type, relay.buffer.buffer_type} != {"ethernet_relay"}:
-            raise refused(f"relay {relay.id} is on another chip than its source, and one of them is no Ethernet relay")
+            raise refused(
+                f"relay {relay.id} is on another chip than its source, and one of them is not an Ethernet relay"
+            )
         return Kind.ETHERNET_FIRMWARE_RELAY if relay.buffer.use_ethernet_fw_stream else Kind.ETHERNET_RELAY
 
     @staticmethod

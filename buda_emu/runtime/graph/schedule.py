@@ -144,7 +144,7 @@ class Scheduler:
         error: ProgramError | None = None
         for channel in (self._memory.channels[name] for name in ends.filled):
             if isinstance(channel, Fifo) and not channel.holds_next_read():
-                problem = f"read beyond what was pushed to {channel.describe()}"
+                problem = f"read beyond the entries pushed to {channel.describe()}"
                 error = ProgramError(problem, kind="empty", queue=channel.name)
         for channel in self._popping:
             count = channel.global_rdptr_autoinc

@@ -70,7 +70,7 @@ class Reader:
         self._members = {item.filename: item for item in self._archive.infolist()}
         try:
             if len(self._members) != len(self._archive.infolist()):
-                raise self.refused("a member stands in it twice")
+                raise self.refused("a member occurs in it twice")
             self.header = self._header()
         except BaseException:
             self._archive.close()
@@ -95,7 +95,7 @@ class Reader:
         """The arrays are these and no others."""
         expected = {*names, HEADER}
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
-            raise self.refused("its members are not those that its header tells of")
+            raise self.refused("its members are not those in its header")
 
     def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
         """The array has so many bytes."""

@@ -116,7 +116,7 @@ def _unwritten(_error: ProgramError, scene: Scene) -> str:
         )
     ring = channel.ring
     ahead = (ring.local - ring.rd) % ring.limit
-    local = f"; rd_ptr_local {ring.local} stands {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
+    local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
     if queue.host_fed:
         return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
     text = _producer_did_not_run(scene, queue, pushed, popped)
@@ -169,7 +169,7 @@ def _loop(error: ProgramError, scene: Scene) -> str:
     count = getattr(instruction, "count", "")
     if "$" in count:
         return f"{count} is {scene.place.variables.get(count)}: give the parameter or variable a value of 1 or more"
-    return "a loop stands between loop and endloop, each once" if "endloop" in error.problem else ""
+    return "a loop is the instructions between loop and endloop, each once" if "endloop" in error.problem else ""
 
 
 def _allocation(error: ProgramError, _scene: Scene) -> str:

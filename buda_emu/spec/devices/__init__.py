@@ -116,7 +116,7 @@ class Device:
     def logical(self, x: int, y: int) -> tuple[int, int]:
         """Logical row, column of a physical core. Raises HostError where no worker is."""
         if x not in self.worker_columns or y not in self.worker_rows:
-            raise HostError(f"{self.name}: {x}-{y} is no worker core")
+            raise HostError(f"{self.name}: {x}-{y} is not a worker core")
         return self.worker_rows.index(y), self.worker_columns.index(x)
 
     def label(self, row: int, column: int) -> str:

@@ -47,7 +47,7 @@ class OnDevice:
 
     `exact`: formats of operands and results for which every unit on the way was compared bit for bit with the public
     simulator, and their order read in the public kernels; none where a part of the op itself was read or inferred.
-    `open`: what was not compared, other formats apart.
+    `open`: what was not compared, not counting other formats.
     """
 
     exact: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ class OpTypes(Mapping[str, OpType]):
         self._asked = False
 
     def find(self, name: str) -> OpType | None:
-        """That of a word, None for one that is no op type's: as `get`, but quick, for who asks all the time."""
+        """That of a word, None for one that is not an op type's: as `get`, but quick, for who asks all the time."""
         found = self._known.get(name)
         if found is None and not self._asked:
             self._ask()
@@ -52,5 +52,5 @@ class OpTypes(Mapping[str, OpType]):
 
 def _declared(name: str, found: object) -> OpType:
     if not isinstance(found, OpType) or found.name != name:
-        raise TypeError(f"entry point {name} of {GROUP} is no OpType of that name, but {found!r}")
+        raise TypeError(f"entry point {name} of {GROUP} is not an OpType of that name, but {found!r}")
     return found

@@ -142,6 +142,6 @@ def chain_sentence(steps: tuple[CriticalStep, ...], most: int = 3, assumed: str 
         return ""
     shown = [f"{step_words(step)} {100 * step.share:.0f} % ({CAUSE_WORDS[step.cause]})" for step in steps[:most]]
     rest = f", and {len(steps) - most} more" if len(steps) > most else ""
-    alike = f"; as long beside the first: {', '.join(steps[0].alike)}" if steps[0].alike else ""
+    alike = f"; as long as the first: {', '.join(steps[0].alike)}" if steps[0].alike else ""
     note = f" (hypothetical: {assumed})" if assumed else ""
     return f"its cycles are, link by link: {', '.join(shown)}{rest}{alike}{note}"

@@ -119,21 +119,23 @@ class OpCall:
 def _check_words(call: OpCall) -> None:
     declared = OP_TYPES.get(call.op_type)
     if declared is not None and declared.has("sub-ops"):
-        raise UnsupportedError(f"{call.op_type} has no cost of its own: add up the ops of its schedule")
+        raise UnsupportedError(f"{call.op_type} has no cost as a whole: add up the ops of its schedule")
     if declared is None or not declared.runs:
-        raise HostError(f"op_type: '{call.op_type}' is no op type (buda-emu ops lists them)")
+        raise HostError(f"op_type: '{call.op_type}' is not an op type (buda-emu ops lists them)")
     if call.arch not in ARCHS or not ARCHS[call.arch].documented:
-        raise HostError(f"arch: '{call.arch}' is none of {', '.join(a.name for a in ARCHS.values() if a.documented)}")
+        raise HostError(
+            f"arch: '{call.arch}' is not one of {', '.join(a.name for a in ARCHS.values() if a.documented)}"
+        )
     for column in ("in0_df", "in1_df", "out_df"):
         name = getattr(call, column)
         if name not in FORMATS and (name or column == "in0_df"):
-            raise HostError(f"{column}: '{name}' is no number format (buda-emu formats lists them)")
+            raise HostError(f"{column}: '{name}' is not a number format (buda-emu formats lists them)")
     if call.fidelity not in PHASES:
-        raise HostError(f"fidelity: '{call.fidelity}' is none of {', '.join(PHASES)}")
+        raise HostError(f"fidelity: '{call.fidelity}' is not one of {', '.join(PHASES)}")
     if call.vector_mode not in ("rc", "r", "c"):
-        raise HostError(f"vector_mode: '{call.vector_mode}' is none of rc, r, c")
+        raise HostError(f"vector_mode: '{call.vector_mode}' is not one of rc, r, c")
     if declared.has("reduces") and call.reduce_dim not in ("r", "c", "z"):
-        raise HostError(f"reduce_dim: '{call.reduce_dim}' is none of r, c, z")
+        raise HostError(f"reduce_dim: '{call.reduce_dim}' is not one of r, c, z")
 
 
 def _check_sizes(call: OpCall) -> None:

@@ -51,7 +51,7 @@ def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS
         cycles = float(vendor_cycles(call))
         return OpCost(cycles, cycles, ideal, "vendor formula", model)
     if model != "fitted":
-        raise HostError(f"model: '{model}' is none of {', '.join(MODELS)}")
+        raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
     choice = choose(call)
     with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (reads, None))
     return OpCost(with_dram, on_core, ideal, choice.provenance, model)

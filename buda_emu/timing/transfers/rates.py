@@ -28,7 +28,7 @@ WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "gather_bytes": ("gather", 1.0, "bytes in a cycle into one core that gathers from several"),
     "link_bytes": ("link", 1.0, "bytes in a cycle over one NoC link"),
     "port_bytes": ("port", 1.0, "bytes in a cycle through a worker core's port, of each NoC and direction"),
-    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch, beside loading it"),
+    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch, in addition to loading it"),
 }
 """Name -> field, factor, meaning."""
 
@@ -118,7 +118,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     for name, value in what_if.items():
         if name not in WHAT_IF:
             hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""
-            raise HostError(f"what-if: {name!r} is none of {', '.join(WHAT_IF)}{hint}")
+            raise HostError(f"what-if: {name!r} is not one of {', '.join(WHAT_IF)}{hint}")
         if not 0 < value < 1e12:
             raise HostError(f"what-if: {name} must be above 0, not {value:g}")
         field, factor, _ = WHAT_IF[name]

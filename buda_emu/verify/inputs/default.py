@@ -85,7 +85,7 @@ def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
     if total > _TOTAL_BYTES_LIMIT:
         largest = max(sizes, key=lambda name: sizes[name])
         raise HostError(
-            f"inputs of {total / 2**30:.1f} GiB are not made up (the limit is {_TOTAL_BYTES_LIMIT / 2**30:.0f} GiB); "
+            f"inputs of {total / 2**30:.1f} GiB are not generated (the limit is {_TOTAL_BYTES_LIMIT / 2**30:.0f} GiB); "
             f"queue {largest} alone takes {sizes[largest] / 2**30:.1f} GiB for "
             f"{plural(entries[largest], 'entry')}; "
             "give them as files: buda-emu run --inputs DIR, buda-emu test --reference DIR"

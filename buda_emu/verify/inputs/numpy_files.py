@@ -119,7 +119,7 @@ def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, 
 
 def _opened(path: Path) -> IO[bytes]:
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, and cannot go back
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     return path.open("rb")
 
 

@@ -112,7 +112,7 @@ def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", 
         arrays = queues_of(image.model, arrays)
     for name in arrays:
         if name not in netlist.queues:
-            raise HostError(f"inputs: {path} holds {name}, which is no queue of {netlist.path}")
+            raise HostError(f"inputs: {path} holds {name}, which is not a queue of {netlist.path}")
     for name in netlist.queues:
         if name in arrays:
             yield InputBlock(name, arrays[name], None, str(path))

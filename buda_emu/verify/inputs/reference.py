@@ -85,7 +85,7 @@ class DirectoryFiles:
         return str(self.directory)
 
     def read(self, name: str) -> bytes | None:
-        """A file of the directory; a name that would lead out of it is no file. Raises HostError."""
+        """A file of the directory; a name that would lead out of it is not a file. Raises HostError."""
         if "/" in name or "\\" in name or "\0" in name:
             return None
         path = self.directory / name
@@ -152,7 +152,7 @@ def tensor_names(files: Files) -> dict[str, str]:
         inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
         for name in inside:
             if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
-                raise HostError(f"{files.where}: {name} stands in {found[name]} and in {file}")
+                raise HostError(f"{files.where}: {name} is in {found[name]} and in {file}")
             found.setdefault(name, file)
     return found
 

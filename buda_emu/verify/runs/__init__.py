@@ -1,3 +1,3 @@
-"""From the text of a netlist to a verdict: in this process, in many, or on a Dask cluster. Verdicts of what did not
-change are kept and reused.
+"""From the text of a netlist to a verdict: in this process, in many, or on a Dask cluster. Verdicts of unchanged
+netlists are kept and reused.
 """

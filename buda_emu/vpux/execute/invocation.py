@@ -109,7 +109,7 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
         impossible(str(error))
     for item in attributes:
         if not isinstance(item, int | float):
-            impossible(f"{item!r} is no scalar of a kernel")
+            impossible(f"{item!r} is not a scalar of a kernel")
         types.append("f32" if isinstance(item, float) else "i64")
         scalars.append(item if abi == 36 else (types[-1], item))
     try:

@@ -40,7 +40,7 @@ def _whole(op: Op, name: str, default: int | None = None) -> int:
     found = op.attributes.get(name, default)
     if found is None:
         impossible(f"{op.name} has no {name}")
-    if type(found) is not int:  # `true` is no number either
+    if type(found) is not int:  # `true` is not a number either
         impossible(f"{op.name}: {name} is not an integer")
     return found
 

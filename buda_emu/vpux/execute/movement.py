@@ -92,7 +92,7 @@ def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Reg
 
     def number(name: str) -> int:
         found = fields.fields.get(name, 0)
-        if type(found) is not int:  # `true` is no number either
+        if type(found) is not int:  # `true` is not a number either
             raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
         return found
 

@@ -17,7 +17,7 @@ def _reorder(call: Call) -> Array:
     reversed_order: tuple[int, ...] = call.attributes["r"]
     order = [rank - 1 - reversed_order[rank - 1 - n] for n in range(rank)]
     if sorted(order) != list(range(rank)):
-        impossible(f"{list(reversed_order)} is no permutation of {rank} dimensions")
+        impossible(f"{list(reversed_order)} is not a permutation of {rank} dimensions")
     moved = tensor.in_memory().transpose(order)
     out = call.orders[0]
     wanted = out.to_memory(call.shapes[0]) if out.rank == len(call.shapes[0]) else ()
@@ -88,7 +88,7 @@ def _depth_to_space(call: Call) -> Array:
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if c % (block * block):
-        impossible(f"{c} channels are no multiple of {block}·{block}")
+        impossible(f"{c} channels are not a multiple of {block}·{block}")
     depth = c // (block * block)
     if mode == 0:
         x = x.reshape(n, block, block, depth, h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -102,7 +102,7 @@ def _space_to_depth(call: Call) -> Array:
     x = call.inputs[0].raw
     n, c, h, w = x.shape
     if h % block or w % block:
-        impossible(f"{h} x {w} are no multiples of {block}")
+        impossible(f"{h} x {w} are not multiples of {block}")
     x = x.reshape(n, c, h // block, block, w // block, block)
     x = x.transpose(0, 3, 5, 1, 2, 4) if mode == 0 else x.transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(n, c * block * block, h // block, w // block)

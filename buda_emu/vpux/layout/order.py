@@ -34,14 +34,14 @@ _AFFINE = re.compile(r"\s*affine_map\s*<\s*\(([^()]*)\)\s*->\s*\(([^()]*)\)\s*>\
 class DimsOrder:
     """A permutation: `perm[m]` is the logical dimension at memory position m, 0 being the outermost.
 
-    NHWC is (0, 2, 3, 1). Raises HostError for what is no permutation.
+    NHWC is (0, 2, 3, 1). Raises HostError for what is not a permutation.
     """
 
     perm: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if len(self.perm) > MOST_DIMS or sorted(self.perm) != list(range(len(self.perm))):
-            raise HostError(f"{list(self.perm)} is no order of dimensions")
+            raise HostError(f"{list(self.perm)} is not an order of dimensions")
 
     @classmethod
     def from_permutation(cls, permutation: Iterable[int]) -> "DimsOrder":
@@ -58,7 +58,7 @@ class DimsOrder:
         """From one hex digit for each position (dimension + 1), most significant digit outermost."""
         digits = f"{code:x}" if code > 0 else ""
         if code < 0 or code >> 64 or "0" in digits:
-            raise HostError(f"{code:#x} is no code of an order: it holds the digits 1 to n, each once")
+            raise HostError(f"{code:#x} is not a code of an order: it holds the digits 1 to n, each once")
         return cls(tuple(int(digit, 16) - 1 for digit in digits))
 
     @classmethod
@@ -73,10 +73,10 @@ class DimsOrder:
         """From `affine_map<(d0, d1) -> (d1, d0)>`; the names of the dimensions are free."""
         found = _AFFINE.match(text)
         if found is None:
-            raise HostError(f"{text} is no order: it does not map dimensions to themselves")
+            raise HostError(f"{text} is not an order: it does not map dimensions to themselves")
         dims, results = ([item.strip() for item in part.split(",")] if part.strip() else [] for part in found.groups())
         if len(set(dims)) != len(dims) or any(item not in dims for item in results) or len(dims) != len(results):
-            raise HostError(f"{text} is no order: it does not permute its dimensions")
+            raise HostError(f"{text} is not an order: it does not permute its dimensions")
         return cls(tuple(dims.index(item) for item in results))
 
     @classmethod

@@ -25,7 +25,7 @@ class Requirement:
     def __post_init__(self) -> None:
         value = self.value
         if self.kind not in KINDS:
-            raise HostError(f"requirement {self.kind!r} of a stride is none of {', '.join(KINDS)}")
+            raise HostError(f"requirement {self.kind!r} of a stride is not one of {', '.join(KINDS)}")
         if self.kind in ("any", "compact"):
             fits = value is None
         else:
@@ -147,7 +147,7 @@ def _requirement(item: Sequence[object]) -> Requirement:
     dim, kind, value = (*item, None, None)[:3]
     odd = len(item) > 3 or isinstance(value, bool) or isinstance(dim, bool)
     if odd or not isinstance(kind, str) or not isinstance(value, int | None) or not isinstance(dim, int | MemDim):
-        raise HostError(f"{item!r} is no requirement: (dimension, kind, value)")
+        raise HostError(f"{item!r} is not a requirement: (dimension, kind, value)")
     return Requirement(dim if isinstance(dim, MemDim) else MemDim(dim), kind, value)
 
 

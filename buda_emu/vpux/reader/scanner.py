@@ -138,7 +138,7 @@ class Scanner:
         raise self.fail("a bracket is not closed", start)
 
     def angle(self) -> str:
-        """As `balanced`, for `<` and `>`; an arrow is no bracket."""
+        """As `balanced`, for `<` and `>`; an arrow is not a bracket."""
         self.space()
         start = self.at
         depth = 0

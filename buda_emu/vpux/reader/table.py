@@ -31,7 +31,7 @@ ROLES: Final[Mapping[str, str]] = {
     "kernel": "a software kernel on a SHAVE",
     "run": "an invocation inside of a kernel",
     "sequential": "computed in order, in functions without tasks",
-    "module": "stands in a module and configures it",
+    "module": "is part of a module and configures it",
     "flow": "structure of a function",
     "named": "read and represented, not emulated",
 }

@@ -30,7 +30,7 @@ def number(program: Program) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "X029", "error", "physical and virtual barriers stand in one function", stage="public", source="VPUX 7",
+    "X029", "error", "physical and virtual barriers in one function", stage="public", source="VPUX 7",
     fix="give all of them numbers, or none",
 )  # fmt: skip
 def both_kinds(program: Program) -> Iterator[Finding]:

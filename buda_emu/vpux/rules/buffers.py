@@ -116,7 +116,7 @@ def index_in_ddr(program: Program) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "X034", "error", "an order is no permutation, or of another rank than the shape", stage="emulator",
+    "X034", "error", "an order is not a permutation, or of another rank than the shape", stage="emulator",
     source="VPUX 7", fix="name each dimension once",
 )  # fmt: skip
 def order(program: Program) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def _is_disordered(of: Type) -> bool:
 
 def _disorder(of: Type) -> str:
     if of.order is None:
-        return "its layout is no permutation of dimensions"
+        return "its layout is not a permutation of dimensions"
     return f"its layout orders {of.order.rank} dimensions, and its shape has {len(of.shape or ())}"
 
 

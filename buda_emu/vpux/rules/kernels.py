@@ -136,7 +136,7 @@ def output_map_range(program: Program) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "X036", "error", "a kernel's run takes a value that is no argument of the kernel, or with another shape",
+    "X036", "error", "a kernel's run takes a value that is not an argument of the kernel, or with another shape",
     stage="public", source="VPUX 7", fix="pass the names after `as`, or constants from inside of the kernel",
 )  # fmt: skip
 def strangers(program: Program) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def strangers(program: Program) -> Iterator[Finding]:
                 continue
             for use in op.clause(""):
                 if use.value is None:
-                    yield finding(program, op, f"{use.name} is no argument of its kernel")
+                    yield finding(program, op, f"{use.name} is not an argument of its kernel")
                 elif (
                     use.written is not None and use.value.type is not None and use.written.shape != use.value.type.shape
                 ):

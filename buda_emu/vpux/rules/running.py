@@ -3,7 +3,8 @@
 from buda_emu.vpux.rules.book import BOOK
 
 BOOK.declare(
-    "X040", "error", "tasks wait for each other for ever, or for what nobody gives", stage="run", source="VPUX 4, 7",
+    "X040", "error", "tasks wait for each other for ever, or for something that no task provides",
+    stage="run", source="VPUX 4, 7",
     fix="see which task would give what the first one waits for, and what holds that one",
 )  # fmt: skip
 BOOK.declare(

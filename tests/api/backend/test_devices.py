@@ -296,5 +296,5 @@ def test_alignment_follows_the_architecture(tmp_path, monkeypatch):
 
 
 def test_a_size_of_no_format():
-    with pytest.raises(RuntimeError, match="is no format"):
+    with pytest.raises(RuntimeError, match="is not a format"):
         api.get_io_size_in_bytes(api.DataFormat.Invalid, False, 1, 1, 1, 1, 1, 1)

@@ -63,5 +63,5 @@ def test_an_edited_file_that_makes_no_netlist_is_refused_and_no_bug(tmp_path, ca
     path.write_text("".join(cut))
     assert main(["compile", "--start-from", str(path), "-o", str(tmp_path), "--quiet"]) == 2
     said = capsys.readouterr().err
-    assert f"{path}: by what it says" in said
+    assert f"{path}: invalid IR: " in said
     assert "Traceback" not in said

@@ -67,7 +67,7 @@ def test_check_takes_files_and_folders(folder, edges, capsys):
     assert "error[D019]" in text
     assert "broken.dwn: rejected" in text
     assert "spots_edgetpu.tflite: ok" in text
-    assert "edges.tflite:" not in text  # an uncompiled model is no package
+    assert "edges.tflite:" not in text  # an uncompiled model is not a package
     assert "explain D019" in text
     assert main(["darwinn", "check", str(folder / "edges.tflite")]) == 2
     assert "D001" in capsys.readouterr().out

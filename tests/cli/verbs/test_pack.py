@@ -107,7 +107,7 @@ def npz():
         (lambda place: (place / "t" / "w.txt").touch(), "no .npy or .npz file"),
         (lambda place: (place / "t" / "w.npy").write_bytes(b"junk"), "w.npy is not a numpy array file"),
         (lambda place: (place / "t" / "w.npz").write_bytes(b"PK\3\4junk"), "w.npz is not a numpy archive"),
-        (lambda place: np.save(place / "t" / "v.npy", values()), "v is no queue of"),
+        (lambda place: np.save(place / "t" / "v.npy", values()), "v is not a queue of"),
         (lambda place: np.save(place / "t" / "w.npy", values((1, 1, 1, 1))), "w has shape"),
         (lambda place: np.save(place / "t" / "w.npy", np.array([{}]), allow_pickle=True), "is not a numpy array file"),
         (lambda place: (place / "t" / "w.npz").write_bytes(npy()), "w.npz is not a numpy archive"),

@@ -164,11 +164,11 @@ def test_a_broken_section_is_refused(tmp_path, capsys):
     [
         (["--program", "nope"], "no program 'nope'; programs: run_fwd"),
         (["--what-if", "clock"], "--what-if clock: expected NAME=VALUE"),
-        (["--what-if", "speed=3"], "'speed' is none of clock"),
+        (["--what-if", "speed=3"], "'speed' is not one of clock"),
         (["--what-if", "clock=0"], "must be above 0"),
         (["--grid", "big"], "--grid is rows x columns"),
         (["--grid", "99x1"], "is not within"),
-        (["--grid", "1x1"], "op product stands on cores [0, 0] to [1, 0], the chip has 1x1"),
+        (["--grid", "1x1"], "op product is on cores [0, 0] to [1, 0], the chip has 1x1"),
         (["--harvest", "99"], "row 99 has no worker cores"),
     ],
 )

@@ -98,7 +98,7 @@ def test_another_schema_version_and_missing_keys(tmp_path, capsys):
     assert perf(MATMUL, "-q", "--against", path) == 2
     assert "schema version 99" in capsys.readouterr().err
     del found["epochs"][0]["ops"]
-    with pytest.raises(HostError, match="write it anew"):
+    with pytest.raises(HostError, match="write it again"):
         against(found, model(MATMUL).to_json())
 
 

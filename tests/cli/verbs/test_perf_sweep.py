@@ -42,7 +42,7 @@ def test_processes_do_not_change_the_result():
     axes = {"clock": ("500", "1000", "2000"), "grid": ("8x8", "1x1")}
     one = sweep(ATTENTION, axes)
     assert sweep(ATTENTION, axes, workers=2) == one
-    assert all("stands on cores" in point.problem for point in one if point.settings["grid"] == "1x1")
+    assert all("is on cores" in point.problem for point in one if point.settings["grid"] == "1x1")
     assert [point.cycles is None for point in one] == [False, True] * 3
 
 
@@ -55,7 +55,7 @@ def test_a_parameter_and_harvested_rows(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["speed=1"], "'speed' is none of clock"),
+        (["speed=1"], "'speed' is not one of clock"),
         (["dram_gbp=1"], "(did you mean 'dram_gbps'?)"),
         (["clock"], "expected NAME=a,b,c"),
         (["clock=1,fast"], "--sweep clock: 'fast' is not a number"),

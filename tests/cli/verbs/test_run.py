@@ -179,7 +179,7 @@ def test_inputs_of_one_file(kind, root, inputs, tmp_path, capsys):
     assert np.array_equal(np.load(tmp_path / "one" / "out.npy"), np.load(tmp_path / "other" / "out.npy"))
     np.save(whole / "weights.npy", arrays["weights"])
     assert f"3 inputs from {whole}\n" in capsys.readouterr().out
-    assert "weights stands in" in refused(root, capsys, "--inputs", whole)
+    assert "weights is in" in refused(root, capsys, "--inputs", whole)
 
 
 def test_files_of_what_ops_fill_are_not_pushed(root, inputs, capsys):

@@ -37,7 +37,7 @@ def broken_files():
     yield "half a header", whole[:40]
     yield "half the data", whole + data[:5]
     yield "objects", whole.replace(b"<f2", b"|O8") + data
-    yield "a header that is no Python", whole.replace(b"(4,)", b"(4(,") + data
+    yield "a header that is not Python", whole.replace(b"(4,)", b"(4(,") + data
 
 
 @pytest.mark.parametrize(("what", "content"), [pytest.param(*item, id=item[0]) for item in broken_files()])

@@ -163,7 +163,7 @@ def test_what_differs_from_onnxruntime_is_on_a_border_of_two_codes_or_the_least_
 
 
 def test_constants_of_8_bits_are_centred_without_an_overflow():
-    """127 - -128 is no int8. Opset 17: onnx's own evaluator does not know the operator there."""
+    """127 - -128 is not int8. Opset 17: onnx's own evaluator does not know the operator there."""
     held = {"c": np.int8(127), "s": np.float32(1 / 255), "z": np.int8(-128)}
     nodes = [
         helper.make_node("DequantizeLinear", ["c", "s", "z"], ["one"]), helper.make_node("Mul", ["x", "one"], ["y"]),

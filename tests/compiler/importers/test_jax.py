@@ -147,7 +147,7 @@ def test_refusals_name_operator_line_and_what_to_do():
     with pytest.raises(be.UnsupportedError, match=r"fft: 1 time.*") as caught:
         be.compile(unusual, (X,))
     assert "test_jax.py:" in str(caught.value)
-    assert "a loop whose end depends on what is computed: write it with a known count" in str(caught.value)
+    assert "a loop whose end depends on computed values: write it with a known count" in str(caught.value)
 
 
 def test_wrong_inputs():

@@ -332,7 +332,7 @@ def test_inputs_of_an_image_with_host_parts_are_the_models(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (b'"program": "run_fwd_1"', b'"program": "run_fwd_9"', "is no program of the netlist"),
+        (b'"program": "run_fwd_1"', b'"program": "run_fwd_9"', "is not a program of the netlist"),
         (b'"file": "1.onnx"', b'"file": "7.onnx"', "7.onnx is not in the archive's folder host"),
         (b'"form": "onnx"', b'"form": "code"', "is not one of onnx, numpy"),
         (b'"value": "d.host"', b'"value": "e.host"', "value 'e.host'"),

@@ -92,9 +92,9 @@ def test_what_lies_in_the_folder_is_read(said, folder):
         ({"location": "held.bin", "offset": "4", "length": "48"}, "bytes 4 to 52, the file has 48"),
         ({"location": "held.bin", "offset": "99"}, "bytes 99 to 99, the file has 48"),
         ({"location": "held.bin", "length": str(1 << 50)}, "the file has 48"),
-        ({"location": "held.bin", "offset": "-4"}, "offset '-4' is no number of bytes"),
-        ({"location": "held.bin", "length": "٤٨"}, "is no number of bytes"),
-        ({"location": "held.bin", "length": "1e1"}, "length '1e1' is no number of bytes"),
+        ({"location": "held.bin", "offset": "-4"}, "offset '-4' is not a number of bytes"),
+        ({"location": "held.bin", "length": "٤٨"}, "is not a number of bytes"),
+        ({"location": "held.bin", "length": "1e1"}, "length '1e1' is not a number of bytes"),
     ],
     ids=str,
 )

@@ -165,7 +165,7 @@ LOST[2] = -np.inf
 @pytest.mark.parametrize("held", [CAUSAL, LOST])
 @pytest.mark.parametrize("both", [False, True])
 def test_a_softmax_of_rows_of_which_nothing_is_left(held, both):
-    """As torch writes its attention: where the softmax is no number there are zeros."""
+    """As torch writes its attention: where the softmax is not a number there are zeros."""
     nodes = [
         ("Where", ["seen", "nought", "least"], ["mask"], {}),
         ("Add", ["scores", "mask" if both else "held"], ["s"], {}),

@@ -199,7 +199,7 @@ def test_shards_are_whole_and_agree_with_their_index(tmp_path, tensors):
     assert f"{shards[1]}: tensor" in refused(index)
     assert "it is truncated, copy it once more" in refused(index)
     shards[1].write_bytes(whole[0])
-    assert "stands twice, here and in model-00001-of-00003.safetensors: remove one" in refused(index)
+    assert "occurs twice, here and in model-00001-of-00003.safetensors: remove one" in refused(index)
     shards[1].write_bytes(whole[1])
     held = json.loads(index.read_text())
     name = next(iter(tensors))
@@ -236,10 +236,10 @@ ENTRY = '"{}": {{"dtype": "F32", "shape": [2], "data_offsets": [{}, {}]}}'
     [
         (b"", "it is truncated, or no safetensors"),
         ((10**9).to_bytes(8, "little") + b"{}", "it is truncated, or no safetensors"),
-        (framed("[1]", b""), "its header is no JSON object"),
+        (framed("[1]", b""), "its header is not a JSON object"),
         (framed("{no", b""), "no JSON where its header should be"),
         (framed("{" + ENTRY.format("a", 0, 8) + "}", bytes(9)), "1 bytes after the last tensor"),
-        (framed("{" + ENTRY.format("a", 0, 8) + ", " + ENTRY.format("a", 8, 16) + "}", bytes(16)), "a stands twice"),
+        (framed("{" + ENTRY.format("a", 0, 8) + ", " + ENTRY.format("a", 8, 16) + "}", bytes(16)), "a occurs twice"),
         (framed("{" + ENTRY.format("a", 0, 8) + ", " + ENTRY.format("b", 4, 12) + "}", bytes(12)), "tensor b: bytes 4"),
         (framed("{" + ENTRY.format("a", 0, 12) + "}", bytes(12)), "tensor a: bytes 0 to 12 for F32 [2] after byte 0"),
         (framed("{" + ENTRY.format("a", 0, 8) + "}", bytes(7)), "tensor a ends at byte"),

@@ -43,8 +43,8 @@ TILE = """tile "g":
         (CORE, "a = exp(x) : float32[2, 3]", "a = exp(x) : float32[3, 2]", r"a = exp: has shape \[3, 2\], .*\[2, 3\]"),
         (CORE, "add(a, w)", "add(a)", "y = add: its operands or attributes are not those of add"),
         (CORE, "a = exp(x) : float32", "a = exp(x) : int7", "a: there is no element type int7"),
-        (CORE, "exp(x)", "exp(nobody)", r"a = exp\(nobody\).*not: has operands that stand before it"),
-        (CORE, "exp(x)", "exp(y)", r"a = exp\(y\).*not: has operands that stand before it"),
+        (CORE, "exp(x)", "exp(nobody)", r"a = exp\(nobody\).*not: has operands that come before it"),
+        (CORE, "exp(x)", "exp(y)", r"a = exp\(y\).*not: has operands that come before it"),
         (CORE, "{dim: 1}", "{dim: 7}", "z = reduce_max: "),
         (CORE, "{dim: 1}", "{dam: 1}", "z = reduce_max: its operands or attributes"),
         (CORE, "add(a, w)", f"linear(a) {{dim: 1, matrix: {OUTSIDE}}}", "entries of its matrix are outside"),
@@ -117,7 +117,7 @@ def _weights(b, rows, columns):
 
 
 def broken(rng, text):
-    """The text with one thing changed in a line that is no heading."""
+    """The text with one thing changed in a line that is not a heading."""
     lines = text.splitlines()
     number = rng.choice([n for n, line in enumerate(lines) if line.startswith("  ") and len(line) > 4])
     line = lines[number]

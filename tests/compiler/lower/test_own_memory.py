@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 
 def padded_products():
-    """A convolution whose channels are no whole tiles, and a product by its transposed weights: [graph, bytes]."""
+    """A convolution whose channels are not whole tiles, and a product by its transposed weights: [graph, bytes]."""
     graph, rng = Graph(), np.random.default_rng(0)
     b = Builder(graph)
     kernels = rng.standard_normal((200, 250, 3, 3)).astype(np.float32)

@@ -55,7 +55,7 @@ def test_repeated_sections_are_both_read() -> None:
 def test_queues_after_graphs_are_not_found() -> None:
     # NETLIST 11.3 C3
     (finding,) = found(DEVICES + GRAPHS + QUEUES + PROGRAMS)
-    assert (finding.rule, finding.text, finding.diagnostic.hint) == ("V017", "[src]", "`queues` goes before `graphs`")
+    assert (finding.rule, finding.text, finding.diagnostic.hint) == ("V017", "[src]", "`queues` comes before `graphs`")
 
 
 def test_a_key_must_be_a_word() -> None:

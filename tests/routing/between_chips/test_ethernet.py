@@ -90,4 +90,4 @@ def test_a_stream_between_chips_is_on_a_core(tmp_path: Path) -> None:
     sent = [pipes.packer(1, column) for column in (1, 2)]
     pipes.pipe(sent, [pipes.unpacker(0, 9, chip=1, ethernet_chan=0)], ethernet_pipe=True, mcast_core_rc=((1, 0, 0),))
     (refusal,) = _routed(pipes, tmp_path).refusals
-    assert refusal.message == "a stream is on [0, 0] of the NoC, which is no worker and no Ethernet core"
+    assert refusal.message == "a stream is on [0, 0] of the NoC, which is neither a worker nor an Ethernet core"

@@ -67,7 +67,7 @@ def test_a_copy_gives_what_the_push_was_rounded_to(load, df):
 
 
 def test_every_step_rounds_where_the_chip_does(load):
-    """1 + 2^-8 is no bf16; the sum of format is exact, that of the chip is not."""
+    """1 + 2^-8 is not bf16; the sum of format is exact, that of the chip is not."""
     one, small = np.ones((1, 1, 32, 32), np.float32), np.full((1, 1, 32, 32), 2.0**-8, np.float32)
     net = load(one_op("add", inputs=1))
     assert (run(net, {"a": one, "b": small}) == 1 + 2.0**-7).all()  # ties go away from zero (2.3)
@@ -97,7 +97,7 @@ def test_gradients_add_up_in_their_format(load):
         emulator.push("o", np.full((1, 1, 32, 32), 256, np.float32))
         emulator.push("x", x)
         emulator.run("p")
-        assert (emulator.peek("o") == 512).all()  # 513 is no bf16
+        assert (emulator.peek("o") == 512).all()  # 513 is not bf16
         emulator.push("x", x[::-1])
         emulator.run("zeroed")
         assert (emulator.peek("o") == 258).all()  # 1 + 256, tie away from zero: 258

@@ -486,7 +486,7 @@ def test_archives_of_another_make_are_refused(snap, arguments, reason):
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_member_twice_is_refused(snap):
     rewritten(snap, lambda _: None, extra=[("header.json", b"{}")])
-    with pytest.raises(be.HostError, match="a member stands in it twice"):
+    with pytest.raises(be.HostError, match="a member occurs in it twice"):
         be.Emulator.load(snap)
 
 

@@ -98,7 +98,7 @@ CASES = {
     ),
     "second input of an epoch is missing": Broken(
         nop_netlist(ZERO, execute("g", A), inputs=4), "unwritten",
-        ("input:        2 of 4", "the host has pushed 1 entry to a", "rd_ptr_local 2 stands 2 ahead"),
+        ("input:        2 of 4", "the host has pushed 1 entry to a", "rd_ptr_local 2 is 2 ahead"),
         {"a": 1},
     ),
     "queue of a graph that has not run": Broken(

@@ -70,7 +70,7 @@ def start(stream, mode, register, middle, spread):
 @given(
     seed=st.integers(0, 2**32 - 1),
     pairing=st.sampled_from(PAIRINGS),
-    spread=st.sampled_from([0, 1, 3, 8, 14, 32, 40]),  # from 32 on exponents are no bytes
+    spread=st.sampled_from([0, 1, 3, 8, 14, 32, 40]),  # from 32 on exponents are not bytes
     middles=st.tuples(*[st.integers(30, 200)] * 3),
     fidelity=st.sampled_from(sorted(PHASES)),
     core=st.sampled_from(["grayskull", "wormhole_b0", "blackhole"]),

@@ -46,7 +46,7 @@ def end_of(epoch, names):
 @pytest.mark.parametrize("path", sampled("netlists/**/*.yaml", 24))
 def test_links_add_up_in_real_netlists_and_the_first_is_what_to_shorten(path):
     """All shares are the whole, of an epoch of one input, too. What is named first shortens the epoch, with what is as
-    long beside it; what is no link of the chain does not."""
+    long beside it; what is not a link of the chain does not."""
     try:
         found = be.perf(path)
     except be.BudaError:
@@ -78,7 +78,7 @@ def test_what_is_as_long_beside_the_first_is_named():
     )
     first = critical_steps(epoch)[0]
     assert (first.cycles, {first.name, *first.alike}) == (100, {"a", "b"})
-    assert "as long beside the first: " in chain_sentence(critical_steps(epoch))
+    assert "as long as the first: " in chain_sentence(critical_steps(epoch))
 
 
 def test_an_epoch_of_one_task_is_that_task():

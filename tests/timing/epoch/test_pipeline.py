@@ -227,7 +227,7 @@ def test_what_if(name):
 
 
 def test_an_unknown_what_if_is_refused():
-    with pytest.raises(HostError, match="'dram' is none of clock, dram_gbps"):
+    with pytest.raises(HostError, match="'dram' is not one of clock, dram_gbps"):
         speed(device("wormhole_b0"), {"dram": 1.0})
 
 
@@ -250,7 +250,7 @@ def test_ops_beyond_the_chip_are_refused(root):
 
     netlist = load(root / "netlists/two_chips.yaml")
     small = device("wormhole_b0").with_grid(2, 2)
-    with pytest.raises(HostError, match=r"op expand stands on cores \[0, 0\] to \[1, 3\], the chip has 2x2"):
+    with pytest.raises(HostError, match=r"op expand is on cores \[0, 0\] to \[1, 3\], the chip has 2x2"):
         model_netlist(netlist, list(netlist.programs.values()), {}, chip=small)
 
 

@@ -210,8 +210,8 @@ def test_no_numpy_is_loaded(child_environment):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"op_type": "nope"}, "op_type: 'nope' is no op type"),
-        ({"op_type": "buffer"}, "op_type: 'buffer' is no op type"),
+        ({"op_type": "nope"}, "op_type: 'nope' is not an op type"),
+        ({"op_type": "buffer"}, "op_type: 'buffer' is not an op type"),
         ({"op_type": "nop", "arch": "jawbridge"}, "arch: 'jawbridge'"),
         ({"op_type": "nop", "in0_df": "Float12"}, "in0_df: 'Float12'"),
         ({"op_type": "nop", "fidelity": "MidFi"}, "fidelity: 'MidFi'"),

@@ -37,7 +37,7 @@ def test_all_columns():
         ({"t": "nan"}, "t: 'nan' is not"),
         ({"approx": "yes"}, "approx: 'yes' is neither 0 nor 1"),
         ({"ublock_ct": "0"}, "ublock_ct: 0 is not between 1"),
-        ({"op_type": "xp"}, "op_type: 'xp' is no op type"),
+        ({"op_type": "xp"}, "op_type: 'xp' is not an op type"),
     ],
 )
 def test_errors_name_the_column(cells, words):

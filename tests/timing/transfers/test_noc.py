@@ -111,7 +111,8 @@ def test_a_tensor_goes_through_the_port_once_for_each_reader():
     assert "it carries m > r0 17 %, m > r1 17 %" in epoch.bottleneck.sentence
     assert epoch.bottleneck.caveat in epoch.bottleneck.sentence
     assert epoch.bottleneck.caveat == (
-        "NoC 0 out of core 1-1, chip 0 works over 90 % of the time: this part of the model was not held against silicon"
+        "NoC 0 out of core 1-1, chip 0 works over 90 % of the time: this part of the model was not compared "
+        "with silicon"
     )
 
 

@@ -89,7 +89,7 @@ def test_archives_hold_arrays_by_name():
     assert tensor_names(files) == {"q": "some.npz", "r": "some.npz"}
     with pytest.raises(HostError, match=r"q of some.npz has shape \[2, 1, 2, 3\], expected \[entries, 2, 2, 3\]"):
         tensors(files, "q", "Float32", (2, 2, 3))
-    with pytest.raises(HostError, match=r"memory: q stands in q.npy and in some.npz"):
+    with pytest.raises(HostError, match=r"memory: q is in q.npy and in some.npz"):
         tensor_names(content(q__npy=npy(values), some__npz=npz(q=values)))
     for broken in (b"", b"PK\3\4junk", npy(values)):
         with pytest.raises(HostError, match=r"x\.npz is not a numpy archive"):

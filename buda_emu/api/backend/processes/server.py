@@ -94,7 +94,11 @@ class Server:
         except (OSError, EOFError):
             pass  # it is gone
         except Exception as error:  # noqa: BLE001 - a message can be broken in any way, and ends that client only
-            say(f"a client of the machine sent what is no request ({type(error).__name__}); it is hung up on", 6)
+            say(
+                f"a client of the machine sent what is not a request ({type(error).__name__}); the connection "
+                "is closed",
+                6,
+            )
         finally:
             with self._lock:
                 self._clients.discard(client)

@@ -39,15 +39,17 @@ class Kept:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     parser.set_defaults(action=_info)
-    info = actions.add_parser("info", help="what is kept, where, what of it is stale (the default)", example=EXAMPLE)
+    info = actions.add_parser(
+        "info", help="list the caches, their folders, and what is stale (the default)", example=EXAMPLE
+    )
     info.set_defaults(action=_info)
     warm = actions.add_parser("warm", help="compile the kernels that netlists need", example="buda-emu cache warm")
     warm.add_argument("file", nargs="*", metavar="FILE", help="netlists; default: the examples that come along")
     warm.set_defaults(action=_warm)
     clear = actions.add_parser(
-        "clear", help="delete what is kept; other programs' files stay", example="buda-emu cache clear --stale"
+        "clear", help="delete the caches; other programs' files stay", example="buda-emu cache clear --stale"
     )
-    clear.add_argument("--stale", action="store_true", help="only what no run of this version will use")
+    clear.add_argument("--stale", action="store_true", help="only files that no run of this version will use")
     clear.set_defaults(action=_clear)
 
 

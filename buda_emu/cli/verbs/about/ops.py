@@ -16,7 +16,7 @@ EXAMPLE = "buda-emu ops"
 
 OP_HEADERS = ("op", "inputs", "in fused ops", "what it computes")
 ATTRIBUTE_HEADERS = ("attribute", "value", "default", "op types", "changes values", "meaning")
-DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not compared, other formats apart")
+DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not compared, not counting other formats")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="format",
-        help="device: how sure the bits of each op are on each architecture, and what is not known",
+        help="device: how certain the bits of each op are on each architecture, and what is not known",
     )
 
 

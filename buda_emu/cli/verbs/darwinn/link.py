@@ -38,7 +38,7 @@ def _addresses(given: list[str]) -> dict[str, Any]:
         try:
             address = int(number, 0)
         except ValueError:
-            raise HostError(f"--address {text}: {number!r} is no number") from None
+            raise HostError(f"--address {text}: {number!r} is not a number") from None
         if equals and kind in ("input", "output") and name:
             found[f"{kind}s"].setdefault(name, []).append(address)
         elif equals and what in ("parameter", "scratch"):

@@ -18,7 +18,8 @@ _STDIN: Final = "-"
 
 
 def main(args: argparse.Namespace) -> int:
-    """Format every file. Exit code 0, with --check and --diff 1 where something would change, 2 for what is no YAML."""
+    """Format every file. Exit code 0, with --check and --diff 1 if something would change, 2 for text that "
+    "is not YAML."""
     only_say = args.check or args.diff
     read: list[Changed] = []
     refused = 0

@@ -121,7 +121,7 @@ class _Reader:
         for _ in range(MOST_ROUNDS):
             (goes_on,) = self._block(condition, operands, values)
             if goes_on is _POISONED or goes_on.op != "constant":
-                raise NotSupportedError("a loop whose end depends on what is computed: write it with a known count")
+                raise NotSupportedError("a loop whose end depends on computed values: write it with a known count")
             if not goes_on.value.item():
                 return operands
             operands = self._block(body, operands, values)
@@ -132,7 +132,7 @@ class _Reader:
     def _case(self, item: Any, operands: list[Node], values: dict[Any, Any]) -> list[Node]:
         """The branch that a constant chooses."""
         if operands[0].op != "constant":
-            raise NotSupportedError("a branch that is chosen by what is computed: use jnp.where")
+            raise NotSupportedError("a branch that depends on computed values: use jnp.where")
         chosen, last = int(operands[0].value.item()), len(item.regions) - 1
         if item.name == "stablehlo.if":
             chosen = 0 if chosen else 1

@@ -162,7 +162,7 @@ def is_nan(call: Call) -> Node:
     if x.op == "constant":
         return b.constant(np.isnan(x.value))
     if x.op != "softmax":
-        raise call.refuse("values that are no numbers are not kept apart on the device")
+        raise call.refuse("values that are not numbers are not kept apart on the device")
     left = rows_left(b, b.graph.nodes[x.inputs[0]], x.attrs["dim"])
     if left is None:
         return b.constant(np.broadcast_to(np.array(False), x.shape))

@@ -28,7 +28,7 @@ _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|
 
 def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
     """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
-    Raises HostError naming tensor and file for files outside of the folder, by whatever way, for what is no file, and
+    Raises HostError naming tensor and file for files outside of the folder, by whatever way, for a path to no file, and
     for bytes that are missing or too many."""
     left = set[int]() if large else {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
     for tensor in elsewhere(model):
@@ -105,7 +105,7 @@ def _found(tensor: Any, folder: Path) -> Generator[tuple[IO[bytes], int, int]]:
     numbers = {key: said[key] for key in ("offset", "length") if key in said}
     for key, value in numbers.items():
         if not _NUMBER.fullmatch(value):
-            raise HostError(f"{where}: {key} '{shown_name(value)}' is no number of bytes")
+            raise HostError(f"{where}: {key} '{shown_name(value)}' is not a number of bytes")
     with os.fdopen(_opened(location, folder, where), "rb") as file:
         size, start = os.fstat(file.fileno()).st_size, int(numbers.get("offset", 0))
         count = int(numbers.get("length", max(0, size - start)))

@@ -131,7 +131,7 @@ class _Reader:
                 told = self._types.get(value.name, dtype)
                 if family(dtype) != family(told):
                     where = f"compile: {self._graph.name}: output '{shown_name(value.name)}'"
-                    raise HostError(f"{where} is declared as {dtype}, and {told} by what gives it")
+                    raise HostError(f"{where} is declared as {dtype}, but its source gives {told}")
                 self._graph.outputs.append(Output(value.name, found.name, dtype))
 
     def _distinct(self, graph: Any) -> None:

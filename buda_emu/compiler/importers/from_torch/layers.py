@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 _BOOKKEEPING = ("getitem", "_assert_tensor_metadata", "alias", "detach")
-"""Nodes that are no layer."""
+"""Nodes that are not layers."""
 
 
 def layer_names(graph: Any) -> dict[Any, str]:

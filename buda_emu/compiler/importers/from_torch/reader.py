@@ -49,7 +49,7 @@ def read_torch(source: Any, inputs: Sequence[Any] | None, parameters: Path | Non
             raise HostError("compile: parameters: an ExportedProgram has its own: give the torch module")
         return read_program(source, "model", given=(inputs, sizes))
     if not isinstance(source, torch.nn.Module):
-        raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
+        raise HostError(f"compile: {type(source).__name__} is not a torch.nn.Module")
     if inputs is None:
         raise HostError("compile: a torch module needs example inputs: compile(module, (tensor, ...))")
     name = type(source).__name__
@@ -153,7 +153,7 @@ class Reader:
             return self._b.constant(held_as(held[name].detach(), name, self._mappings), name=name)
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
-            raise UnsupportedError(f"compile: input {node.name} is no tensor")
+            raise UnsupportedError(f"compile: input {node.name} is not a tensor")
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
         return self._b.input(node.name, shape, dtype_name(found.dtype))
 

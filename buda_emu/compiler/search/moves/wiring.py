@@ -172,7 +172,7 @@ class _Board:
 
     def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
         """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
-        what was drawn is no move."""
+        what was drawn is not a move."""
         name, grid = draw.choice(self._names), self._grid
         shape = self._sizes[name]
         same = [other for other in self._alike[shape] if other != name]

@@ -73,7 +73,7 @@ class Call:
     def quantised(self, tensor: Tensor) -> tuple[float, int]:
         """Scale and zero point of a tensor that has one of each."""
         if len(tensor.scale) != 1 or not (np.isfinite(tensor.scale[0]) and tensor.scale[0] > 0):
-            raise self.refuse(f"{tensor.name!r} with {len(tensor.scale)} scales, or one that is no positive number,")
+            raise self.refuse(f"{tensor.name!r} with {len(tensor.scale)} scales, or one that is not a positive number,")
         low, high = limits(tensor)
         if tensor.type in ("int8", "uint8") and not low <= tensor.zero_point[0] <= high:
             raise PackageError(f"{self.name}: zero point {tensor.zero_point[0]} of {tensor.name!r}")

@@ -60,7 +60,7 @@ def rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis
             raise call.refuse(f"weights with {plural(len(weights.scale), 'scale')} along dimension {weights.axis}")
         real = [sx * sw / sy for sw in (weights.scale if len(weights.scale) > 1 else weights.scale * channels)]
     if not all(np.isfinite(item) and item > 0 for item in real):
-        raise call.refuse("a scale that is no positive number")
+        raise call.refuse("a scale that is not a positive number")
     values = np.zeros(channels, np.int64) if bias is None else bias.array.astype(np.int64).reshape(-1)
     if len(values) != channels:
         raise call.refuse(f"a bias of {len(values)} for {channels} channels")

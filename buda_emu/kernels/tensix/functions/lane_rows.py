@@ -76,7 +76,7 @@ def execute_row(code: Any, step: int, lanes: Any, tables: Any, special: Any, bla
     """Instruction `step` of `code`, int32[n, 6], on registers of LANES lanes one after the other in `lanes`, uint32.
 
     special: int32[1], set to a negative number where lanes of a multiply-add, product or sum are not right, which
-    `fma.may_be_special` tells. The result's register is none of the operands'.
+    `fma.may_be_special` tells. The result's register is not one of the operands'.
     """
     operation, out, *operands, number = code[step].tolist()
     a, b, c = (lanes[n * LANES : (n + 1) * LANES] for n in operands)

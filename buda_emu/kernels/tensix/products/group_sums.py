@@ -101,7 +101,7 @@ def add_tile(
     one with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from `prepared`;
     steps: int32[2 * n], of each its fidelity phase and its inner face. how: how many steps, at least one; how many
     faces; what exponents of products are at least, as `prepared` counts them; what those of M are at least, for
-    products that are no zeros, or 0 where exponents are too far apart for bytes; by how much exponents are greater;
+    products that are not zeros, or 0 where exponents are too far apart for bytes; by how much exponents are greater;
     whether (1) words are cut after each step as `cut_words` does; the mode of Dst; whether (1) it is a Blackhole.
     """
     count, _, lowest, _, moved, cut, mode, blackhole = how

@@ -6,7 +6,7 @@ rule(
     "V000",
     "P",
     "the document cannot be read as YAML",
-    "Nothing can be said about a text that is no YAML map: an unclosed bracket, a tab as indentation, an "
+    "Nothing can be said about a text that is not a YAML map: an unclosed bracket, a tab as indentation, an "
     "empty file, an unrendered template.",
     "queues: {q0: {type: queue",
     "queues: {q0: {type: queue}}",

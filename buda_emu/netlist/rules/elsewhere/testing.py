@@ -26,7 +26,7 @@ rule(
     "V202",
     "T",
     "`overrides` is empty",
-    "A key that is there promises overrides; the harness stops when there are none.",
+    "The key says that there are overrides; the harness stops if there are none.",
     "stimulus-config: {type: Constant, constant_value: 1.0, overrides: }",
     "stimulus-config: {type: Constant, constant_value: 1.0}",
     "NETLIST 5",
@@ -34,7 +34,7 @@ rule(
 rule(
     "V203",
     "T",
-    "the key of an override is no usable pattern",
+    "the key of an override is not a usable pattern",
     "Keys are names of queues or regular expressions that match a whole name. They are matched by backtracking, so "
     "a group that repeats and holds a repetition could take for ever: it is refused.",
     "overrides: {'.*[weight': {type: Constant, constant_value: 1.0}}",
@@ -64,7 +64,7 @@ rule(
     "V206",
     "T",
     "a metric of `performance-check` that cannot be checked",
-    "A metric is held against `expected` within `rtol`, or against `min_bound`; the backend stops at both.",
+    "A metric is compared with `expected` within `rtol`, or with `min_bound`; the backend stops if both are given.",
     "tensors-per-second: {expected: 1500, min_bound: 1400}",
     "tensors-per-second: {min_bound: 1400}",
     "NETLIST 6",

@@ -88,7 +88,7 @@ def _scaled(use: FusedUse, step: Step) -> Findings:
         if step.sub.ublock[0] * step.sub.ublock[1] > 2:
             yield step.at(f"{step.sub.type} of dest with ublock {list(step.sub.ublock)}, at most 2 tiles", "ublock")
         if not data.startswith("input") or use.format_of(data) != "Float32":
-            yield step.at(f"the scale beside dest is {_described(use, data)}, must be an inputN of Float32", "inputs")
+            yield step.at(f"the scale next to dest is {_described(use, data)}, must be an inputN of Float32", "inputs")
     else:
         if use.format_of(data) not in COPIED:
             yield step.at(f"{step.sub.type} reads {_described(use, data)}, must be Int8 or Int32", "inputs")

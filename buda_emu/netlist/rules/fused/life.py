@@ -13,9 +13,9 @@ ENDERS = ("matmul", "reduce")
         "V138",
         "F",
         "an intermediate is used outside its life",
-        "An intermed is written, read, popped, and only then written again; none is left at the end. What a "
-        "schedule that ends in a matmul or reduce wrote is gone after it, but for the result of that matmul or "
-        "reduce and results of mblock [1, 1].",
+        "An intermed is written, read, popped, and only then written again; none is left at the end. Results "
+        "of a schedule that ends in a matmul or reduce are gone after it, except the result of that matmul "
+        "or reduce and results of mblock [1, 1].",
         "[a: {output: intermed0}, b: {inputs: [intermed0], output: output}]",
         "[a: {output: intermed0}, b: {inputs: [intermed0], pop: [intermed0], output: output}]",
         "OPS 8.3, NETLIST 11.1 A6, 11.3 C6",

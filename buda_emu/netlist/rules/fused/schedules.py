@@ -112,10 +112,10 @@ def pops(_: Context, use: FusedUse) -> Findings:
                 yield step.at(f"{key} names a buffer twice", key)
         for name in sub.pop:
             if name not in inputs:
-                yield step.at(f"pops {name}, which is no input of it", "pop")
+                yield step.at(f"pops {name}, which is not an input of it", "pop")
         for name in sub.pop_last:
             if not name.startswith("intermed"):
-                yield step.at(f"pop_last of {name}, which is no intermed", "pop_last")
+                yield step.at(f"pop_last of {name}, which is not an intermed", "pop_last")
         if both := {*sub.pop} & {*sub.pop_last}:
             yield step.at(f"{min(both)} is in pop and in pop_last", "pop_last")
         if len(sub.pop) > len(sub.inputs):
@@ -127,7 +127,7 @@ def pops(_: Context, use: FusedUse) -> Findings:
         "V174",
         "F",
         "a scheduled op has too few inputs",
-        "Binary ops and matmul read two operands, all others one; more are accepted and not looked at.",
+        "Binary ops and matmul read two operands, all others one; more are accepted and ignored.",
         "{type: add, inputs: [input0]}",
         "{type: add, inputs: [input0, input1]}",
         "NETLIST 11.1 A9",
@@ -147,7 +147,7 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     rule(
         "V175",
         "F",
-        "a scheduled op reads something that is no buffer",
+        "a scheduled op reads something that is not a buffer",
         "Operands are inputN, intermedN (not intermN) and dest.",
         "inputs: [interm0]",
         "inputs: [intermed0]",
@@ -193,7 +193,7 @@ def external_operands_used(_: Context, use: FusedUse) -> Findings:
     if declared == len(use.op.inputs) and len(names) != declared:
         found = ", ".join(sorted(names)) or "none of them"
         what = f"declares {plural(declared, 'input')}, its scheduled ops read {found}"
-        yield Finding(use.definition.at("inputs"), what, "declare and connect only what is read")
+        yield Finding(use.definition.at("inputs"), what, "declare and connect only operands that are read")
 
 
 @fused_check(
@@ -232,7 +232,7 @@ def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
     rule(
         "V132",
         "F",
-        "a matmul or reduce stands at the wrong place of a schedule",
+        "a matmul or reduce is at the wrong place of a schedule",
         "Both collect results over the whole schedule, so they end it, and with m_k above 1 they collect in an "
         "intermed.",
         "{type: matmul, output: output, attributes: {m_k: 2, u_kt: 1}}",
@@ -282,7 +282,7 @@ def operand_places(ctx: Context, use: FusedUse) -> Findings:
         "V134",
         "F",
         "dest is not passed from one scheduled op to the next",
-        "What an op leaves in dest must be read by the op after it, and only by that one, in the same schedule.",
+        "A result that an op leaves in dest must be read by the next op in the same schedule, and only by that one.",
         "[a: {output: dest}, b: {inputs: [input1]}]",
         "[a: {output: dest}, b: {inputs: [dest, input1]}]",
         "OPS 8.3",

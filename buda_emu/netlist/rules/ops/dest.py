@@ -55,7 +55,7 @@ def ublock_in_dest(ctx: Context, op: Op) -> Findings:
         "V045",
         "P",
         "kernel_broadcast on an input that is not broadcast",
-        "The attribute says that the operand repeats after so many tiles, so that a core keeps only those. It can"
+        "The attribute says that the operand repeats after this many tiles, so that a core keeps only those. It can"
         " only repeat if a broadcast TM repeats it.",
         "{attributes: {kernel_broadcast: {input_1: 4}}}",
         "{input_1_tms: [broadcast: {r: 4}], attributes: {kernel_broadcast: {input_1: 4}}}",

@@ -15,7 +15,7 @@ from buda_emu.spec.ops import OP_TYPES
         "V051",
         "P",
         "the op type is unknown, or a one-input op has not one input",
-        "There are no op types but those that `buda-emu ops` lists. relu, softmax, conv and pad are no op types: "
+        "There are no op types but those that `buda-emu ops` lists. relu, softmax, conv and pad are not op types: "
         "relu is an attribute, pad a TM. Copies and sfpu ops have exactly one input.",
         "type: relu",
         "{type: nop, attributes: {relu_en: true, relu_mode: min}}",
@@ -223,7 +223,7 @@ rule(
 rule(
     "V038",
     "P",
-    "a TM is malformed or stands where it is not allowed",
+    "a TM is malformed or not allowed at this place",
     "A TM list holds `transpose`, or maps of one TM to its argument. Transpose works on input 1 of a matmul, "
     "on the input of nop, datacopy and sfpu ops, on input 0 of binary ops (not on grayskull), and not on "
     "Int32 there. pad may stand once.",
@@ -254,7 +254,7 @@ rule(
     "V188",
     "P",
     "unknown sfpu_execution_thread",
-    "The SFPU runs on the math thread, or from wormhole on beside the packer.",
+    "The SFPU runs on the math thread, or, from wormhole on, next to the packer.",
     "sfpu_execution_thread: unpack",
     "sfpu_execution_thread: pack",
     "NETLIST 1.4",

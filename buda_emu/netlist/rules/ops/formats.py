@@ -166,7 +166,7 @@ def stochastic_rounding(_: Context, op: Op) -> Findings:
         "V095",
         "P",
         "a gradient op has formats or TMs that cannot accumulate",
-        "A gradient op adds to its own result: intermed_df and out_df are equal, acc_df is no Int32, maximum "
+        "A gradient op adds to its own result: intermed_df and out_df are equal, acc_df is not Int32, maximum "
         "cannot be one, and only matmul and copies may transpose.",
         "{gradient_op: true, intermed_df: Float16_b, out_df: Float32}",
         "{gradient_op: true, intermed_df: Float32, out_df: Float32}",
@@ -217,7 +217,7 @@ def untilized_partial_sums(_: Context, op: Op) -> Findings:
         "V097",
         "P",
         "a reduce over z changes the format",
-        "Slices are compared with what the output buffer holds: input, intermed_df and out_df are equal.",
+        "Slices are compared with the content of the output buffer: input, intermed_df and out_df are equal.",
         "{type: reduce, in_df: [Float16_b], out_df: Float32, attributes: {dim: z, type: max, z: 2}}",
         "{type: reduce, in_df: [Float32], intermed_df: Float32, out_df: Float32}",
         "NETLIST 2, OPS 9.5",
@@ -278,7 +278,7 @@ def l1_accumulation(ctx: Context, op: Op) -> Findings:
         "P",
         "UInt16 where it is not available",
         "UInt16 exists for the indices of topk: its input 1, and its output with sort: argmax, which has the "
-        "format of the indices. It is no format of intermediates or of dest.",
+        "format of the indices. It is not a format of intermediates or of dest.",
         "{type: nop, in_df: [UInt16]}",
         "{type: topk, in_df: [Float16_b, UInt16]}",
         "NETLIST 2, OPS 6.11",

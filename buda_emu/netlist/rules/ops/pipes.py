@@ -107,7 +107,7 @@ def produced_order(ctx: Context, op: Op) -> Findings:
     rule(
         "V079",
         "N",
-        "in_df or out_df differs from what the neighbour holds",
+        "in_df or out_df differs from the neighbour's format",
         "Tiles travel as they are. in_df says how they are unpacked and must be the format in which they were "
         "packed. Values of the emulator do not depend on it.",
         "queue {df: Float16}, op {in_df: [Float16_b]}",
@@ -180,7 +180,8 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
         "V083",
         "N",
         "a matmul or depthwise has more inputs than its attributes use",
-        "A third input is a bias or, with requant or dequant, a scale; a fourth the scale beside a bias. A sparse"
+        "A third input is a bias or, with requant or dequant, a scale; a fourth the scale in addition to a "
+        "bias. A sparse"
         " matmul has three inputs and a bias.",
         "{type: matmul, inputs: [x, w, b]}",
         "{type: matmul, inputs: [x, w, b], attributes: {bias: true}}",
@@ -188,7 +189,7 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
     "inner dimension",
 )
 def inputs_used(_: Context, op: Op) -> Findings:
-    """NETLIST 2: a third operand is a bias or a scale, a fourth the scale beside a bias."""
+    """NETLIST 2: a third operand is a bias or a scale, a fourth the scale in addition to a bias."""
     own, count = op.attributes, len(op.inputs)
     scaled = own.requant or own.dequant
     if op.type == "depthwise":

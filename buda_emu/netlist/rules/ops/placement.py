@@ -35,7 +35,7 @@ def in_worker_grid(ctx: Context, op: Op) -> Findings:
     row, column, row_end, column_end = rectangle(op)
     rows, columns = ctx.arch.grid
     if min(row, column) < 0 or row_end > rows or column_end > columns:
-        what = f"stands on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
+        what = f"is on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
         yield Finding(op.at("grid_loc"), f"{what}, the last one of {ctx.arch.name} is [{rows - 1}, {columns - 1}]")
 
 
@@ -144,7 +144,9 @@ def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
         elif producer is not None:
             for key, value in flags.items():
                 if value in TRUE:
-                    what = f"{key} of {queue.name} is {value}, but {producer.name}, which feeds it, is no gradient op"
+                    what = (
+                        f"{key} of {queue.name} is {value}, but {producer.name}, which feeds it, is not a gradient op"
+                    )
                     yield Finding(setting.at(key), what)
         elif flags["epilogue"] in TRUE:
             yield Finding(setting.at("epilogue"), f"epilogue of {queue.name}, which graph {graph.name} only reads")
@@ -157,7 +159,7 @@ def gradient_output(ctx: Context, op: Op) -> Findings:
         yield Finding(op.at("gradient_op"), "a gradient op has exactly one output, a ram")
     for queue in queues:
         if not queue.is_ram:
-            yield Finding(queue.at("type"), f"gradient op {op.name} accumulates in {queue.name}, which is no ram")
+            yield Finding(queue.at("type"), f"gradient op {op.name} accumulates in {queue.name}, which is not a ram")
 
 
 def _set_queues(ctx: Context, program: Program) -> Iterator[tuple[Graph, QueueSettings, Queue]]:
@@ -188,7 +190,7 @@ rule(
     "N",
     "an operand cannot be picked in pieces of its producer's buffer",
     "Pipes move a buffer in pieces of one size. Chains of TMs and blocks that are cut differently may leave none "
-    "that fits all readers, or tiles that are no piece.",
+    "that fits all readers, or tiles that do not form a piece.",
     "a queue of 64 KiB tiles",
     "a queue of 32x32 tiles",
 )
@@ -212,14 +214,14 @@ rule(
     "V157",
     "R",
     "a host queue of a chip without host access",
-    "Only chips on the host's bus reach host memory. Which they are is no part of a netlist, so it is not "
+    "Only chips on the host's bus reach host memory. Which they are is not part of a netlist, so it is not "
     "checked here.",
 )
 rule(
     "V160",
     "N",
     "a device that the cluster does not have",
-    "The chips of the machine are listed in a cluster file, which is no part of a netlist: it is checked where the "
+    "The chips of the machine are listed in a cluster file, which is not part of a netlist: it is checked where the "
     "file is given (`check --strict --cluster FILE`).",
 )
 rule(

@@ -132,7 +132,7 @@ def width_kept(_: Context, op: Op) -> Findings:
         "V062",
         "P",
         "a gradient copy changes the tile",
-        "The copy is added to what the accumulator holds, tile by tile.",
+        "The copy is added to the content of the accumulator, tile by tile.",
         "{type: nop, gradient_op: true} of 16x32 tiles that writes 32x32",
         "{type: nop, gradient_op: true, tile_dim: [16, 32]} of 16x32 tiles",
         "NETLIST 2, 11.1 A15",

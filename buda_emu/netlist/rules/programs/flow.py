@@ -72,7 +72,7 @@ rule(
     "V276",
     "W",
     "a loop without an endloop",
-    "Nobody misses the endloop: the body is run once, whatever the count is.",
+    "The missing endloop is not an error: the body is run once, whatever the count is.",
     "[loop: 4, execute: {graph_name: fwd}]",
     "[loop: 4, execute: {graph_name: fwd}, endloop]",
     "NETLIST 3.4",
@@ -90,7 +90,7 @@ rule(
 rule(
     "V282",
     "W",
-    "a queue is read that is empty, or beyond what it holds",
+    "a queue is read while it is empty, or beyond its entries",
     "Only the ops of this program fill the queue, and where its entries are counted from the beginning of the "
     "first run, there are not enough of them. Unless the host fills it, too, the run fails or reads what is "
     "old.",
@@ -150,7 +150,7 @@ rule(
 rule(
     "V289",
     "W",
-    "zero on what is no sum of gradients",
+    "zero for a queue that is not a sum of gradients",
     "zero clears a gradient op's sum at the begin of an execute. Elsewhere it clears the entries that the graph"
     " is about to read.",
     "weights: {prologue: true, zero: true, ...}",

@@ -24,8 +24,8 @@ _CONSTANT = "c_"  # NETLIST 3
         "V277",
         "W",
         "a loop over nothing",
-        "A loop whose body executes no graph and allocates no queue only takes instructions. Perhaps its endloop "
-        "stands too far up.",
+        "A loop whose body executes no graph and allocates no queue only takes instructions. Perhaps its "
+        "endloop is too far up.",
         "[loop: 4, endloop, execute: {graph_name: fwd}]",
         "[loop: 4, execute: {graph_name: fwd}, endloop]",
         "NETLIST 3.4",

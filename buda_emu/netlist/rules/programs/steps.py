@@ -99,7 +99,7 @@ def named_once(_: Context, program: Program) -> Findings:
         seen: set[str] = set()
         for setting in step.queue_settings:
             if setting.queue in seen:
-                yield Finding(setting.at(), f"settings for queue {setting.queue} stand twice in one execute", _LEFT_OUT)
+                yield Finding(setting.at(), f"settings for queue {setting.queue} occur twice in one execute", _LEFT_OUT)
             seen.add(setting.queue)
 
 
@@ -259,8 +259,8 @@ def setting_used(ctx: Context, program: Program) -> Findings:
         "V124",
         "P",
         "an input queue has no settings",
-        "Without settings nobody says where the graph reads a queue that the host fills. Rams and queues fed by "
-        "ops may go without.",
+        "Without settings it is unknown where the graph reads a queue that the host fills. Rams and queues "
+        "fed by ops need none.",
         "execute: {graph_name: fwd}",
         "execute: {graph_name: fwd, queue_settings: {in: {rd_ptr_local: $lp, rd_ptr_global: $gp, ...}}}",
     )
@@ -322,7 +322,7 @@ rule(
     "V111",
     "P",
     "a bare instruction other than endloop",
-    "Only endloop stands alone. The end of a program is implied, endprogram is not written.",
+    "Only endloop is a word alone. The end of a program is implied, endprogram is not written.",
     "- endprogram",
     "- endloop",
     "NETLIST 2",

@@ -41,7 +41,9 @@ def not_itself(_: Context, queue: Queue) -> Findings:
 )
 def target_exists(ctx: Context, queue: Queue) -> Findings:
     if queue.alias and queue.alias not in ctx.queues:
-        yield Finding(queue.at("alias"), f"alias '{queue.alias}' is no queue", partial(near, queue.alias, ctx.queues))
+        yield Finding(
+            queue.at("alias"), f"alias '{queue.alias}' is not a queue", partial(near, queue.alias, ctx.queues)
+        )
 
 
 @queue_check(
@@ -78,7 +80,7 @@ def between_rams(ctx: Context, queue: Queue) -> Findings:
     target = _target(ctx, queue)
     for side in (queue, target):
         if target is not None and side is not None and not side.is_ram:
-            yield Finding(queue.at("alias"), f"alias between {queue.name} and {target.name}: {side.name} is no ram")
+            yield Finding(queue.at("alias"), f"alias between {queue.name} and {target.name}: {side.name} is not a ram")
             return
 
 

@@ -89,7 +89,7 @@ def grid(ctx: Context, queue: Queue) -> Findings:
         "V015",
         "P",
         "the number of allocations differs from the grid",
-        "Every cell of the grid has a buffer of its own, listed row by row. A missing or unknown `loc` reads no "
+        "Every cell of the grid has its own buffer, listed row by row. A missing or unknown `loc` reads no "
         "list at all.",
         "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000]]}",
         "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000], [1, 0x20000000]]}",
@@ -154,7 +154,7 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
         return
     capitals = replacing("HOST is written in capitals", queue.input, "HOST")
     hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
-    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
+    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is not an op", hint)
 
 
 @queue_check(

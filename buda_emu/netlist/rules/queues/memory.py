@@ -69,8 +69,8 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
         "V288",
         "W",
         "a DRAM address is not aligned",
-        "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. Blackhole's "
-        "are refused (V005) where devices stand before queues.",
+        "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. "
+        "Blackhole's are refused (V005) if devices come before queues.",
         "dram: [[0, 0x10000010]]",
         "dram: [[0, 0x10000020]]",
         "NETLIST 1.9",
@@ -81,7 +81,7 @@ def aligned(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.9: the alignment of the architecture. V005 is Blackhole's, at load."""
     wrong = [one.address for one in queue.buffers if one.address % ctx.arch.alignment] if queue.loc == "dram" else []
     if wrong:
-        what = f"address {wrong[0]:#x} is no multiple of {ctx.arch.alignment}"
+        what = f"address {wrong[0]:#x} is not a multiple of {ctx.arch.alignment}"
         yield Finding(
             queue.at("dram"), what, f"the next one is {-(-wrong[0] // ctx.arch.alignment) * ctx.arch.alignment:#x}"
         )

@@ -68,7 +68,7 @@ def off_links(epoch: Epoch, op: Op) -> str:
         return ""
     channels, direct = channels_of(epoch, op), bool(links.between(here, there))
     if op.inputs[0] in epoch.netlist.queues and not channels[0]:
-        return "it reads a queue, and is not given channels by itself then"
+        return "it reads a queue, and then does not get channels automatically"
     if any(len(each) != op.blocking.cells for each in channels):
         if op.attributes.ingress_channels:
             return "it names more or fewer channels than its grid has cells, or not as many of both chips"

@@ -195,7 +195,7 @@ class PipeMaker:
             else:
                 most = self.buffers.ops.results[name].replicate
         if pieces.end >= max(most, 1) * cut.tiles or not pieces.aligned:
-            what = f"{name} is read from places that are no pieces of {cut.tiles} tiles"
+            what = f"{name} is read from places that are not pieces of {cut.tiles} tiles"
             raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
 
     def _cores(

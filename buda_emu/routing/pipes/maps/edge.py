@@ -174,7 +174,7 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
     rows, columns = reading.cut
     size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
     if size != source.tiles.shape:
-        what = f"(t, tile rows, tile columns) of what is read is {size}, of its source after TMs {source.tiles.shape}"
+        what = f"(t, tile rows, tile columns) of the operand is {size}, of its source after TMs {source.tiles.shape}"
         raise RefusedError("V179", what)
     held, t = source.buffered, source.producer.t
     if reading.kept and not reading.kept_per_t and (held, t) != (1, 1):
@@ -244,7 +244,7 @@ def _kept(tiles: Tiles, reading: Reading) -> Tiles:
     wrong = repeats.any() and (like[repeats].max() >= len(kept) or (kept[like[repeats]] != tiles[repeats]).any())
     if wrong:
         name = "kernel_broadcast_per_t" if reading.kept_per_t else "kernel_broadcast"
-        raise RefusedError("V329", f"{name} keeps {reading.kept} tiles, but what is read does not repeat them")
+        raise RefusedError("V329", f"{name} keeps {reading.kept} tiles, but the operand does not repeat them")
     return kept
 
 

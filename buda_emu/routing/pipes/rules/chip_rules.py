@@ -42,7 +42,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             yield from _of_copy(epoch, op)
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
-                what = f"{name} is an op of a graph that is not executed beside this one"
+                what = f"{name} is an op of a graph that is not executed together with this one"
                 yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
                 continue
             source = epoch.source(name)
@@ -107,7 +107,7 @@ def _unlinked(epoch: Epoch) -> Iterator[Refusal]:
         return
     for chip in sorted(chips - epoch.links.ends.keys()):
         what = f"chip {chip} runs a graph of it, and no link of the cluster leads there"
-        yield Refusal(rule="V367", what=what, hint="run the graph in an epoch of its own")
+        yield Refusal(rule="V367", what=what, hint="run the graph in its own epoch")
 
 
 def _unread(epoch: Epoch) -> Iterator[Refusal]:
@@ -143,7 +143,7 @@ def _without_core(epoch: Epoch) -> Iterator[Refusal]:
             continue
         ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
         if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
-            what = f"stands on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            what = f"is on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
             yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
 
 

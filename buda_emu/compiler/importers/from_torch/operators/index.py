@@ -181,7 +181,7 @@ def masked_scatter(b: Builder, x: Node, mask: Node, source: Node) -> Node:
         small = expand(b, small, (*ahead, *(1,) * (len(x.shape) - kept)))
     rows, count = prod(source.shape) // width, prod(ahead)
     if rows * width != prod(source.shape):
-        raise NotSupportedError("rows of values of which the last is not whole")
+        raise NotSupportedError("rows of values of which the last is incomplete")
     flat = b.retyped(view(b, small, (count,)), "float32")
     before = b.subtract(b.cumsum(flat, dim=0), 1.0)
     picked = b.matmul(b.one_hot(b.relu(before), depth=rows), view(b, source, (rows, width)))

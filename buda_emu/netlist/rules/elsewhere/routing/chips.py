@@ -6,7 +6,7 @@ from buda_emu.netlist.rules.rule import rule
 rule(
     "V337",
     "N",
-    "chips that are no neighbours in the ring of grayskull",
+    "chips that are not neighbours in the ring of grayskull",
     "Over PCIe a chip reaches the one after it and the one before it in the ring, in order of their numbers, "
     "none of which may be left out.",
     "of graphs on chips 0, 1, 2 and 3, one on chip 0 feeds a queue of chip 2",
@@ -35,7 +35,7 @@ rule(
 rule(
     "V362",
     "N",
-    "the Ethernet links between two chips have no room for what goes over them",
+    "the Ethernet links between two chips have no room for all pipes over them",
     "Each pipe from chip to chip takes a stream and a relay at both ends of each link on its way. A channel's core has "
     "7 streams that transfer and 96 kB, and only the ways that a cluster description names are gone.",
     "an op on 64 cores that reads one of another chip, over four links",
@@ -87,8 +87,8 @@ rule(
     "V368",
     "N",
     "what relays between chips do not do",
-    "On Ethernet cores there are relays alone: of tiles of 32 by 32, and no queue is kept there. What an op reads of "
-    "another chip is padded there, not after the way.",
+    "Ethernet cores have only relays, for tiles of 32 by 32, and keep no queue. What an op reads from "
+    "another chip is padded there, not on arrival.",
     "tile_dim: [16, 32] of an op that one of another chip reads",
     "tile_dim: [32, 32]",
     NET2PIPE,

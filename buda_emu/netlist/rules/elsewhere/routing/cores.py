@@ -6,7 +6,7 @@ from buda_emu.netlist.rules.rule import rule
 rule(
     "V340",
     "N",
-    "a core needs more streams than it has beside those of operands",
+    "a core needs more streams than it has, not counting those of operands",
     "A core has 24 streams for what gathers, forks and reads from DRAM. An output that is read by ops that are cut "
     "differently takes one for each pipe, a gather up to three.",
     "one op that 30 ops on different grids read",
@@ -71,7 +71,7 @@ rule(
     "V353",
     "N",
     "two operands of a core need the same stream",
-    "Each operand of a kernel has a stream of its own number.",
+    "Each operand of a kernel has the stream of its own number.",
     "two ops on one core",
     "two ops on two cores",
     PIPEGEN2,
@@ -80,7 +80,7 @@ rule(
     "V354",
     "N",
     "tiles of an operand cannot be counted in phases",
-    "A phase of a stream has at most 2048 tiles, and a whole number of what is sent and cleared at a time.",
+    "A phase of a stream has at most 2048 tiles, and a multiple of the tiles that are sent and cleared at a time.",
     "rounds of 3001 tiles that are read in one piece",
     "rounds of 3000 tiles",
     PIPEGEN2,

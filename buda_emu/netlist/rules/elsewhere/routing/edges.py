@@ -36,7 +36,7 @@ rule(
     "V323",
     "N",
     "padding after a stack is not a whole number of pieces",
-    "Where stacked pieces come in phases, padding is phases of its own.",
+    "If stacked pieces come in phases, padding has its own phases.",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 1}",
     "input_0_tms: [vstack: 4] of pieces of 2 tile rows, input_0_pad: {rt: 2}",
     NET2PIPE,
@@ -54,8 +54,8 @@ rule(
     "V325",
     "N",
     "stacked pieces and the blocks that are read do not divide each other",
-    "Where stacked pieces come in phases, a piece is a whole number of mblocks and ublocks of what reads it, "
-    "or these are of pieces.",
+    "If stacked pieces come in phases, a piece is a multiple of the mblocks and ublocks of its reader, or "
+    "these are multiples of pieces.",
     "pieces of 2 tile columns, read in ublock: [1, 9]",
     "pieces of 3 tile columns, read in ublock: [1, 9]",
     NET2PIPE,
@@ -84,8 +84,9 @@ rule(
     "V328",
     "N",
     "kernel_broadcast or prologue of an operand that comes in phases",
-    "What a core keeps has to come once, as a whole: from a producer with t 1 that buffers one mblock, or for each "
-    "t anew with kernel_broadcast_per_t, and not from a stack whose pieces come one after the other.",
+    "The tiles that a core keeps have to come once, as a whole: from a producer with t 1 that buffers one "
+    "mblock, or again for each t with kernel_broadcast_per_t, and not from a stack whose pieces come one "
+    "after the other.",
     "kernel_broadcast: {input_1: 1} of a producer with t: 4",
     "kernel_broadcast_per_t: {input_1: 1} of a producer with t: 4",
     NET2PIPE,
@@ -93,7 +94,7 @@ rule(
 rule(
     "V329",
     "N",
-    "what is read does not repeat the tiles that kernel_broadcast keeps",
+    "the operand does not repeat the tiles that kernel_broadcast keeps",
     "The kernel reads the first tiles over and over: all others of the operand have to be the same, in that order.",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {c: 4}] of a 2x1 tensor",
     "kernel_broadcast: {input_1: 2} with input_1_tms: [broadcast: {r: 4}] of a 2x1 tensor read in ublock: [2, 1]",

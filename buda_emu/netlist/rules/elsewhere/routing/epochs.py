@@ -34,7 +34,7 @@ rule(
     "V347",
     "N",
     "a graph that is executed comes after one that is not",
-    "Epochs are numbered without holes: graphs that no program executes may only stand after all others.",
+    "Epochs are numbered without gaps: graphs that no program executes may only come after all others.",
     "of graphs first, second and third, programs execute first and third",
     "programs execute first and second",
     NET2PIPE,

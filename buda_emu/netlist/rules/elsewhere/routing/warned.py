@@ -16,7 +16,7 @@ rule(
 rule(
     "V358",
     "W",
-    "what an op receives and sends takes many phases",
+    "the tiles that an op receives and sends take many phases",
     "Each change of the core that an operand comes from is two phases, each piece of a result that goes elsewhere "
     "one, or two where its buffer is double. Net2pipe recommends no more than 1800 of a core, as their "
     "descriptions take L1.",
@@ -37,7 +37,7 @@ rule(
     "V360",
     "W",
     "an op reads queues at many places",
-    "Each piece of a queue's entry that a core reads by itself is one place of its pipe. Net2pipe recommends no "
+    "Each piece of a queue's entry that a core reads separately is one place of its pipe. Net2pipe recommends no "
     "more than 2000 of a core.",
     "input_0_tms: [transpose] of a queue of 64 x 64 tiles in one buffer",
     "input_0_tms: [transpose] of a queue of 32 x 32 tiles in one buffer",
