@@ -14,7 +14,7 @@ from typing import Any, Final
 from numpy.lib.array_utils import byte_bounds
 
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.lower.own_memory import in_memory
+from buda_emu.compiler.graph.own_memory import in_memory
 from buda_emu.device.host_memory import default_memory_limit, resident_memory, size_text
 from buda_emu.errors import UnsupportedError
 from buda_emu.tensor.referenced import Referenced, asking

@@ -13,11 +13,11 @@ from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.fuse.relu import fuse_relu
 from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.own_memory import OwnMemory
 from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch

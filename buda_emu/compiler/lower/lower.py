@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.graph.own_memory import OwnMemory
 from buda_emu.compiler.lower import (
     elementwise,
     embedding,
@@ -17,7 +18,6 @@ from buda_emu.compiler.lower import (
     windows,
 )
 from buda_emu.compiler.lower.lowering import RULES, Lowering
-from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.array_key import ArrayKey
 from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.names import kept_name
+from buda_emu.compiler.graph.own_memory import OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
-from buda_emu.compiler.lower.own_memory import OwnMemory
 from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target

@@ -10,8 +10,8 @@ import pytest
 import buda_emu as be
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.graph.own_memory import KEPT, OwnMemory, in_memory
 from buda_emu.compiler.ir.text import CORE, Ir
-from buda_emu.compiler.lower.own_memory import KEPT, OwnMemory, in_memory
 from buda_emu.compiler.pipeline import Context, run
 
 torch = pytest.importorskip("torch")
