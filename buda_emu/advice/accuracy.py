@@ -17,7 +17,8 @@ from buda_emu.netlist.model import Netlist, Op
 from buda_emu.ops.base import serial
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.operands import run_relu
-from buda_emu.runtime.graph.plan import Run, build_plan, relu_behind
+from buda_emu.runtime.graph.plan import build_plan, relu_behind
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.tensix.words import core_of

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.graph.plan import Plan
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.graph.steps import Plan
 from buda_emu.runtime.machine.listeners import Listener
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from buda_emu.ops.on_device import base, device_op
 from buda_emu.ops.on_device.operands import blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits, tile_of
 from buda_emu.ops.on_device.units import Pair, Product, Spill, float_family, tiles_of
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.tensix.conversions.intermediate import Intermediate
 from buda_emu.tensix.conversions.relu import ReluMode
 from buda_emu.tensix.elementwise import eltwise

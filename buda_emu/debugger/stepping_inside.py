@@ -6,7 +6,8 @@ from buda_emu.debugger.tensors import of_queue
 from buda_emu.errors import HostError
 from buda_emu.formats.stored import Bits
 from buda_emu.netlist.model import Queue
-from buda_emu.runtime.graph.plan import Run, build_plan
+from buda_emu.runtime.graph.plan import build_plan
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.tensix.words import core_of
 
 

@@ -12,7 +12,7 @@ from buda_emu.injection.fault import FLIT_BYTES, INSIDE, Fault, flit_of
 from buda_emu.injection.trace import Spoil, Trace
 from buda_emu.injection.values import Arithmetic, OnDevice, Value
 from buda_emu.netlist.model import Op
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import FORMATS
 

@@ -15,7 +15,7 @@ from buda_emu.injection.sites import Site, Sites, Strata, Stratum, Weighted, nam
 from buda_emu.injection.timing_faults import FACTORS, LINKS
 from buda_emu.injection.trace import Node
 from buda_emu.injection.values import OnDevice
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.verify.inputs.seeds import seed_of
 

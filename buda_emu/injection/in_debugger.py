@@ -11,7 +11,7 @@ from buda_emu.injection.judge import rows_of
 from buda_emu.injection.sites import Sites, name_of
 from buda_emu.injection.trace import Node, Spoil
 from buda_emu.records import dataclass
-from buda_emu.runtime.graph.plan import Push, Run
+from buda_emu.runtime.graph.steps import Push, Run
 
 Host = NDArray[np.float32]
 

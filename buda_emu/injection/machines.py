@@ -14,8 +14,8 @@ from buda_emu.injection.values import Arithmetic, Floats, OnDevice, Value
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.graph.plan import Plan
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.graph.steps import Plan
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
 from buda_emu.tensix.words import core_of

@@ -13,7 +13,7 @@ from buda_emu.injection.sites import Sites, name_of
 from buda_emu.injection.timing_faults import Times
 from buda_emu.injection.trace import Node, Trace
 from buda_emu.injection.values import Arithmetic, Value
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 
 Protection = Literal["parity", "ecc", "range"]
 PROTECTIONS: Final[tuple[Protection, ...]] = get_args(Protection)

@@ -12,7 +12,7 @@ from buda_emu.injection.fault import Place, bits_of_tile, exponent_bits
 from buda_emu.injection.trace import Node, Trace
 from buda_emu.injection.values import OnDevice
 from buda_emu.records import dataclass
-from buda_emu.runtime.graph.plan import Push, Run
+from buda_emu.runtime.graph.steps import Push, Run
 from buda_emu.spec.formats import FORMATS, is_block
 
 Strata = Literal["", "kind", "place", "op", "tensor", "bit"]

@@ -15,8 +15,8 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.injection.values import Arithmetic, Value
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same
 
 if TYPE_CHECKING:  # what only precision "device" needs is loaded for a fault inside an op
     from buda_emu.injection.inside_op import WatchedUnits

@@ -12,7 +12,7 @@ from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import serial
 from buda_emu.ops.operands import convert
 from buda_emu.runtime.graph import execute
-from buda_emu.runtime.graph.plan import Convert, Push, Run
+from buda_emu.runtime.graph.steps import Convert, Push, Run
 from buda_emu.tensix.words import Core
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from buda_emu.api.run_netlist import run_netlist
 from buda_emu.injection.corrupt import spoils, tiles_of_core
 from buda_emu.injection.fault import KINDS, Fault
 from buda_emu.injection.result import FAILURES, Effect, wilson
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.testing import generate
 from example_netlists import DIRECTORY
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

@@ -10,7 +10,7 @@ from buda_emu.injection.corrupt import spoils
 from buda_emu.injection.fault import Fault
 from buda_emu.injection.inside_op import WatchedUnits
 from buda_emu.injection.sites import name_of
-from buda_emu.runtime.graph.plan import Run
+from buda_emu.runtime.graph.steps import Run
 from faults_bench import bench
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buda_emu.tensor.referenced import Referenced, as_array, joined, referenced, scattered
+from buda_emu.tensor.referenced import Referenced, as_array, joined, referenced
+from buda_emu.tensor.scattered import scattered
 
 Step = Callable[[Any], Any]
 

@@ -9,7 +9,7 @@ from buda_emu.compiler.lower.inputs import index_queue
 from buda_emu.compiler.lower.layout import TILE, padded, reshaped, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.tiles import Use
-from buda_emu.tensor.referenced import scattered
+from buda_emu.tensor.scattered import scattered
 
 
 @lowers("embedding")

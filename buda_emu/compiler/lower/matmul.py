@@ -12,7 +12,7 @@ from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use
-from buda_emu.tensor.referenced import scattered
+from buda_emu.tensor.scattered import scattered
 
 WIDE = 256 * TILE
 """Columns of a product with a constant that are computed at once."""

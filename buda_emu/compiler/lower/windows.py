@@ -15,7 +15,7 @@ from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, divisors, over
 from buda_emu.compiler.target import Target
 from buda_emu.spec.formats import tile_bytes
-from buda_emu.tensor.referenced import scattered
+from buda_emu.tensor.scattered import scattered
 
 
 @lowers("conv")

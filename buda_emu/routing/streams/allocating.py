@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from buda_emu.routing.streams.draft import Draft
 from buda_emu.routing.streams.limits import (
     ETHERNET_EXTRA_STREAMS,
     ETHERNET_L1_BYTES,
@@ -16,7 +17,6 @@ from buda_emu.routing.streams.limits import (
     TRACKING_BYTES,
     CoreLimits,
 )
-from buda_emu.routing.streams.making import Draft
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, Stream
 
 GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}

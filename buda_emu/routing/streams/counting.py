@@ -8,9 +8,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from math import gcd, lcm
 
+from buda_emu.routing.streams.draft import Draft
 from buda_emu.routing.streams.dram_reads import settled_phase_tiles
 from buda_emu.routing.streams.limits import EPOCH_BYTES, PHASE_BYTES, TILES_A_PHASE, CoreLimits
-from buda_emu.routing.streams.making import Draft, Makers
+from buda_emu.routing.streams.making import Makers
 from buda_emu.routing.streams.model import Place
 from buda_emu.routing.streams.phases import Phase, Phases
 from buda_emu.routing.streams.rational import MULTICASTS, Kind, Node, Simple

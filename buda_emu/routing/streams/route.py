@@ -8,6 +8,7 @@ from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected, refused
 from buda_emu.routing.streams.counting import Linking, Steps, count
+from buda_emu.routing.streams.draft import Draft
 from buda_emu.routing.streams.flow import measure
 from buda_emu.routing.streams.limits import (
     LIMITS,
@@ -17,7 +18,7 @@ from buda_emu.routing.streams.limits import (
     READERS_OF_A_QUEUE,
     CoreLimits,
 )
-from buda_emu.routing.streams.making import Draft, Makers
+from buda_emu.routing.streams.making import Makers
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
 from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.phases import Phases

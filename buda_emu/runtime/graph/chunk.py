@@ -17,9 +17,9 @@ from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same, Step, uses
 from buda_emu.runtime.graph.plan_part import Duties, duties
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, uses
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
 from buda_emu.runtime.machine.part import Part

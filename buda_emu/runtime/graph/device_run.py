@@ -14,8 +14,8 @@ from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.operands import Stored
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run
 from buda_emu.tensor.tilemap import TileMap
 
 

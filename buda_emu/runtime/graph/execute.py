@@ -17,9 +17,9 @@ from buda_emu.netlist.model import TemporalGraph
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
 from buda_emu.runtime.graph.planned import PLANNED
 from buda_emu.runtime.graph.schedule import Chunk, Scheduler
+from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS

@@ -5,7 +5,7 @@ Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.formats import quantise
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
-from buda_emu.ops.base import Implementation, OpCall, Operand
+from buda_emu.ops.base import OpCall, Operand
 from buda_emu.ops.common import passes_on
-from buda_emu.records import dataclass
+from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, reads_of, uses
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
@@ -23,82 +23,10 @@ from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles
 
 if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
-    from buda_emu.ops.on_device.base import DeviceCall
     from buda_emu.tensix.words import Core
 
 FORWARD = "<forward>"  # in place of a label: the entry read is the one that the graph has just pushed
 _TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Take the entries of a queue or ram that the chunk reads. `flat`: the row-major host data instead of tiles."""
-
-    queue: str
-    value: int
-    flat: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Convert:
-    """OPS 3 step 5: a copy of a tensor truncated to a format."""
-
-    source: int
-    value: int
-    format: str
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
-
-    op: Op
-    call: OpCall
-    implementation: Implementation
-    inputs: tuple[int, ...]
-    value: int
-    relu: tuple[str, float] | None
-    output_format: str
-    fed: tuple[str, ...]  # queues and rams that the result is pushed to
-    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
-
-
-@dataclass(frozen=True, slots=True)
-class Same:
-    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
-
-    op: Op
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Push:
-    """Store a tensor in a queue or ram, through the queue's own TMs."""
-
-    queue: str
-    value: int
-    map: TileMap | None
-    label: str
-
-
-Step: TypeAlias = Read | Convert | Run | Same
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
-    tensor, and which tensors are no longer needed after each step."""
-
-    steps: tuple[Step, ...]
-    reads: tuple[Read, ...]
-    pushes: tuple[Push, ...]
-    tiles: tuple[int, ...]
-    releases: tuple[tuple[int, ...], ...]
-    only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
-    direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
-    peak_tiles: int  # of one input: bounds how many inputs run together
-    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
-    labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
 
 def relu_behind(op: Op) -> tuple[str, float] | None:
@@ -150,7 +78,7 @@ class _Builder:
                 raise
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()
-        read = {value for step in self._steps for value in _reads(step)}
+        read = {value for step in self._steps for value in reads_of(step)}
         only_pushed = tuple(value not in read for value in range(len(tiles)))
         queues = self._netlist.queues
         pushes = tuple(step for step in self._steps if isinstance(step, Push))
@@ -357,31 +285,6 @@ def _at(pads: tuple[Pad, ...], position: int) -> Pad:
 
 def _dims(shape: Shape) -> str:
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
-
-
-def uses(step: Step | Push) -> tuple[int, ...]:
-    """Tensors that a step reads or makes."""
-    match step:
-        case Read():
-            return (step.value,)
-        case Convert():
-            return (step.source, step.value)
-        case Run():
-            return (*step.inputs, step.value)
-        case Same() | Push():
-            return (step.value,)
-
-
-def _reads(step: Step | Push) -> tuple[int, ...]:
-    match step:
-        case Convert():
-            return (step.source,)
-        case Run():
-            return step.inputs
-        case Same():
-            return (step.value,)
-        case _:
-            return ()
 
 
 def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:

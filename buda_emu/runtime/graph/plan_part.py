@@ -3,7 +3,7 @@
 """
 
 from buda_emu.records import dataclass
-from buda_emu.runtime.graph.plan import Convert, Plan, Read, Run, Same
+from buda_emu.runtime.graph.steps import Convert, Plan, Read, Run, Same
 from buda_emu.runtime.machine.part import Part
 
 _NOBODY = -1

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 from buda_emu.netlist.for_each import ForEach
 from buda_emu.netlist.model import Netlist, TemporalGraph
-from buda_emu.runtime.graph.plan import Plan, Run, build_plan
+from buda_emu.runtime.graph.plan import build_plan
 from buda_emu.runtime.graph.schedule import HostEnds, host_ends
+from buda_emu.runtime.graph.steps import Plan, Run
 from buda_emu.runtime.graph.topology import Topology, topology
 
 if TYPE_CHECKING:

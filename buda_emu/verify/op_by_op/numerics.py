@@ -18,7 +18,8 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.ops.base import Parallel, Tiles, serial
 from buda_emu.runtime.emulator import Emulator, Precision
-from buda_emu.runtime.graph.plan import Run, build_plan
+from buda_emu.runtime.graph.plan import build_plan
+from buda_emu.runtime.graph.steps import Run
 from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.runtime.machine.listeners import Listener

@@ -1,0 +1,108 @@
+"""The steps of a plan: what is read, converted, computed and pushed, by numbered tensors."""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from buda_emu.netlist.model import Op
+from buda_emu.ops.base import Implementation, OpCall
+from buda_emu.records import dataclass
+from buda_emu.tensor.tilemap import TileMap
+
+if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
+    from buda_emu.ops.on_device.base import DeviceCall
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Take the entries of a queue or ram that the chunk reads. `flat`: the row-major host data instead of tiles."""
+
+    queue: str
+    value: int
+    flat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """OPS 3 step 5: a copy of a tensor truncated to a format."""
+
+    source: int
+    value: int
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+
+    op: Op
+    call: OpCall
+    implementation: Implementation
+    inputs: tuple[int, ...]
+    value: int
+    relu: tuple[str, float] | None
+    output_format: str
+    fed: tuple[str, ...]  # queues and rams that the result is pushed to
+    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+
+    op: Op
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Store a tensor in a queue or ram, through the queue's own TMs."""
+
+    queue: str
+    value: int
+    map: TileMap | None
+    label: str
+
+
+Step: TypeAlias = Read | Convert | Run | Same
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
+    tensor, and which tensors are no longer needed after each step."""
+
+    steps: tuple[Step, ...]
+    reads: tuple[Read, ...]
+    pushes: tuple[Push, ...]
+    tiles: tuple[int, ...]
+    releases: tuple[tuple[int, ...], ...]
+    only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
+    direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
+    peak_tiles: int  # of one input: bounds how many inputs run together
+    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
+    labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
+
+
+def uses(step: Step | Push) -> tuple[int, ...]:
+    """Tensors that a step reads or makes."""
+    match step:
+        case Read():
+            return (step.value,)
+        case Convert():
+            return (step.source, step.value)
+        case Run():
+            return (*step.inputs, step.value)
+        case Same() | Push():
+            return (step.value,)
+
+
+def reads_of(step: Step | Push) -> tuple[int, ...]:
+    """Tensors that a step reads."""
+    match step:
+        case Convert():
+            return (step.source,)
+        case Run():
+            return step.inputs
+        case Same():
+            return (step.value,)
+        case _:
+            return ()
