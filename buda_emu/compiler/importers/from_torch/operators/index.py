@@ -138,8 +138,8 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
     """`linear` of the values to their places, added to what stays; by indices that are computed a product with columns
-    of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places; of one
-    for each that is set as `masked_scatter`"""
+    of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places;
+    of one for each that is set as `masked_scatter`"""
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
     if any(item.dtype == "bool" for item in given):

@@ -88,7 +88,8 @@ rule(
     "N",
     "what relays between chips do not do",
     "On Ethernet cores there are relays alone: of tiles of 32 by 32, and no queue is kept there. What an op reads of "
-    "another chip is padded there, not after the way.",
+    "another chip is padded there, not after the way. A pipe is gathered on one of them: cells of a copy that "
+    "get stacked pieces in turn have one channel.",
     "tile_dim: [16, 32] of an op that one of another chip reads",
     "tile_dim: [32, 32]",
     NET2PIPE,
