@@ -325,11 +325,7 @@ def test_masks_leave_the_scores_beside_them(arch, df):
         (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),
         (torch.linalg.det, (torch.randn(3, 3),), "det"),
         (lambda x: torch.as_strided(x[1:], (3,), (1,), 0) * 2, (PAIR,), "elements that its operand does not have"),
-        (
-            lambda x: torch.as_strided_scatter(x, x[:2, :2], (2, 2), (1, 1), 0),
-            (PAIR,),
-            "elements that are written twice",
-        ),
+        (lambda x: torch.as_strided_scatter(x, x[:2, :2], (2, 2), (1, 1)), (PAIR,), "elements that are written twice"),
         (lambda x: (x * 2, x[:, 7:]), (PAIR,), "output 1 has no elements"),
         (
             lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :5] * -torch.inf),

@@ -10,10 +10,11 @@ from buda_emu.routing.epochs import route_netlist
 from buda_emu.routing.pipes.between_chips.ethernet import Relay, size_relays
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.reading import read
-from routing.between_chips.random_copies import copies
+from routing.between_chips.random_copies import copies, stacked_copies
+from routing.between_chips.test_chips import agree
 from routing.canonical import differences
 from routing.texts import ONE, Size, netlist, op, queue
-from vendor_router import needs_vendor_router, refusal, stream_counts
+from vendor_router import needs_vendor_router, refusal, row_of_chips, stream_counts
 
 WORMHOLE = "wormhole_b0"
 WHOLE_L1 = 256 << 10
@@ -110,10 +111,51 @@ def _beyond_all_l1(text: str) -> bool:
     return any(core.place.ethernet and core.stream_bytes + core.tile_header_bytes > WHOLE_L1 for core in cores)
 
 
+def _stacked(channels: tuple[int, int]) -> str:
+    """A copy of two cells that stacks the pieces of two cores in turn."""
+    ends = [channel - 8 for channel in channels]
+    words = f"ingress_channels: {list(channels)}, egress_channels: {ends}, dest_device: 1"
+    queues = [queue("a", "HOST", (1, 2), 4), queue("o", "second", (4, 1), mblock=(1, 2), chip=1)]
+    send = op("send", "ethernet_datacopy", ["first"], (2, 1), mblock=(2, 2), attributes=words,
+              more=", input_0_tms: [vstack: 4]")  # fmt: skip
+    ops = [op("first", "nop", ["a"], (1, 2), 4), send.replace("grid_loc: [0, 0], ", "")]
+    return netlist(queues, ops, others={1: [op("second", "nop", ["send"], (4, 1), mblock=(1, 2))]})
+
+
+def test_stacked_pieces_are_gathered_on_the_channel_of_each_turn() -> None:
+    graph = _epoch(_stacked((9, 9))).pipes
+    assert graph is not None
+    (pipe,) = [pipe for pipe in graph.pipes if len(pipe.outputs) > 1]
+    assert (len(pipe.outputs), pipe.ethernet_chan, set(pipe.mcast_core_rc)) == (4, 9, {(0, 6, 1)})
+    assert [one.size_tiles for one in graph.buffers if one.buffer_type == "ethernet_relay"] == [4, 4]
+
+
+def test_cells_that_get_pieces_in_turn_share_a_channel() -> None:
+    (refused,) = _epoch(_stacked((9, 8))).routed.refusals
+    assert refused.what == "V368"
+    assert "pieces of first go in turn to cells on several channels" in refused.message
+
+
 @needs_vendor_router
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))])
 def test_random_copies(seed: int, tmp_path: Path) -> None:
-    text = copies(seed)
+    _agrees(copies(seed), tmp_path)
+
+
+@needs_vendor_router
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 300))])
+def test_random_copies_of_stacked_pieces(seed: int, tmp_path: Path) -> None:
+    _agrees(stacked_copies(seed), tmp_path)
+
+
+@needs_vendor_router
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 100))])
+def test_random_copies_of_stacked_pieces_over_links(seed: int, tmp_path: Path) -> None:
+    agree(stacked_copies(seed, linked=True), row_of_chips(WORMHOLE, 2), tmp_path)
+
+
+def _agrees(text: str, tmp_path: Path) -> None:
+    """Verdicts, pipes and streams are the vendor's, without a cluster's description."""
     said = refusal(text, WORMHOLE, tmp_path)
     errors = [one for one in check_text(text, arch=WORMHOLE).diagnostics if one.severity == "error"]
     assert not [one for one in check_text(text, arch=WORMHOLE).diagnostics if one.rule == "V359"]

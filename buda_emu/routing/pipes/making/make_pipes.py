@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result
 from buda_emu.routing.pipes.buffers.granularity import Cut
@@ -218,11 +217,15 @@ class PipeMaker:
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
             beside = self._beside(op, name, producer)
+        if ones := self._on_links(op, producer, None if in_turn else only, outputs):
+            channels = {self.buffers.ops.channel[one] for one in ones}
+            if len(channels) > 1:
+                what = f"pieces of {name} go in turn to cells on several channels, and are gathered on one"
+                raise RefusedError("V368", what, "name one channel, or let an op stack them", op.name)
+            chip = chip_of_result(producer) if producer is not None else 0
+            chips = [op.target_device if one == turn[0] else chip for one, turn in zip(ones, outputs, strict=True)]
+            return [(chip, *self.buffers.core[one]) for chip, one in zip(chips, ones, strict=True)], channels.pop()
         found: list[tuple[int, int, int]] = []
-        if (one := self._on_link(op, producer, only, outputs)) is not None:
-            channels, chip = self.buffers.ops.channel, chip_of_result(producer) if producer is not None else 0
-            chip = op.target_device if one == outputs[0][0] else chip
-            return [(chip, *self.buffers.core[one])], channels[one]
         for row, column in pipe.dests:
             down, across = row == ALL and rows > 1, column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
@@ -242,16 +245,13 @@ class PipeMaker:
             self._directs[key] = direct(self.epoch.netlist.arch_name, self.grid, producer, op, how)
         return self._directs[key]
 
-    def _on_link(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> int | None:
-        """The buffer on a core of Ethernet on which a pipe is gathered; None where it is on a worker's."""
+    def _on_links(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> list[int]:
+        """The buffers on cores of Ethernet on which the turns of a pipe are gathered; none where it is on workers'."""
         source = producer if producer is not None and is_ethernet(producer) else None
-        if source is None and not is_ethernet(op):
-            return None
-        if len(outputs) > 1:
-            raise UnsupportedError(f"op {op.name}: pieces that are stacked in turn over Ethernet are not followed")
-        if source is not None and only is not None and len(outputs[0]) == 1:
-            return self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
-        return outputs[0][0] if is_ethernet(op) and only is None else None
+        if source is not None and only is not None and all(len(turn) == 1 for turn in outputs):
+            one = self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
+            return [one] * len(outputs)
+        return [turn[0] for turn in outputs] if is_ethernet(op) and only is None else []
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
         ids, bases = self.buffers.queues.ids[queue.name], self.buffers.ops.outputs[op.name]

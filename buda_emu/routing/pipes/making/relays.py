@@ -52,7 +52,7 @@ def relays(epoch: Epoch, buffers: Buffers, pipes: PipeMaker, hops: Mapping[int, 
 
 
 def _gathered(epoch: Epoch, buffers: Buffers, draft: Draft, piece: int, tile: int) -> int:
-    if draft.channel < 0:  # it is gathered on a worker core
+    if draft.channel < 0 or draft.scattered:  # on a worker core, or for several in turn, which net2pipe does not count
         return 0
     from_dram = draft.source in epoch.netlist.queues
     cores = sum(id not in buffers.padding.made for id in draft.bases)

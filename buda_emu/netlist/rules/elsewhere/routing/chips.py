@@ -88,7 +88,8 @@ rule(
     "N",
     "what relays between chips do not do",
     "Ethernet cores have only relays, for tiles of 32 by 32, and keep no queue. What an op reads from "
-    "another chip is padded there, not on arrival.",
+    "another chip is padded there, not on arrival. A pipe is gathered on one Ethernet core: cells of a copy that "
+    "get stacked pieces in turn need one channel.",
     "tile_dim: [16, 32] of an op that one of another chip reads",
     "tile_dim: [32, 32]",
     NET2PIPE,

@@ -29,8 +29,8 @@ rule(
     "W",
     "pipes were not judged",
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
-    "whose channels are named follows from a cluster description (`--cluster FILE`). Other architectures, padded "
-    "copies, and pieces that another chip's DRAM sends in turn have to be held against the vendor's programs.",
+    "whose channels are named follows from a cluster description (`--cluster FILE`). The rest has to be held against "
+    "the vendor's programs.",
     source=NET2PIPE,
 )
 rule(
