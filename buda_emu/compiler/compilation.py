@@ -57,11 +57,27 @@ class Compilation:
         else:
             aim = Objective.named(options.effort, options.objective, given, options.microbatch)
         if options.workers is not None and not options.workers.alone:
-            aim.work.crew = Crew(JOB, options.workers)
+            own = replace(options.workers, count=max(1, options.workers.count - 1))  # beside this process
+            aim.work.crew = Crew(JOB, own, isolated=True)
         observer = options.observer or Observer(dump=options.dump)
         rules, memory = tuple(read_rules(options.mixed, device)), MemoryWatch.of(options.memory_limit)
         observer.work, aim.work.tell = aim.work, observer.tell
         return Compilation(device, aim, rules, options.fuse, options.name, observer, memory)
+
+    @contextmanager
+    def reading(self, source: object) -> Generator[None]:
+        """While a model is read: its file is weighed first, and workers that will share the search start. Raises
+        UnsupportedError for a file that memory has no room for."""
+        crew = self.aim.work.crew if self.aim.effort != "low" else None
+        try:
+            if crew is not None:
+                crew.start()
+            with self.memory.reading(source):
+                yield
+        except BaseException:
+            if crew is not None:
+                crew.close()
+            raise
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph after all passes, its netlist ops on cores, and a title. Of several kinds of windows those with

@@ -62,7 +62,7 @@ def _inference(
     source: Any, inputs: Sequence[Any] | None, parameters: Path | None, options: CompileOptions
 ) -> CompiledModel:
     compilation = Compilation.of(options)
-    with compilation.memory.reading(source):
+    with compilation.reading(source):
         graph = read_model(source, inputs, parameters=parameters, sizes=options.sizes)
     return CompiledModel(*compilation.placed(graph), graph.origin, inputs)
 

@@ -36,7 +36,13 @@ class Work:
     tried: list[Any] = field(default_factory=list[Any], repr=False)
     """What starts came to (`search.trials`): an effort that tries what another one did takes it from here."""
     crew: Crew | None = None
-    """Workers that share the search; what they find does not depend on them."""
+    """Workers that share the search with this process; what they find does not depend on them."""
+    side_by_side: Any = field(default=None, repr=False)
+    """How they share it (`search.speculative`)."""
+    effort: str = ""
+    """That was asked for: high effort begins with the default."""
+    begun: list[Any] = field(default_factory=list[Any], repr=False)
+    """Starts that were made before they are tried (`search.trials`)."""
     tell: Callable[[str], None] | None = None
     """Is told from epoch to epoch how far the search is."""
     running: bool = False
@@ -46,7 +52,7 @@ class Work:
     @staticmethod
     def of(effort: str) -> "Work":
         """Nothing done yet."""
-        return Work(LIMITS[effort])
+        return Work(LIMITS[effort], effort=effort)
 
     def spent(self) -> bool:
         """Whether no more is to be modelled; who asks leaves something out then."""

@@ -5,9 +5,7 @@ a whole when one process dies.
 """
 
 import time
-from collections import deque
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import field
 from multiprocessing.connection import wait
 from typing import Any, Literal
 
@@ -24,16 +22,17 @@ _Item = tuple[int, Any]
 
 @dataclass(slots=True)
 class _Worker:
-    """`items` that it has, the first of which it works on; none while it starts."""
+    """`item` is the number of the one it works on, None while it starts or there is none for it."""
 
     process: Process
     since: float
     started: bool = False
-    items: deque[_Item] = field(default_factory=deque[_Item])
+    item: int | None = None
 
 
 class Pool:
-    """Processes of one job. `values`: what items share, packed, by number; it may grow."""
+    """Processes of one job. `values`: what items share, packed, by number; it may grow. One that is `closed` does no
+    more work."""
 
     def __init__(self, job: Job, count: int, timeout: float | None, values: Mapping[int, bytes]) -> None:
         self._job = job
@@ -44,22 +43,22 @@ class Pool:
         self._any_started = False
         self._answers: list[tuple[int, Answer]] = []
         self._items = enumerate(iter(()))
-        self._next: _Item | None = None
-        self._back: list[_Item] = []  # of workers that died before they came to them
+        self._next: _Item | None = None  # asked for, and not given yet
+        self._are_left = False  # items that nobody has asked for, as far as is known
+        self.closed = False
 
     def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
         """The answer to each item, as they come, with its number. Raises InternalError when no process can be started;
         leaving it ends all that work."""
-        self._items = enumerate(items)
-        self._next = next(self._items, None)
+        self._items, self._next, self._are_left = enumerate(items), None, not self.closed
         done = False
         try:
             for worker in self._workers:
                 if worker.started:
                     self._give(worker)
-            if self._first is not None:
+            if len(self._workers) < self._count and self._first is not None:
                 self.start()
-            while self._first is not None or self._working:
+            while self._next is not None or self._are_left or self._working:
                 ready = set(wait([worker.process.connection for worker in self._workers], self._seconds_left()))
                 for worker in list(self._workers):
                     if worker.process.connection in ready:
@@ -69,43 +68,34 @@ class Pool:
                 self._answers.clear()
             done = True
         finally:
-            if not done:
+            if not done or self.closed:
                 self.close()
 
     def start(self) -> None:
         """All processes, so that they are ready when there are items."""
-        while len(self._workers) < self._count and self._start():
+        while not self.closed and len(self._workers) < self._count and self._start():
             pass
-
-    def send_ahead(self) -> None:
-        """One more item for each worker, as nobody will attend to them for a while."""
-        for worker in self._workers:
-            if len(worker.items) == 1:
-                self._give(worker)
 
     @property
     def _first(self) -> _Item | None:
-        """The item that is given next."""
-        return self._back[-1] if self._back else self._next
-
-    def _take(self) -> None:
-        """The first item is given."""
-        if self._back:
-            self._back.pop()
-        else:
+        """The item that is given next: asked for when there is somebody to take it, no earlier."""
+        if self._next is None and self._are_left:
             self._next = next(self._items, None)
+            self._are_left = self._next is not None
+        return self._next
 
     @property
     def _working(self) -> bool:
-        return any(worker.items for worker in self._workers)
+        return any(worker.item is not None for worker in self._workers)
 
     def close(self) -> None:
-        """Take every worker down."""
+        """Take every worker down for good; from another thread, too, whereupon `answers` ends."""
+        self.closed = True
+        self._next, self._are_left = None, False
         for worker in self._workers:
             worker.process.end()
         self._workers.clear()
         self._answers.clear()
-        self._back.clear()
 
     def _start(self) -> bool:
         try:
@@ -124,30 +114,30 @@ class Pool:
     def _deadline(self, worker: _Worker) -> float:
         if not worker.started:
             return worker.since + START_SECONDS
-        return worker.since + self._timeout if worker.items else float("inf")
+        return worker.since + self._timeout if worker.item is not None else float("inf")
 
     def _attend(self, worker: _Worker) -> None:
         """A worker is ready, has an answer, or is dead."""
         try:
             if worker.started:
                 answer = worker.process.receive()
-                self._answers.append((worker.items.popleft()[0], answer))
+                if worker.item is not None:
+                    self._answers.append((worker.item, answer))
             else:
                 worker.process.is_ready()
                 worker.started = self._any_started = True
         except (EOFError, OSError):
             self._lost(worker)
             return
-        worker.since = time.monotonic()
-        if not worker.items:
-            self._give(worker)
+        self._give(worker)
 
     def _give(self, worker: _Worker) -> None:
-        item = self._first
-        if item is not None and worker.process.send(item[1], self._values, ahead=bool(worker.items)):
-            worker.since = worker.since if worker.items else time.monotonic()
-            worker.items.append(item)
-            self._take()
+        worker.item = None
+        if self._first is None:
+            return
+        (worker.item, item), self._next = self._first, None
+        worker.since = time.monotonic()
+        worker.process.send(item, self._values)
 
     def _lost(self, worker: _Worker) -> None:
         code = worker.process.end(grace=0.5)
@@ -158,11 +148,10 @@ class Pool:
         self._without(worker, "crashed", died(code), time.monotonic() - worker.since)
 
     def _without(self, worker: _Worker, kind: Literal["crashed", "timeout"], text: str, seconds: float) -> None:
-        """What a worker that is gone worked on is lost, what it had not come to is given to others."""
+        """What a worker that is gone worked on is lost."""
         self._workers.remove(worker)
-        if worker.items:
-            self._answers.append((worker.items.popleft()[0], Lost(kind, text, seconds)))
-        self._back += reversed(worker.items)
+        if worker.item is not None:
+            self._answers.append((worker.item, Lost(kind, text, seconds)))
         self._replace()
 
     def _replace(self) -> None:
@@ -178,7 +167,7 @@ class Pool:
             return
         if self._first is not None:
             self._answers.append((self._first[0], Lost("crashed", f"the worker process for it {how}", 0.0)))
-            self._take()
+            self._next = None
         self._replace()
 
     def _end_the_late(self) -> None:

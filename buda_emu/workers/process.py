@@ -14,8 +14,6 @@ from buda_emu.workers.wire import packed, unpacked
 
 START_SECONDS: Final = 120.0
 """For a worker to import what it needs."""
-_AHEAD_BYTES: Final = 1 << 15
-"""Of one message: a pipe has room for more."""
 _MODULE: Final = "buda_emu.workers.child"
 
 
@@ -55,18 +53,13 @@ class Process:
         """Take what it says when it has started. Raises EOFError or OSError when it is dead."""
         self.connection.recv_bytes()
 
-    def send(self, item: Any, values: Mapping[int, bytes], *, ahead: bool = False) -> bool:
+    def send(self, item: Any, values: Mapping[int, bytes]) -> None:
         """Give it an item, and of the packed `values` that it shares with others those that it has not had. One that is
-        dead is found out by `receive`. `ahead`: it is at work and reads nothing; False where the pipe might not have
-        room for so much, and nothing was sent."""
+        dead is found out by `receive`."""
         new = {number: values[number] for number in shares(item) if number not in self._has}
-        data = packed((new, item))
-        if ahead and len(data) > _AHEAD_BYTES:
-            return False
         self._has.update(new)
         with suppress(OSError):
-            self.connection.send_bytes(data)
-        return True
+            self.connection.send_bytes(packed((new, item)))
 
     def receive(self) -> tuple[bool, Any]:
         """Its answer: (True, result) or (False, BudaError). Raises EOFError or OSError when it is dead."""

@@ -31,6 +31,7 @@ class Crew:
         self._hands: Pool | Cluster | None = None
         self._values: dict[int, Any] = {}
         self._shared = 0
+        self._closed = False
 
     def share(self, value: Any) -> Shared:
         """What stands in items, which are tuples then, for a value that many of them have."""
@@ -43,13 +44,9 @@ class Crew:
         if not self._here and self.workers.dask is None:
             self._pool().start()
 
-    def send_ahead(self) -> None:
-        """Called while `spread` waits to be asked on: nobody will for a while, so workers get items ahead."""
-        if isinstance(self._hands, Pool):
-            self._hands.send_ahead()
-
     def close(self) -> None:
-        """End all workers at once, and forget what was shared."""
+        """End all workers at once, and forget what was shared; from another thread, too."""
+        self._closed = True
         self._values.clear()
         if self._hands is not None:
             self._hands.close()
@@ -67,6 +64,7 @@ class Crew:
             for number, item in enumerate(items):
                 yield number, work(resolved(item, self._values))
             return
+        self._closed = False
         given: dict[int, Any] = {}  # for one more try
         again: list[int] = []
         with closing(self._answers(items if on_lost is not None else _noted(items, given))) as answers:
@@ -76,20 +74,22 @@ class Crew:
                     continue
                 given.pop(number, None)
                 yield number, _result(number, answer, on_lost)
-        if again:
+        if again and not self._closed:
             with closing(self._answers([given[number] for number in again])) as answers:
                 for place, answer in answers:
                     yield again[place], _result(again[place], answer, None)
 
     def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
-        if self._hands is None and self.workers.dask is not None:
+        if self.workers.dask is None:
+            return self._pool().answers(items)
+        if self._hands is None:
             from buda_emu.workers.dask_cluster import Cluster
 
             self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
-        return (self._hands or self._pool()).answers(items)
+        return self._hands.answers(items)
 
     def _pool(self) -> Pool:
-        if not isinstance(self._hands, Pool):
+        if not isinstance(self._hands, Pool) or self._hands.closed:
             self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
         return self._hands
 

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 from buda_emu.errors import HostError
+from case_functions import until
 
 _LOADS = []
 
@@ -39,6 +40,22 @@ def dies_at_one(_about):
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         return number
+
+    return work
+
+
+def after_others(about):
+    """One process waits until another one has written its number into a file. `about`: that process, the file."""
+    number, file = about
+
+    def work(item):
+        if os.getpid() == number:
+            until(Path(file).exists)
+        elif not Path(file).exists():
+            written = Path(f"{file}.{os.getpid()}")
+            written.write_text(str(os.getpid()))
+            written.rename(file)
+        return item, os.getpid()
 
     return work
 

@@ -5,6 +5,7 @@ import os
 import pickle
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from buda_emu import gemini
 from buda_emu.api.sweep import sweep
 from buda_emu.errors import HostError, InternalError
 from buda_emu.gemini.sweep import sweep as gemini_sweep
+from buda_emu.workers.beside import spread_beside
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.spread import Crew, in_order, spread
 from buda_emu.workers.wire import packed, unpacked
@@ -57,13 +59,48 @@ def test_an_item_that_loses_its_worker_is_tried_once_more(tmp_path):
         results([0, 1], job="spread_functions:dies_at_one")
 
 
+def after_others(path, count):
+    """Items of a job in which this process waits for another one."""
+    file = path / "first"
+    return file, spread_beside(Job("spread_functions:after_others", (os.getpid(), str(file))), range(8), Workers(count))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_who_asks_is_one_of_the_workers(tmp_path, count):
+    _, made = after_others(tmp_path, count)
+    found = dict(made)
+    assert {item: item for item in range(8)} == {number: item for number, (item, _) in found.items()}
+    processes = {process for _, process in found.values()}
+    assert os.getpid() in processes
+    assert 2 <= len(processes) <= count
+
+
+def test_who_leaves_early_ends_the_others(tmp_path):
+    file, made = after_others(tmp_path, 2)
+    with closing(made) as found:
+        next(found)
+        other = int(file.read_text())
+    assert not Path(f"/proc/{other}").exists()
+
+
+@pytest.mark.parametrize("workers", [Workers(), TWO])
+def test_the_error_of_an_item_is_raised_wherever_it_is_done(workers):
+    with pytest.raises(HostError, match="three is refused"):
+        list(spread_beside(Job("spread_functions:no_three"), range(5), workers))
+
+
 def test_a_crew_is_kept_and_values_are_shared_once():
     with closing(Crew(Job("spread_functions:part_of"), TWO)) as crew:
         many = crew.share(list(range(10)))
         first = list(in_order(crew.spread((many, place) for place in range(10))))
         again = list(in_order(crew.spread((many, place) for place in (3, 4))))
+        with closing(crew.spread((many, place) for place in range(10))) as left:
+            next(left)
+        anew = list(in_order(crew.spread((many, place) for place in (5, 6))))
     assert [value for value, _, _ in first] == list(range(10))
     assert {process for _, process, _ in again} <= {process for _, process, _ in first}
+    assert [value for value, _, _ in anew] == [5, 6]
+    assert {process for _, process, _ in anew}.isdisjoint(process for _, process, _ in first)
     assert all(loads == 1 for _, _, loads in first)
 
 
@@ -78,8 +115,10 @@ def test_what_may_travel():
 
 
 def test_a_sweep():
-    axes = {"noc": ("0.5", "1", "2"), "dram": ("1", "2")}
-    assert sweep(ATTENTION, axes) == sweep(ATTENTION, axes, workers=2)
+    axes = {"noc_bytes": ("8", "16", "32"), "dram_gbps": ("1", "2")}
+    alone = sweep(ATTENTION, axes)
+    assert len({point.cycles for point in alone}) > 1
+    assert alone == sweep(ATTENTION, axes, workers=2) == sweep(ATTENTION, axes, workers=4)
 
 
 def test_a_sweep_over_a_schedule():

@@ -21,8 +21,10 @@ from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
-Known = Mapping[int, tuple[list[PlacementDecision], int]]
-"""Of epochs: what has been found for them ahead, and the ops that were modelled for it (`speculative.py`)."""
+Improved = tuple[list[PlacementDecision], int]
+"""What became of the ops of an epoch, and the ops that were modelled for it."""
+Known = Callable[[int], Improved | None]
+"""Of an epoch what has been found for it elsewhere (`speculative.py`); None where nothing has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Start:
 
 def improved(line: CandidateTable, start: Start, known: Known) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
-    are changed alike. `known`: what was found ahead for this start, as it would be found here."""
+    are changed alike. `known`: what was found elsewhere for this start, as it would be found here."""
     work, spots = start.aim.work, start.spots
     better: dict[int, list[PlacementDecision]] = {}
     found: Spots = {}
@@ -87,15 +89,19 @@ def improved(line: CandidateTable, start: Start, known: Known) -> Spots:
             work.at(epoch, start.placement(line).epochs)
             if work.spent():
                 better[epoch] = [spots[name] for name in names]
-            elif epoch in known and work.has_room(known[epoch][1]):
-                better[epoch], done = known[epoch]
-                work.modelled += done
+            elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
+                better[epoch] = elsewhere[0]
+                work.modelled += elsewhere[1]
             else:
                 better[epoch] = of_epoch(line, start, work, names)
         for name, spot in zip(names, better[first], strict=True):
             own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
             found[name] = replace(spot, epoch=epoch, choice=own)
     return found
+
+
+def NOTHING_KNOWN(_epoch: int) -> Improved | None:  # noqa: N802
+    """Of a start whose epochs nobody else improves."""
 
 
 def epochs_alike(line: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -14,13 +15,24 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.forms import Forms, likely
-from buda_emu.compiler.search.improve import Start, improved
+from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
-from buda_emu.compiler.search.speculative import ahead
+from buda_emu.compiler.search.speculative import side_by_side
 from buda_emu.compiler.search.starts import first_spots, searched_spots
 from buda_emu.compiler.search.tensor_parallel import across
-from buda_emu.compiler.search.trials import MORE_SHARES, SHARES, Found, cycles_of, starts_of, told, try_form, try_start
+from buda_emu.compiler.search.trials import (
+    MORE_SHARES,
+    SHARES,
+    Found,
+    cycles_of,
+    improved_with_workers,
+    starts_of,
+    told,
+    try_form,
+    try_later,
+    try_start,
+)
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, UnsupportedError
 
@@ -51,6 +63,10 @@ def place_best(
         number, best = _with_effort(graphs, target, aim, entries)
     finally:
         aim.work.running = False
+        if aim.work.side_by_side is not None:
+            aim.work.side_by_side.close()
+            aim.work.side_by_side = None
+        aim.work.begun.clear()
         aim.work.tried.clear()
         aim.work.epochs.clear()
     placement = best.placement
@@ -173,6 +189,9 @@ def _place(forms: Forms, entries: int, aim: Objective) -> Found:
         return Found.of(aim, _trained(forms.likely(aim), aim, entries, figures(first, aim.work.epochs)))
     shares = (FULL, *SHARES, *MORE_SHARES) if aim.effort == "high" else (FULL,)
     tried: list[Found] = []
+    if aim.effort == "default" and aim.work.effort == "high" and (side := side_by_side(aim.work)) is not None:
+        lines = forms.likely(replace(aim, effort="high"))
+        side.later = chain(*(try_later(line, aim, (*SHARES, *MORE_SHARES), entries) for line in lines))
     for line in forms.likely(aim):
         for start, known in starts_of(line, aim, shares, entries):
             if not tried or not aim.work.spent():
@@ -227,8 +246,7 @@ def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, firs
     best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
     for effort in ("training", "high") if aim.effort == "high" else ("training",):
         start = Start(spots, aim, effort, entries)
-        (known,) = ahead(lines[number], [start], aim)
-        spots = improved(lines[number], start, known)
+        spots = improved_with_workers(lines[number], start)
         best = min(told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 

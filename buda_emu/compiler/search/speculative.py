@@ -1,65 +1,215 @@
-"""Epochs that are improved on workers ahead of the search that asks for them. The search takes what they found as if it
-had been found there, in its own order and within its own bound of work, so its result is the same for any number of
-workers.
+"""Epochs of the starts that a search tries, improved by this process and by workers side by side: this process in the
+order in which the search asks for them, workers from the last on, so that they meet. Where the search knows what it is
+going to try later, workers do that meanwhile. What they found is taken as if it had been found here, within the
+search's own bound of work, so its result is the same for any number of workers.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Condition, Thread
 from typing import Any, Final
 
-from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import Known, Start, epochs_alike, of_epoch
+from buda_emu.compiler.search.improve import NOTHING_KNOWN, Improved, Known, Start, epochs_alike, of_epoch
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
-from buda_emu.workers.job import Job
+from buda_emu.errors import BudaError
+from buda_emu.workers.job import Job, Shared
+from buda_emu.workers.spread import Crew
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
+SPLIT: Final = 4
+"""Each worker is given such a part of what waits."""
+STARTS: Final = 3
+"""That are there for workers, or one more than these are: each holds a placement."""
+Later = Iterator[tuple[CandidateTable, Start]]
+"""Starts that are going to be tried, made when they are asked for."""
 
 
 def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) -> Generator[Known, None, None]:
-    """What workers find for each start, in their order; nothing without workers, or where there is none."""
-    crew = aim.work.crew
-    if crew is None:
+    """For each start, in their order, what is asked for its epochs; nothing is known without workers, or of None.
+    Raises InternalError where workers are lost."""
+    side = side_by_side(aim.work)
+    if side is None:
         for _ in starts:
-            yield {}
+            yield NOTHING_KNOWN
         return
-    form = crew.share(_without_values(line))
-    counts: list[int] = []
-    where: list[tuple[int, int]] = []
+    left, next_ones = iter(starts), deque[Start | None]()
+    try:
+        while True:
+            while len(next_ones) < side.most and (start := next(left, left)) is not left:
+                next_ones.append(start if isinstance(start, Start) else None)
+                if next_ones[-1] is not None:
+                    side.add(line, next_ones[-1])
+            side.look_further()
+            if not next_ones:
+                return
+            yield NOTHING_KNOWN if next_ones[0] is None else partial(side.of, next_ones[0])
+            side.leave(next_ones.popleft())
+    finally:
+        for start in next_ones:
+            side.leave(start)
 
-    def items() -> Iterator[Any]:
-        for number, start in enumerate(starts):
-            if start is None:
-                counts.append(0)
-                continue
-            own = replace(start, aim=replace(start.aim, work=Work()))
-            try:
-                alike = epochs_alike(line, start)
-            except MemoryFullError:  # the search will find it, too
-                alike = []
-            token = crew.share(own)
-            todo = [(epoch, names) for epoch, (first, names) in enumerate(alike) if first == epoch]
-            counts.append(len(todo))
-            for epoch, names in todo:
-                where.append((number, epoch))
-                yield form, token, names
 
-    found: dict[int, dict[int, tuple[list[PlacementDecision], int]]] = {}
-    told = 0
-    with closing(crew.spread(items())) as results:
-        for place, result in results:
-            number, epoch = where[place]
-            found.setdefault(number, {})[epoch] = result
-            while told < len(counts) - 1 and len(found.get(told, {})) == counts[told]:
-                crew.send_ahead()
-                yield found.pop(told, {})
-                told += 1
-    while told < len(counts):
-        yield found.pop(told, {})
-        told += 1
+def side_by_side(work: Work) -> "SideBySide | None":
+    """What shares a search with its workers; None where there are none. Close it when the search is over."""
+    if work.crew is not None and work.side_by_side is None:
+        work.side_by_side = SideBySide(work.crew)
+    return work.side_by_side
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An epoch of a start of a form of a graph: as workers have both, and the names of the epoch's ops."""
+
+    line: CandidateTable
+    start: Start
+    form: Shared
+    token: Shared
+    names: list[str]
+
+
+class SideBySide:
+    """All that this process and workers do of one search. `later`: what it is going to try, as far as is known."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.most = max(STARTS, crew.workers.count + 1)
+        self.later: Later = iter(())
+        self._crew = crew
+        self._forms: list[tuple[CandidateTable, Shared]] = []
+        self._starts: dict[int, Start] = {}  # by number, those that are not done
+        self._count = 0  # of all so far
+        self._changed = Condition()
+        self._waiting: dict[tuple[int, int], _Item] = {}  # by the numbers of start and epoch: nobody has begun them
+        self._begun: set[tuple[int, int]] = set()  # by workers
+        self._found: dict[tuple[int, int], Improved | None] = {}
+        self._closed = False
+        self._lost: BaseException | None = None
+        self._thread: Thread | None = None
+
+    def add(self, line: CandidateTable, start: Start) -> None:
+        """A start that is tried soon; one that was added before once."""
+        if self._number(start) is not None:
+            return
+        try:
+            alike = epochs_alike(line, start)
+        except MemoryFullError:  # the search will find it, too
+            return
+        number, self._count = self._count, self._count + 1
+        self._starts[number] = start
+        token, form = self._crew.share(replace(start, aim=replace(start.aim, work=Work()))), self._form(line)
+        with self._changed:
+            for epoch, (first, names) in enumerate(alike):
+                if first == epoch:
+                    self._waiting[number, epoch] = _Item(line, start, form, token, names)
+            self._changed.notify_all()
+        if self._thread is None:
+            self._thread = Thread(target=self._serve, daemon=True)
+            self._thread.start()
+
+    def look_further(self) -> None:
+        """Let there be enough to do: of what is tried later where there is nothing else."""
+        while len({number for number, _ in self._waiting}) < self.most:
+            line, start = next(self.later, (None, None))
+            if line is None or start is None:
+                return
+            self.add(line, start)
+
+    def of(self, start: Start, epoch: int) -> Improved | None:
+        """What workers found; None for what this process has to do itself. While a worker is at it, this process does
+        what is asked for next. Raises InternalError where workers are lost."""
+        number = self._number(start)
+        while number is not None:
+            place = number, epoch
+            with self._changed:
+                if self._lost is not None:
+                    raise self._lost
+                if place in self._found:
+                    return self._found.pop(place)
+                if place not in self._begun:
+                    self._waiting.pop(place, None)
+                    return None
+                if not self._waiting:
+                    self._changed.wait()
+                    continue
+                other = next(iter(self._waiting))
+                item = self._waiting.pop(other)
+            found = _improved(item.line, item.start, item.names)
+            with self._changed:
+                self._found[other] = found
+        return None
+
+    def leave(self, start: Start | None) -> None:
+        """A start is done, or not tried after all; it holds a placement."""
+        number = None if start is None else self._number(start)
+        if number is None:
+            return
+        del self._starts[number]
+        with self._changed:
+            for place in [place for place in self._waiting if place[0] == number]:
+                del self._waiting[place]
+
+    def _number(self, start: Start) -> int | None:
+        """Of a start that was added and is not done."""
+        return next((number for number, known in self._starts.items() if known is start), None)
+
+    def close(self) -> None:
+        """Nothing more is asked for; what workers have begun ends first."""
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        """On a thread of its own: workers are given what waits."""
+        try:
+            while self._has_some():
+                given: list[list[tuple[int, int]]] = []
+                with closing(self._crew.spread(self._from_the_last(given))) as results:
+                    for number, result in results:
+                        with self._changed:
+                            self._found.update(zip(given[number], result, strict=True))
+                            self._begun.difference_update(given[number])
+                            self._changed.notify_all()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for a result
+            with self._changed:
+                self._lost = error
+                self._changed.notify_all()
+
+    def _has_some(self) -> bool:
+        """Whether there is something to do, once there is, or nothing more will come."""
+        with self._changed:
+            while not (self._waiting or self._closed):
+                self._changed.wait()
+            return bool(self._waiting)
+
+    def _from_the_last(self, given: list[list[tuple[int, int]]]) -> Iterator[Any]:
+        """Epochs of one start at a time, the fewer the less there is to do."""
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    return
+                many = max(1, len(self._waiting) // (SPLIT * self._crew.workers.count))
+                places = [next(reversed(self._waiting))]
+                places = [place for place in self._waiting if place[0] == places[0][0]][-many:]
+                items = [self._waiting.pop(place) for place in places]
+                self._begun.update(places)
+                given.append(places)
+            yield items[0].form, items[0].token, [item.names for item in items]
+
+    def _form(self, line: CandidateTable) -> Shared:
+        """What stands for a form of a graph in items: workers are sent it once."""
+        for known, form in self._forms:
+            if known is line:
+                return form
+        self._forms.append((line, self._crew.share(_without_values(line))))
+        return self._forms[-1][1]
 
 
 class _Shape:
@@ -74,12 +224,20 @@ def _without_values(line: CandidateTable) -> CandidateTable:
     return replace(line, tiles=replace(line.tiles, constants=bare))
 
 
-def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[str]]], tuple[list[PlacementDecision], int]]:
-    """The work of `JOB`: what becomes of the ops of an epoch, and the ops that were modelled for it."""
+def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[Improved | None]]:
+    """The work of `JOB`: what becomes of the ops of each epoch, and the ops that were modelled for it; None where that
+    fails, as it will where it is asked for."""
 
-    def improve(item: tuple[CandidateTable, Start, list[str]]) -> tuple[list[PlacementDecision], int]:
-        line, start, names = item
-        work = Work()
-        return of_epoch(line, start, work, names), work.modelled
+    def improve(item: tuple[CandidateTable, Start, list[list[str]]]) -> list[Improved | None]:
+        line, start, epochs = item
+        return [_improved(line, start, names) for names in epochs]
 
     return improve
+
+
+def _improved(line: CandidateTable, start: Start, names: list[str]) -> Improved | None:
+    work = Work()
+    try:
+        return of_epoch(line, start, work, names), work.modelled
+    except BudaError:
+        return None

@@ -2,18 +2,19 @@
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import Figures, figures
-from buda_emu.compiler.search.improve import Known, Start, improved
-from buda_emu.compiler.search.speculative import ahead
+from buda_emu.compiler.search.improve import Known, Spots, Start, improved
+from buda_emu.compiler.search.speculative import Later, ahead
 from buda_emu.compiler.search.starts import searched_spots
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Trial
+from buda_emu.errors import UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
@@ -67,7 +68,7 @@ def try_form(line: CandidateTable, aim: Objective, full: float, entries: int) ->
 
 
 def try_start(line: CandidateTable, start: Start, known: Known | None = None) -> Found:
-    """What a start comes to; `known`: what workers found ahead. One that was tried before, with any effort, came to the
+    """What a start comes to; `known`: what workers do of it. One that was tried before, with any effort, came to the
     same."""
     work = start.aim.work
     before = tried(line, start)
@@ -75,11 +76,18 @@ def try_start(line: CandidateTable, start: Start, known: Known | None = None) ->
         work.trials.append(Trial(start.aim.effort, before.cycles))
         return replace(before, aim=start.aim)
     if known is None:
-        (known,) = ahead(line, [start], start.aim)
-    spots = improved(line, start, known)
+        spots = improved_with_workers(line, start)
+    else:
+        spots = improved(line, start, known)
     found = Found.of(start.aim, told(start.aim, start.make(line, spots)), line, spots)
     work.tried.append((start, found))
     return found
+
+
+def improved_with_workers(line: CandidateTable, start: Start) -> Spots:
+    """As `improved`, of one start by itself."""
+    with closing(ahead(line, [start], start.aim)) as known:
+        return improved(line, start, next(known))
 
 
 def tried(line: CandidateTable, start: Start) -> Found | None:
@@ -88,15 +96,35 @@ def tried(line: CandidateTable, start: Start) -> Found | None:
     return next((found for other, found in earlier if found.line is line and other.is_like(start)), None)
 
 
+def try_later(line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int) -> Later:
+    """Starts of a form of a graph that are going to be tried, for workers that have nothing else to do."""
+    for full in shares:
+        with suppress(UnsupportedError):
+            start = Start(searched_spots(line, aim, full), aim, "default", entries)
+            if tried(line, start) is None:
+                aim.work.begun.append((line, full, start))
+                yield line, start
+
+
+def _begun(line: CandidateTable, aim: Objective, full: float, entries: int) -> Start:
+    """A start, made now or before."""
+    for number, (known, share, start) in enumerate(aim.work.begun):
+        if known is line and share == full and (replace(start.aim, effort=aim.effort), start.entries) == (aim, entries):
+            del aim.work.begun[number]
+            start.aim = aim
+            return start
+    return Start(searched_spots(line, aim, full), aim, "default", entries)
+
+
 def starts_of(
     line: CandidateTable, aim: Objective, shares: Sequence[float], entries: int
 ) -> Generator[tuple[Start, Known], None, None]:
-    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers found ahead."""
+    """A form of a graph, where rectangles are expected to cover such shares of a chip, and what workers do of it."""
     made: deque[Start] = deque()
 
     def each() -> Iterator[Start | None]:
         for full in shares:
-            made.append(Start(searched_spots(line, aim, full), aim, "default", entries))
+            made.append(_begun(line, aim, full, entries))
             yield made[-1] if tried(line, made[-1]) is None else None
 
     with closing(ahead(line, each(), aim)) as found:

@@ -76,10 +76,11 @@ def test_workers_do_not_change_what_is_found(stack, monkeypatch):
     """Nor where the search ends at its bound, in the middle of what they have found ahead."""
     for limit in (work_module.LIMITS["high"], 60):
         monkeypatch.setitem(work_module.LIMITS, "high", limit)
-        alone, shared = (compile_model(stack, effort="high", workers=Workers(count)) for count in (1, 2))
-        assert alone.text == shared.text
-        assert alone.placement.work.words() == shared.placement.work.words()
-        assert alone.placement.work.modelled == shared.placement.work.modelled
+        alone, *others = (compile_model(stack, effort="high", workers=Workers(count)) for count in (1, 2, 4))
+        for shared in others:
+            assert alone.text == shared.text
+            assert alone.placement.work.words() == shared.placement.work.words()
+            assert alone.placement.work.modelled == shared.placement.work.modelled
 
 
 def test_high_effort_stops_where_no_placement_is_quicker():
