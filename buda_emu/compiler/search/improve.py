@@ -12,7 +12,7 @@ from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.moves.connected import connected, ways
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired
+from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired, rewired_turning
 from buda_emu.compiler.search.one_epoch import epoch_of
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.target import Objective
@@ -46,6 +46,8 @@ RESIZED = 3
 """How often the ops of an epoch of a single input are given other numbers of cores."""
 ANNEALED = 1000
 """Moves for each op of an epoch of a single input, at last, where it is timed for each move."""
+ENOUGH = 0.8
+"""Of what a link carries while the busiest op works: where the fullest one carries no more, no op is moved."""
 WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
@@ -215,9 +217,8 @@ class _Epoch:
                 if limited is None:
                     break
                 own, why = limited
-                turns = any(spot.turned for spot in mine.values())
-                packed, end = pack(own, first, first + len(mine), self.epoch, self.chips, turned=turns)
-                if end < first + len(mine):
+                packed = packed_either_way(own, range(first, first + len(mine)), self.epoch, self.chips)
+                if len(packed) < len(mine):
                     break
                 mine = {name: replace(spot, why=why.get(name, mine[name].why)) for name, spot in packed.items()}
                 best, told = self._tried(spots, mine, best, told)
@@ -246,8 +247,22 @@ class _Epoch:
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
-            enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * 0.8
+            enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * ENOUGH
             moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
+        best, told = self._if_quicker(spots, moved, part, before)
+        return (best, told) if alone else self._turned(best, part, told)
+
+    def _turned(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
+        """With ops turned by a quarter where a link sets the pace, if the model says that it gets quicker by it."""
+        report, moved = before.run.epochs[0], dict(spots)
+        if report.bottleneck.kind != "link":
+            return spots, before
+        wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
+        busiest = max(item.cost.cycles for item in report.timing.ops)
+        enough = busiest * speed(part.target.chip, {}).rates().link * ENOUGH
+        for number in sorted({spot.chip for spot in spots.values()}):
+            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+            moved |= rewired_turning(own, wires, part.target.arch.grid, enough, self.budget.moves)
         return self._if_quicker(spots, moved, part, before)
 
     def _annealed(self, spots: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
@@ -262,15 +277,23 @@ class _Epoch:
 
     def _if_quicker(self, spots: Spots, moved: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
         """The spots with ops moved, if the model says that it gets quicker by it."""
-        if all(moved[name].at == spot.at for name, spot in spots.items()):
+        if all(moved[name] == spot for name, spot in spots.items()):
             return spots, before
-        ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}
+        ops = {name: replace(placed, at=moved[name].at, turned=moved[name].turned) for name, placed in part.ops.items()}
         after = self._judged(replace(part, ops=ops))
         return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
 
     def _judged(self, part: Placement) -> Evaluated:
         self.work.modelled += len(part.ops)
         return judged(part)
+
+
+def packed_either_way(line: CandidateTable, ops: range, epoch: int, chips: int) -> Spots:
+    """As many ops as find room; turned by a quarter where that is quicker, or more find room so."""
+    plain, turned = (pack(line, ops.start, ops.stop, epoch, chips, turned=turned)[0] for turned in (False, True))
+    if len(turned) == len(plain) == len(ops):
+        return turned if _pace(turned) < QUICKER * _pace(plain) else plain
+    return turned if len(turned) > len(plain) else plain
 
 
 def _pace(spots: Spots) -> float:

@@ -11,6 +11,9 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.options import CompileOptions
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.candidates import Choice
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.search import improve
@@ -70,6 +73,25 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
     own = replace(line, found=[fixed if n == number else item for n, item in enumerate(line.found)])
     _, why = connected(own, found, found.ops, Way())
     assert list(why) == ["y0"]
+
+
+@pytest.mark.parametrize(
+    ("plain", "turned", "taken"),
+    [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "turned"), ({}, {"x": 500.0}, "turned"),
+     ({"x": 100.0}, {}, "plain")],
+)  # fmt: skip
+def test_ops_stand_turned_where_that_is_quicker_or_the_only_way(monkeypatch, plain, turned, taken):
+    made = {
+        sort: {
+            name: PlacementDecision(Choice(Blocks((1, 1), 1, (1, 1), (1, 1)), frozenset(), 1.0, cycles), 0, 0, (0, 0))
+            for name, cycles in found.items()
+        }
+        for sort, found in (("plain", plain), ("turned", turned))
+    }
+    monkeypatch.setattr(
+        improve, "pack", lambda *_, turned: (made["turned" if turned else "plain"], len(made["turned"]))
+    )
+    assert improve.packed_either_way(crowded()[0], range(1), 0, 1) is made[taken]
 
 
 def attention():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -13,7 +14,7 @@ from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.moves import wiring
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired
+from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired, rewired_turning
 from buda_emu.compiler.search.pack import on_chip
 from buda_emu.compiler.search.starts import first_spots
 from buda_emu.compiler.target import ONE_BY_ONE, Target
@@ -179,6 +180,34 @@ def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
         assert tuple(wires.ops[name].grid_loc) == spot.at
         cores[spot.at[0] : spot.at[0] + spot.size[0], spot.at[1] : spot.at[1] + spot.size[1]] += 1
     assert cores.max() == 1
+
+
+def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned_op(criss_cross):
+    """What each core of a column reads comes down one link, whichever place the column has."""
+    _, target, _ = criss_cross
+    shape = (1, 8, 8)
+    ops = {name: TileOp(name, "nop", [Use(source)], shape) for name, source in (("x", "a"), ("y", "x"))}
+    tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", shape, (1, 256, 256))})
+    line = CandidateTable.of(tiles, target)
+    chosen = [
+        next(item for item in choices(target, tiles, op) if item.blocks.grid == grid)
+        for op, grid in zip(line.ops, ((1, 8), (8, 1)), strict=True)
+    ]
+    spots = on_chip(line, [0, 1], [[choice] for choice in chosen], 0, 0, turned=False)
+    before = wires_of(spots, tiles, target)
+    plain = rewired(spots, wires_of(spots, tiles, target), (10, 12), 0.0, 600)
+    wires = wires_of(spots, tiles, target)
+    found = rewired_turning(spots, wires, (10, 12), 0.0, 600)
+    assert any(spot.turned for spot in found.values())
+    after = wires_of(found, tiles, target)
+    assert after.fullest == wires.fullest
+    assert after.fullest < wires_of(plain, tiles, target).fullest <= before.fullest
+
+
+def wires_of(spots, tiles, target):
+    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+    report = found.run.epochs[0]
+    return Wires.of(found.netlist, report.edges, report.paths, device("grayskull"))
 
 
 def test_a_room_takes_back_what_it_gave():
