@@ -1,4 +1,4 @@
-"""What faults do to a netlist: a campaign on one recorded run (docs/faults.md)."""
+"""Fault injection on a netlist: a campaign on one recorded run (docs/faults.md)."""
 
 import json
 import time

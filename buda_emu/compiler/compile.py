@@ -1,5 +1,6 @@
-"""The first of three doors: a model in, a compiled one out. `train/compile_training.py` and
-`generate/compile_programs.py` are the others."""
+"""Compilation for inference, the first of three entry points. `train/compile_training.py` and
+`generate/compile_programs.py` are the others.
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a user changes of a run: variables, entries of queues and rams, results of ops."""
+"""Changes that a user makes to a run: variables, entries of queues and rams, results of ops."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: words of the tables and names in scope, those alone that make a legal netlist."""
+"""Completion at the cursor: words of the tables and names in scope, limited to those that make a legal netlist."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping

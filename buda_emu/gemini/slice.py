@@ -1,5 +1,6 @@
-"""A small schedule out of a large one: some layers, with what they read coming from DRAM and what nobody is
-left to read going there."""
+"""Cuts a small schedule out of a large one: the operands of the chosen layers come from DRAM, and results that no layer
+reads any more go there.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
+"""`buda-emu test`: runs netlists on generated inputs and says which outputs are within tolerance."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Who makes what is kept in a slot of a cache writes it there, and no nop copies it."""
+"""The op that makes the value of a cache slot writes it there, so that no nop copies it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""A convolution on an input of the model: the host lays side by side what its windows see (FRONTEND 7, Prestride).
+"""A convolution on an input of the model: the host lays the elements of its windows side by side (FRONTEND 7,
+Prestride).
 
 Three channels fill 3 of a tile's 32 columns, and every tap of the kernel picks them once more. Where the host gives the
 device windows of m of the k taps at the convolution's stride s, fewer taps are left, or none: with taps q m + r

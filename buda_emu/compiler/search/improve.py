@@ -1,4 +1,6 @@
-"""Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
+"""Improves each epoch beyond what the estimates can see: the whole timing model is evaluated, and its bottlenecks are
+changed.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

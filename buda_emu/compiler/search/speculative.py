@@ -1,6 +1,5 @@
-"""Epochs that are improved on workers ahead of the search that asks for them. The search takes what they found as if it
-had been found there, in its own order and within its own bound of work, so its result is the same for any number of
-workers.
+"""Epochs that workers improve before the search asks for them. The search takes their results as if it had found them
+itself, in its own order and within its own bound of work, so its result is the same for any number of workers.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Commands that look."""
+"""Commands that inspect the run."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run of a device image is fed with: what the image holds, inputs of its model by name, and made-up ones."""
+"""The inputs of a run of a device image: tensors of the image, inputs of its model by name, and generated ones."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress

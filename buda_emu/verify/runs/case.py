@@ -1,4 +1,4 @@
-"""What a test run is asked for: a netlist, and everything beside it that decides its verdict."""
+"""The description of a test run: a netlist, and everything else that decides its verdict."""
 
 import shlex
 from dataclasses import asdict, field

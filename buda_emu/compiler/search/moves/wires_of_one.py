@@ -1,5 +1,6 @@
-"""Where the ops of an epoch of a single input stand: it waits for each transfer in turn, so what counts is how long all
-of them take together, each at its own rate or that of the fullest link or port on its way."""
+"""Places of the ops of an epoch of a single input. It waits for each transfer in turn, so the cost is the total time of
+all transfers, each at its own rate or that of the fullest link or port on its way.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import fsum
