@@ -17,7 +17,7 @@ from buda_emu.netlist.model import Op
 
 
 class Changing(Lookup):
-    """What a session changes; whoever goes back behind a change undoes it."""
+    """What a session changes; going back before a change undoes it."""
 
     changes: list[Change]
 

@@ -30,7 +30,7 @@ from buda_emu.spec.varinst import OPCODES
 
 Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
 SECONDS: Final = 0.4
-"""So long are candidates tried; those that are left are offered untried, behind the others."""
+"""So long are candidates tried; those that are left are offered untried, after the others."""
 _BOOLS: Final = ("true", "false")
 
 

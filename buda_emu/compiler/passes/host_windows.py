@@ -12,7 +12,7 @@ at f times the stride hold what f outputs read: the kernel is f - 1 strides long
 further, give f times the channels, which are then taken for places again. That costs the host fewer bytes, and whoever
 reads the places after it more.
 
-Which of them pays hangs on all that follows: those are offered that no others undercut in the cycles of the host link,
+Which is best depends on all that follows: those are offered that no others undercut in the cycles of the host link,
 and in those of picker and product, and the search estimates the whole model with each (docs/placing.md).
 """
 

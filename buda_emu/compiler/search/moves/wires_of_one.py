@@ -68,7 +68,7 @@ class WiresOfOne:
 
 
 class TimedWires(WiresOfOne):
-    """The same, where what counts is when the epoch is done: it is timed anew for each move, but for what channels of
+    """The same, where what counts is when the epoch is done: it is timed again for each move, but for what channels of
     DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
     somewhere. `now`: the cycles of both; a move is kept that costs less than `slack` cycles."""
 

@@ -30,7 +30,7 @@ rule(
     "pipes were not judged",
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
     "whose channels are named follows from a cluster description (`--cluster FILE`). Other architectures, padded "
-    "copies, and pieces that another chip's DRAM sends in turn have to be held against the vendor's programs.",
+    "copies, and pieces that another chip's DRAM sends in turn have to be compared with the vendor's programs.",
     source=NET2PIPE,
 )
 rule(
