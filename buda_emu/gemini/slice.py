@@ -250,7 +250,7 @@ class _Cut:
             })  # fmt: skip
 
     def _orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """tensor_order again: loads by the workload whose snapshot shows them first, stores after their maker."""
+        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after their maker."""
         items: dict[tuple[str, Any], tuple[int, int, int]] = {}
         places: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
@@ -295,7 +295,7 @@ def _sent(cores: Mapping[str, list[Json]]) -> None:
 
 
 def _added(cores: Mapping[str, list[Json]]) -> None:
-    """newly_added again."""
+    """newly_added, computed again."""
     for entries in cores.values():
         before: set[int] = set()
         for entry in entries:
