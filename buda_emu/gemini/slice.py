@@ -250,7 +250,8 @@ class _Cut:
             })  # fmt: skip
 
     def _orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after their maker."""
+        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after "
+        "their maker."""
         items: dict[tuple[str, Any], tuple[int, int, int]] = {}
         places: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
