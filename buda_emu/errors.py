@@ -1,4 +1,4 @@
-"""The exceptions of buda-emu, one leaf per whose fault it is (docs/architecture.md, "Errors").
+"""The exceptions of buda-emu, one class for each party that can be at fault (docs/architecture.md, "Errors").
 
 The library raises, never prints and never exits. `exit_code` is what the command line turns each leaf into.
 """

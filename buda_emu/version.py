@@ -1,4 +1,4 @@
-"""Versions, apart from the package's door, so that rooms need not import what imports them."""
+"""Versions, in a module of their own so that rooms need not import the package's `__init__`."""
 
 __version__ = "0.1.0"
 

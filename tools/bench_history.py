@@ -85,11 +85,12 @@ def page(folder: Path) -> str:
 PAGE: Final = """\
 # How fast it was
 
-What `python benchmarks/run.py --keep` measured, on each machine and over time. No seconds, which follow the machine's
-mood, but ratios with what it was measured to do beside each repetition: `run` counts the GFLOP that numpy's sgemm would
-have done meanwhile on one thread, `push` and `pop` the GB that numpy would have copied, `load` is a multiple of the
-time in which libyaml hands out the events of the text. Medians, and half the distance of the quartiles in per cent;
-small is fast. How to measure and compare: [contributing.md](contributing.md#benchmarks).
+This page has the results of `python benchmarks/run.py --keep`, on each machine and over time. Seconds depend on the
+load of a machine, so the figures are ratios to a yardstick that was measured with each repetition: `run` counts the
+GFLOP that numpy's sgemm would have done in that time on one thread, `push` and `pop` the GB that numpy would have
+copied, and `load` is a multiple of the time in which libyaml hands out the events of the text. The figures are medians,
+with half the distance of the quartiles in per cent; small is fast. [contributing.md](contributing.md#benchmarks) says
+how to measure and compare.
 
 """
 

@@ -10,7 +10,7 @@ from buda_emu.darwinn.twin.operators import OPERATORS
 _PAGE = """\
 # Edge TPU packages: tables, rules, operators
 
-What [darwinn.md](darwinn.md) speaks of, field by field. Slots stand in their order in the vtable.
+The reference for [darwinn.md](darwinn.md), field by field. Slots are in the order of the vtable.
 
 {tables}
 ## Data types

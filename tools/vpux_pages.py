@@ -14,31 +14,34 @@ Table = Callable[[Row, Iterable[Row]], str]
 OPS_PAGE = """\
 # VPUX: operations
 
-What `buda-emu vpux` reads ([vpux.md](vpux.md)). Of any other op only the name is kept, and a function that holds one
-is not run. The form of each is a line of the table that the reader interprets, in the manner of MLIR's declarative
-formats.
+These are the ops that `buda-emu vpux` reads ([vpux.md](vpux.md)). For any other op only the name is kept, and a
+function that contains one is not run. The form of each op is the line of the table that the reader interprets, similar
+to MLIR's declarative formats.
 
 {tables}"""
 
 KERNELS_PAGE = """\
 # VPUX: kernels
 
-Software kernels by entry point ([vpux.md](vpux.md)). Elements are computed in float64, or int64, and rounded once to
-the output's type: floats to nearest even; floats to integers are truncated and saturate, NaN is 0; integers saturate.
-Functions such as e^x are made of additions, products, quotients and roots, so bits are the same on every machine. An
-attribute `axis`, and those of reductions, count from the innermost dimension in memory of the first input, 0, outwards;
-negative ones are a fault (X046), as the compiler resolves them before. `x[n]` are as many as attribute n says; `x=0`
-may be left out. Too many attributes are ignored, too few are a fault (X046). A kernel is `exact` where its results do
-not depend on how it is computed.
+This page lists the software kernels by entry point ([vpux.md](vpux.md)).
+
+* Elements are computed in float64, or int64, and rounded once to the output's type: floats to nearest even; floats to
+  integers are truncated and saturate, NaN is 0; integers saturate.
+* Functions such as e^x are made of additions, products, quotients and roots, so bits are the same on every machine. A
+  kernel is `exact` if its results do not depend on how it is computed.
+* An attribute `axis`, and those of reductions, count from the innermost dimension in memory of the first input, 0,
+  outwards; negative ones are a fault (X046), because the compiler resolves them earlier.
+* `x[n]` are as many as attribute n says; `x=0` may be left out. Too many attributes are ignored, too few are a fault
+  (X046).
 
 {tables}"""
 
 RULES_PAGE = """\
 # VPUX: rules
 
-What `buda-emu vpux check` holds a document against ([vpux.md](vpux.md)); `buda-emu explain X014` prints one. Of the
-rules about one buffer, view or map of shapes only the first that holds speaks. The architecture, 37XX unless `--arch`
-says otherwise, chooses the limits.
+`buda-emu vpux check` checks a document against these rules ([vpux.md](vpux.md)); `buda-emu explain X014` prints one. Of
+several broken rules about one buffer, view or map of shapes, only the first is reported. The limits are those of the
+architecture: 37XX, or that of `--arch`.
 
 {table}
 

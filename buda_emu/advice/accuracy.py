@@ -1,6 +1,6 @@
 """What a change costs in accuracy: the ops that it touches, in the chip's arithmetic, against float32.
 
-Operands are made up, standard normal, positive for functions of positive numbers; each op computes one input by itself.
+Operands are random, standard normal, positive for functions of positive numbers; each op computes one input by itself.
 """
 
 import zlib

@@ -200,7 +200,7 @@ class Evaluator:
                 yield proposal, self._by_worker(base, proposal.edits, found)
 
     def again(self, base: Variant, netlist: Netlist) -> Variant:
-        """The same epochs of a netlist that was read anew: what a fresh model of it says."""
+        """The same epochs of a netlist that was read again: what a fresh model of it says."""
         reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
         return replace(base, netlist=netlist, reports=reports, figures=tuple(map(Figures.of, reports)))
 

@@ -1,4 +1,4 @@
-"""Which op stands on which cores, and how room is made for one of another size."""
+"""Which op is on which cores, and how to make room for an op of another size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

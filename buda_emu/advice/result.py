@@ -1,4 +1,4 @@
-"""What advice is: proposals alone and together, the netlist with them, and the figures of a fresh model of it."""
+"""The result of advice: proposals alone and combined, the netlist with them, and the figures of a fresh model of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

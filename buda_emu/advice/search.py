@@ -1,4 +1,4 @@
-"""The search: one change at a time for what holds the slowest epochs back, then, greedily, one on top of the other."""
+"""The search: it tries single changes for the bottlenecks of the slowest epochs, then combines changes greedily."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What would make a netlist faster, in one call: `be.advise`."""
+"""`be.advise`: finds changes that make a netlist faster, in one call."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What faults do to a netlist: a campaign on one recorded run (docs/faults.md)."""
+"""Fault injection on a netlist: a campaign on one recorded run (docs/faults.md)."""
 
 import json
 import time
@@ -34,7 +34,7 @@ Progress = Callable[[int, int, float], object]
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is hit: the file of a netlist or device image, its programs, parameters ("$name": value), inputs (an .npz
-    file; None: made up from the seed), and the precision that it runs in. `memory_limit`: bytes (default: most of what
+    file; None: random from the seed), and the precision that it runs in. `memory_limit`: bytes (default: most of what
     is there)."""
 
     path: str

@@ -1,4 +1,4 @@
-"""`load` as callers of the package get it: what the checker finds is a warning of Python's."""
+"""`load` for callers of the package: findings of the checker become Python warnings."""
 
 import os
 import warnings

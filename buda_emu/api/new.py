@@ -1,4 +1,4 @@
-"""`new`: a first netlist from a few words, to go on from."""
+"""`new`: writes a first netlist from a few words."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a run gave, as one object: the printed table and the JSON file are made from it."""
+"""The result of a run as one object, from which the printed table and the JSON file are made."""
 
 import hashlib
 from collections.abc import Mapping

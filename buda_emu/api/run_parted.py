@@ -1,4 +1,4 @@
-"""A run of an image whose host computes between its programs."""
+"""Runs an image whose host computes between its programs."""
 
 import time
 from collections.abc import Callable, Mapping

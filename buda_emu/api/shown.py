@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: a sentence and a table."""
+"""How results are displayed in a notebook: a sentence and a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape

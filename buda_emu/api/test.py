@@ -131,7 +131,7 @@ def test(
     """Feed netlists, compare what comes out (docs/test.md).
 
     `source`: a path, folder or pattern, a loaded netlist (read again from its file, for its architecture), or several.
-    The observed run in `precision` is held against one in `expected`, or against tensors in the folder `reference`.
+    The observed run in `precision` is compared with one in `expected`, or with tensors in the folder `reference`.
     With `workers` above 1, or on the Dask cluster whose scheduler is at `dask`, netlists run in processes of their own,
     at most `timeout` seconds each. Else they run here, one after the other. What goes wrong with a netlist is its
     result's status. `detail` keeps what a notebook needs to draw where errors are. Raises HostError for paths that give

@@ -1,4 +1,4 @@
-"""Which findings are told, and which of them are errors."""
+"""Selects which findings are reported, and which of them are errors."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

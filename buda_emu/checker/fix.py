@@ -1,4 +1,4 @@
-"""Fixes: what a finding's hint says, as a change of the text.
+"""Fixes: the hints of findings as edits of the text.
 
 A rule knows what is meant, not where its letters stand: it gives its hint as a `Proposal`, which is the hint's text and
 carries a `Change`. The room of the document turns the change into a `Fix` with exact places.

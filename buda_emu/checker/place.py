@@ -1,4 +1,4 @@
-"""Where in a document something stands: on a line, below a JSON pointer, or at a byte."""
+"""Places in a document: a line, a JSON pointer, or a byte offset."""
 
 from typing import Protocol, TypeAlias
 

@@ -1,4 +1,4 @@
-"""What a check of a document asks and answers: the same for every kind of document."""
+"""Options and results of a check: the same for every kind of document."""
 
 from typing import Generic, TypeVar
 

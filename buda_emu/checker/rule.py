@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The declaration of a rule."""
 
 from buda_emu.checker.diagnostic import Severity
 from buda_emu.records import dataclass

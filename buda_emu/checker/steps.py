@@ -1,4 +1,4 @@
-"""Work in steps of a few milliseconds, so that who waits for it can do something else between two of them."""
+"""Work in steps of a few milliseconds, so that the caller can do something else between two of them."""
 
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar

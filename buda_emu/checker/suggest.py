@@ -1,4 +1,4 @@
-"""Near words: the one matcher behind every "did you mean ...?".
+"""Near words: the one matcher for every "did you mean ...?".
 
 In this order: the same word but for case, hyphens and letters that look alike; another system's word for the same; the
 only word that begins with it; the word that fewest slips of the keyboard away (Damerau and Levenshtein: a letter more,

@@ -1,4 +1,4 @@
-"""How the verbs that have `--baseline` use it."""
+"""The option `--baseline` of the verbs that have it."""
 
 import argparse
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What verbs change in the user's own files: shown as a difference, or written in their place."""
+"""Changes of the user's own files: shown as a diff, or written in place."""
 
 import os
 from difflib import unified_diff

@@ -1,4 +1,4 @@
-"""What `buda-emu test` tells while netlists run, and when all have run."""
+"""The progress and the final output of `buda-emu test`."""
 
 import argparse
 import shlex

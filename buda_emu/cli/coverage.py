@@ -1,4 +1,4 @@
-"""`test --coverage`: what the netlists that were tested exercise of the language."""
+"""`test --coverage`: counts which features of the language the tested netlists exercise."""
 
 import argparse
 from collections.abc import Sequence

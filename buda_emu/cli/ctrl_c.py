@@ -1,4 +1,4 @@
-"""Ctrl-C while commands are taken: it stops what runs, or drops what is typed, and ends nothing."""
+"""Ctrl-C at a prompt: it stops what runs, or drops the current line, and ends nothing."""
 
 import signal
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""Where the process of the command begins: an interrupt ends it quietly even while modules are imported."""
+"""The entry point of the command's process: an interrupt ends it quietly, even while modules are imported."""
 
 import gc
 import os

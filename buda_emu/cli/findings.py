@@ -1,4 +1,4 @@
-"""What the checker found about a netlist that is good enough to be used, said by the verbs that use it."""
+"""Prints the checker's findings about a netlist that is good enough to be used, for the verbs that use it."""
 
 import argparse
 from collections.abc import Iterable, Sequence

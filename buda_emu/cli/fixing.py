@@ -1,4 +1,4 @@
-"""`buda-emu check --fix`: what findings of netlists say exactly is done in their files."""
+"""`buda-emu check --fix`: applies the exact hints of findings to the files."""
 
 import argparse
 from collections.abc import Sequence

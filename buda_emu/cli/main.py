@@ -26,7 +26,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "check": "Check documents of any kind against their rules and print every finding with its place.",
         "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
         "test": "Test netlists: generate inputs, compare outputs, say which are within tolerance.",
-        "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
+        "debug": "Debug a netlist's programs: stop anywhere, inspect, change, go back; also from an editor (--dap).",
         "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
         "perf": "Model the cycles of a netlist: its bottleneck, and whether it meets its performance-check.",
         "advise": "Find changes that make a netlist faster, their cost in accuracy, and write the changed netlist.",
@@ -34,8 +34,8 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
         "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
         "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
         "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
-        "faults": "Inject single faults by the thousand and say what each does to the outputs.",
-        "generate": "Write valid netlists at random, for tests of backends, kernels and compilers.",
+        "faults": "Inject thousands of single faults and say what each does to the outputs.",
+        "generate": "Write random valid netlists, for tests of backends, kernels and compilers.",
         "reduce": "Shrink a netlist as long as a command still fails on it.",
         "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
         "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
@@ -44,7 +44,7 @@ _FOLDERS: Mapping[str, Mapping[str, str]] = {
     },
     "buda_emu.cli.arguments.editing": {
         "new": "Write a first netlist from a few words: a shape and op types.",
-        "fmt": "Format netlists: one layout, comments and values as they are.",
+        "fmt": "Format netlists in one layout, without changing comments and values.",
         "diff": "Say what differs between two netlists or images: ops, placement, formats, programs, cycles.",
         "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
     },
@@ -74,7 +74,7 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
         prog="buda-emu",
         example=EXAMPLE,
         description="Load, check and run BUDA netlists with the reference model's exact bits.",
-        epilog="buda-emu VERB --help says more of each verb.",
+        epilog="buda-emu VERB --help describes each verb.",
     )
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
     verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)

@@ -21,7 +21,7 @@ FORMATS: Final = ("text", "json", "github", "sarif")
 """How findings and results are printed."""
 _PRECISION_HELP: Final = (
     "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
-    "arithmetic (`buda-emu ops --precision device` says how sure its bits are)"
+    "arithmetic (`buda-emu ops --precision device` says how certain its bits are)"
 )
 
 
@@ -39,7 +39,7 @@ class Taker(Protocol):
 
 def add_arch(
     parser: Taker,
-    default: str = "wormhole_b0 where the netlist lists it, else the first",
+    default: str = "wormhole_b0 if the netlist lists it, else the first",
     others: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> None:
     """--arch: of a netlist for several, the one that is meant; `default` in words. `others`: of other documents."""
@@ -88,7 +88,7 @@ def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, sho
     where.add_argument(
         "--dask",
         metavar="SCHEDULER",
-        help="share the work out over the Dask cluster of this scheduler, such as tcp://host:8786",
+        help="distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786",
     )
 
 
@@ -208,7 +208,8 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
         "--board": _argument(
             "--board",
             metavar="NAME",
-            help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or "
+            help=f"the chips of a board, with the cores left after harvesting, clock and memory: {', '.join(BOARDS)}, "
+            "or "
             "several in a row such as n150x4; default: a single chip, nothing harvested",
         ),
         "--program": add_program,
@@ -227,7 +228,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
             "its inputs' own names; inputs that are not there are random",
         ),
-        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="of random data (default 0)"),
+        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="seed of random data (default 0)"),
         "--threads": _argument(
             "--threads",
             type=positive,
@@ -240,11 +241,11 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             "--no-cache",
             action="store_false",
             dest="cache",
-            help="take nothing from the user's caches and keep nothing there (docs/cache.md)",
+            help="do not read or write the user's caches (docs/cache.md)",
         ),
         "--allow-pickle": _flag(
             "--allow-pickle",
-            help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
+            help="load pickled tensors of an image: a pickle can run any code, so only use it if you trust its maker",
         ),
         "--baseline": _all(
             _argument(

@@ -1,5 +1,5 @@
-"""What a settings file may not decide, and which files are taken for one: whoever enters a repository trusts it with
-nothing.
+"""Limits of settings files: which settings a file may not decide, and which files are trusted. Entering a repository
+gives it no trust.
 
 What widens trust (code that runs, hosts that work is sent to, more memory, files outside) is taken from the command
 line or the API alone. A file is looked for upward as far as the root of the repository or the user's home, never in or

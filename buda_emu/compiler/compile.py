@@ -1,5 +1,6 @@
-"""The first of three doors: a model in, a compiled one out. `train/compile_training.py` and
-`generate/compile_programs.py` are the others."""
+"""Compilation for inference, the first of three entry points. `train/compile_training.py` and
+`generate/compile_programs.py` are the others.
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,7 @@ def _inference(
 def _as_before(
     source: Any, inputs: Sequence[Any] | None, older: dict[str, Any], options: CompileOptions
 ) -> CompiledModel:
-    """What the other doors return, asked for as before there were three."""
+    """The results of the other entry points, for callers of the old interface."""
     keeps, loss = older.pop("keeps", None), older.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")

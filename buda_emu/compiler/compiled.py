@@ -164,7 +164,7 @@ class CompiledModel:
         return [as_numpy(item) for item in inputs]
 
     def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
-        """Those that `compile` was given; made up of the seed where it was given none."""
+        """Those that `compile` was given; random from the seed if it was given none."""
         return tuple(self._given(self._examples)) if self._examples is not None else made_up(self.graph, seed)
 
     def close(self) -> None:

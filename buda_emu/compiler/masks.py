@@ -1,4 +1,4 @@
-"""Formats of values in which numbers stand beside masks.
+"""Formats of values that hold both numbers and masks.
 
 In a block format sixteen numbers of a row share an exponent (FORMATS 4): beside -2^100, or -10000, nothing is left of a
 score. So what may hold both is given 16 bits for each number, as sums inside of an op are anyway.

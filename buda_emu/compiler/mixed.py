@@ -1,5 +1,6 @@
-"""Formats and fidelity op by op: rules on names (`--mixed FILE`), and what follows from them for ops that keep the
-format of their operand (FRONTEND 3.5)."""
+"""Formats and fidelity op by op: rules on names (`--mixed FILE`), and their consequences for ops that keep the format
+of their operand (FRONTEND 3.5).
+"""
 
 import fnmatch
 from collections.abc import Mapping, Sequence

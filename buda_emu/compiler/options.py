@@ -1,4 +1,4 @@
-"""What a caller may choose of any compilation: for inference, for a training, for programs with caches."""
+"""The options of a compilation: for inference, for a training, for programs with caches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace

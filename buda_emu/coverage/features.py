@@ -1,4 +1,4 @@
-"""What one netlist has of each list."""
+"""The features of one netlist, for each list."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final

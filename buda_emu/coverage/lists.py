@@ -1,4 +1,4 @@
-"""Everything of the netlist language that can be exercised, one list a subject, made from the tables of `spec`."""
+"""All features of the netlist language that can be exercised, one list a subject, derived from the tables of `spec`."""
 
 from collections.abc import Mapping
 from functools import cache

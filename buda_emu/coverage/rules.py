@@ -1,4 +1,4 @@
-"""Rules of the checker that a netlist is held against: asked and not broken, or broken."""
+"""Rules of the checker that apply to a netlist: passed or broken."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""The steps of precision "device" that a run takes: units of a core that note what they are asked for."""
+"""The steps of precision "device" that a run takes: units of a core that record how they are used."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What nobody can read from a package and a replay therefore assumes, by option only (DARWINN 9)."""
+"""Facts that cannot be read from a package, which a replay assumes by options only (DARWINN 9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The book of rules, and who refuses what breaks one."""
+"""The book of rules, and what happens when one is broken."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,4 @@
-"""What wraps a package: the custom operator of a compiled `.tflite` (DARWINN 1)."""
+"""The container of a package: the custom operator of a compiled `.tflite` (DARWINN 1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

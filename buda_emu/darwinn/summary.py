@@ -1,4 +1,4 @@
-"""What people ask of a package first, gathered from it; nothing here is measured or estimated by buda-emu."""
+"""The main facts about a package; nothing here is measured or estimated by buda-emu."""
 
 from dataclasses import dataclass
 

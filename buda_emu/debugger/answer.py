@@ -1,4 +1,4 @@
-"""What a command gives: lines for people, the same as plain data for programs."""
+"""The answer of a command: lines for people, and the same as plain data for programs."""
 
 from dataclasses import field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a user changes of a run: variables, entries of queues and rams, results of ops."""
+"""Changes that a user makes to a run: variables, entries of queues and rams, results of ops."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from buda_emu.netlist.model import Op
 
 
 class Changing(Lookup):
-    """What a session changes; whoever goes back behind a change undoes it."""
+    """What a session changes; going back before a change undoes it."""
 
     changes: list[Change]
 

@@ -1,4 +1,4 @@
-"""What is told of a tensor: its figures, its tiles as numbers and as bits, and how far two are apart."""
+"""Descriptions of a tensor: its figures, its tiles as numbers and as bits, and the difference of two tensors."""
 
 from typing import Any, Final
 

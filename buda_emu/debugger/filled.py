@@ -1,4 +1,4 @@
-"""What a user writes into a tensor, as all of its elements."""
+"""The value that a user writes into a tensor, expanded to all of its elements."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a session tells of the moment at which it stands: place, queues, variables, ops, epochs, memory, provenance."""
+"""The state at the current moment of a session: place, queues, variables, ops, epochs, memory, provenance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

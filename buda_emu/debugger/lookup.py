@@ -1,4 +1,4 @@
-"""Tensors and expressions of a run: where it stands, at an earlier moment, and as precision "ideal" has them."""
+"""Tensors and expressions of a run: now, at an earlier moment, and in precision "ideal"."""
 
 from abc import abstractmethod
 from typing import Any, Final

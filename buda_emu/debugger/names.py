@@ -1,5 +1,5 @@
-"""What a user may call things: queues and ops of the netlist, inputs and outputs of a compiled model, nodes of the
-model that ops were made of, and lines of the text.
+"""The names that a user may give: queues and ops of the netlist, inputs and outputs of a compiled model, nodes of the
+model that ops were made from, and lines of the text.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who wrote an entry from what, back to what the host gave: `why QUEUE[slot]`."""
+"""The provenance of an entry, back to data from the host: `why QUEUE[slot]`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What names in expressions mean at a moment of a machine."""
+"""The meaning of names in expressions at a moment of a machine."""
 
 from collections.abc import Callable
 from typing import Any

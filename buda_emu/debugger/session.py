@@ -31,7 +31,7 @@ class Session(Changing):
     """All programs of a netlist or image, run once each in file order, under a debugger.
 
     `precision`, `programs`, `parameters`, `inputs`, `seed`, `threads` and `memory_limit` are those of `buda-emu run`:
-    without `inputs` they are made up as it makes them up. `history_limit`: bytes of checkpoints. Use it as a context
+    without `inputs` they are generated as it does. `history_limit`: bytes of checkpoints. Use it as a context
     manager, or call `close`. Every method raises HostError for what is not there or cannot be done here.
     """
 

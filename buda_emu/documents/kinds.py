@@ -1,4 +1,4 @@
-"""The kinds of documents there are: how each is told by what it holds, who opens and checks it, its rules.
+"""The kinds of documents: how each is recognised by its content, the functions that open and check it, its rules.
 
 A room that reads another kind of document adds one row to `KINDS`. Its modules are imported when such a document comes.
 """

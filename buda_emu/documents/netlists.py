@@ -1,4 +1,4 @@
-"""Netlists as documents; `images` has what images have beside."""
+"""Netlists as documents; `images` adds what only images have."""
 
 from typing import IO, TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: words of the tables and names in scope, those alone that make a legal netlist."""
+"""Completion at the cursor: words of the tables and names in scope, limited to those that make a legal netlist."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from buda_emu.spec.varinst import OPCODES
 
 Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
 SECONDS: Final = 0.4
-"""So long are candidates tried; those that are left are offered untried, behind the others."""
+"""So long are candidates tried; those that are left are offered untried, after the others."""
 _BOOLS: Final = ("true", "false")
 
 

@@ -1,4 +1,4 @@
-"""What is said of the place under the cursor, in Markdown."""
+"""The hover text for the place under the cursor, in Markdown."""
 
 from collections.abc import Iterator
 

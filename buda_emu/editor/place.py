@@ -17,7 +17,7 @@ _WORD: Final = re.compile(r"[^\s{}\[\],:'\"#]*\Z")
 @dataclass(slots=True)
 class Level:
     """An open bracket, or a block: `key` is the one whose value is written, "" while a key (or list item) is; `keys`
-    are those that stand in it, before and behind the cursor; `items` of a list those before."""
+    are those that stand in it, before and after the cursor; `items` of a list those before."""
 
     kind: Literal["map", "list"]
     key: str = ""
@@ -30,7 +30,7 @@ class Level:
 class Place:
     """`path`: keys of the blocks around the cursor, the section first; `levels`: the brackets that are open on top of
     the innermost one; `block`: keys of that. `word`: what stands before the cursor of the word that is typed, which
-    starts at `column`; `has_value`: a colon follows behind it."""
+    starts at `column`; `has_value`: a colon follows."""
 
     path: tuple[str, ...]
     levels: list[Level]
@@ -142,7 +142,7 @@ def _scan(text: str, levels: list[Level]) -> None:
 
 
 def _look_behind(place: Place, lines: list[str], line: int, column: int) -> None:
-    """Keys and values of the innermost open map that stand behind the cursor."""
+    """Keys and values of the innermost open map after the cursor."""
     if not place.levels:
         return
     depth = len(place.levels)

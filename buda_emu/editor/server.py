@@ -89,7 +89,7 @@ class NetlistServer(LanguageServer):
         return known, positions
 
     def check_later(self, uri: str) -> None:
-        """Check a text when it has rested; a change meanwhile starts the wait anew."""
+        """Check a text when it has rested; a change meanwhile starts the wait again."""
         waiting = self._waiting.pop(uri, None)
         if waiting is not None:
             waiting.cancel()

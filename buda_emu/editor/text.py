@@ -1,4 +1,4 @@
-"""One open text: its tree, names, netlist and findings, made when they are asked for."""
+"""One open text: its tree, names, netlist and findings, made on demand."""
 
 import math
 import time

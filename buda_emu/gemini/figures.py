@@ -1,4 +1,4 @@
-"""What a timeline comes to: where each core's time goes, how busy DRAM is, which layers take longest."""
+"""Figures of a timeline: where each core's time goes, how busy DRAM is, which layers take longest."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,6 @@
-"""A small schedule out of a large one: some layers, with what they read coming from DRAM and what nobody is
-left to read going there."""
+"""Cuts a small schedule out of a large one: the operands of the chosen layers come from DRAM, and results that no layer
+reads any more go there.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -249,7 +250,8 @@ class _Cut:
             })  # fmt: skip
 
     def _orders(self, cores: Mapping[str, list[Json]]) -> None:
-        """tensor_order anew: loads by the workload whose snapshot shows them first, stores after their maker."""
+        """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after "
+        "their maker."""
         items: dict[tuple[str, Any], tuple[int, int, int]] = {}
         places: dict[tuple[str, Any], list[Json]] = {}
         for core, entries in cores.items():
@@ -294,7 +296,7 @@ def _sent(cores: Mapping[str, list[Json]]) -> None:
 
 
 def _added(cores: Mapping[str, list[Json]]) -> None:
-    """newly_added anew."""
+    """newly_added, computed again."""
     for entries in cores.values():
         before: set[int] = set()
         for entry in entries:

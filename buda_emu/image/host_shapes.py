@@ -1,4 +1,4 @@
-"""What of a tensor's shape stands in the way between host and queue (FRONTEND 7, NETLIST 8): rules without the data.
+"""The rules of shapes between host and queue (FRONTEND 7, NETLIST 8), without the data.
 
 Each function gives what is wrong, "" where nothing is: opening an image asks them of the shapes that it states, a
 transform of the shapes that it is given.

@@ -1,4 +1,4 @@
-"""What does not belong together in an image, and where device.json says it."""
+"""Parts of an image that do not match, and where device.json names them."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""Names of members: what may stand in an archive that nobody here made."""
+"""Names of members: which ones are allowed in an archive from a stranger."""
 
 import re
 from collections.abc import Iterable

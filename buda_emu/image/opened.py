@@ -1,4 +1,4 @@
-"""What a file holds that can be run: a netlist, or a device image with its netlist and the tensors it begins with."""
+"""Opens a file that can be run: a netlist, or a device image with its netlist and its initial tensors."""
 
 from os import PathLike, fspath
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a fault makes of a value."""
+"""Applies a fault to a value."""
 
 from collections.abc import Callable
 from random import Random

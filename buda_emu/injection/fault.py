@@ -1,4 +1,4 @@
-"""What a fault is: which value, where in it, and what happens to it there."""
+"""The description of a fault: which value, where in it, and what happens to it there."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""What a fault did to the outputs, beside the clean run."""
+"""Compares the outputs of a faulty run with those of the clean run."""
 
 from collections.abc import Mapping
 from math import isfinite

@@ -21,7 +21,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.tensix.words import core_of
 
 Fill = Callable[[Emulator, int], object]
-"""Pushes a machine's inputs; those that are made up from a seed."""
+"""Pushes a machine's inputs; those that are generated from a seed."""
 POINTERS: Final = ("rd", "wr", "local")
 """Of a queue; a ram has no local one."""
 

@@ -23,7 +23,7 @@ PROTECTION_TEXTS: Final = {
     "range": "results of ops are clipped to the range that clean runs have; a NaN becomes the nearest bound to 0",
 }
 CLEAN_RUNS: Final = 4
-"""Runs that ranges are learned from, where inputs are made up."""
+"""Runs that ranges are learned from, if inputs are random."""
 _WORD: Final = 32
 _CODE_BITS: Final[Mapping[str, int]] = {"parity": 1, "ecc": 7}
 

@@ -1,4 +1,4 @@
-"""What faults did, one by one and counted, with how sure the counts are."""
+"""The effects of faults, one by one and counted, with confidence intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields

@@ -1,4 +1,4 @@
-"""A clean run as a graph of values, and what becomes of it when one value changes.
+"""A clean run as a graph of values, and the propagation of one changed value.
 
 Each entry of a queue that was there before, each result of an op for one input, and each entry that it was stored in is
 a node. Nodes are numbered in the order in which the machine made them, so what depends on a node has a higher number.

@@ -2,7 +2,7 @@
 
 A kernel is compiled at its first call, for the kinds of the arguments. So call a kernel always with the same kinds:
 C-contiguous arrays, each always writable or always read-only, Python ints and bools, numpy scalars for floats, and
-tuples of these. Another kind is compiled anew. What it returns is None or a number.
+tuples of these. Another kind is compiled separately. What it returns is None or a number.
 
 Numba compiles (`compiling`), and is imported only then: what was compiled before is machine code with an entry
 point for Python, which is read from disk and called (`machine_code`) without numba.

@@ -1,4 +1,4 @@
-"""Who has what of a netlist: chips, or temporal graphs where there is one chip, shared out over parts."""
+"""Assigns the parts of a netlist (chips, or temporal graphs if there is one chip) to workers."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -41,7 +41,7 @@ from buda_emu.workers.wire import unpacked
 
 
 class WorkerLostError(HostError):
-    """A worker died, or gave no sign of life for too long: machines that are made anew may do the same work."""
+    """A worker died, or gave no sign of life for too long: machines that are made again may do the same work."""
 
 
 SLOW_SECONDS: Final = 5.0

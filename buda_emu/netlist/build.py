@@ -1,4 +1,4 @@
-"""Text -> netlist and findings: read, expand, derive, hold against the rules. What was kept needs none of this."""
+"""Text -> netlist and findings: read, expand, derive, check against the rules. A cached netlist needs none of this."""
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.steps import Steps, finished

@@ -1,4 +1,4 @@
-"""What is worked out of a netlist once, and kept as long as the netlist is: for all machines that run it."""
+"""Values that are computed once for each netlist and kept as long as the netlist: for all machines that run it."""
 
 import weakref
 from collections.abc import Callable

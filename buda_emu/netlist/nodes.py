@@ -1,4 +1,4 @@
-"""The YAML tree with positions: what the text says before anyone asks what it means.
+"""The YAML tree with positions: the content of the text before it is interpreted.
 
 Scalars keep their text; what a text means (integer, bool, float, word) is decided by the reader of a field
 (`buda_emu.netlist.scalars`), as the reference does. Duplicate keys are kept in order (NETLIST 11.3 C1).

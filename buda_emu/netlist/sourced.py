@@ -1,4 +1,4 @@
-"""The base of what stands somewhere in a netlist: frozen data of many fields, made and copied quickly.
+"""The base of objects that have a place in a netlist: frozen data of many fields, made and copied quickly.
 
 Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it: `at("field")`
 gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.

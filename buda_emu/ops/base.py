@@ -1,4 +1,4 @@
-"""What every op implementation is given and must answer. One implementation for each word of `spec.ops.OP_TYPES`.
+"""The interface of every op implementation. One implementation for each word of `spec.ops.OP_TYPES`.
 
 An op has two faces with the same bits: `reference`, plain numpy on materialised operands, which is the definition; and
 `run`, numba kernels that read their operands through tile-index maps. A test holds them equal for every op.

@@ -1,4 +1,4 @@
-"""Operands that an op cannot read as they are: blanked to their tile dims, or wanted as one tensor after their TMs."""
+"""Operands that an op cannot read directly: blanked to their tile dims, or needed as one tensor after their TMs."""
 
 from collections.abc import Sequence
 from functools import lru_cache

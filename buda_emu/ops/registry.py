@@ -1,4 +1,4 @@
-"""Who behaves how: op types and the classes that implement them, for one way of computing."""
+"""The implementations of op types, for one way of computing."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A bound on the work of one run, so that no program goes on for ever."""
+"""A bound on the work of one run, so that every program ends."""
 
 from buda_emu.errors import ProgramError
 from buda_emu.records import dataclass

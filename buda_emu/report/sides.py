@@ -1,4 +1,4 @@
-"""What was held against what, in the words that every report uses."""
+"""The names of the two compared sides, in the words that every report uses."""
 
 from collections.abc import Mapping
 from typing import Any

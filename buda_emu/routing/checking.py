@@ -1,5 +1,6 @@
-"""A netlist held against what lies between it and the chip: its pipes and streams are made, and what refuses them is
-said as findings of the netlist's rules (V081, V084, V160, V320 to V364, V366 to V368)."""
+"""Checks a netlist against the chip's routing: its pipes and streams are made, and refusals are reported as findings of
+the netlist's rules (V081, V084, V160, V320 to V364, V366 to V368).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

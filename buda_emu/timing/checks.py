@@ -1,4 +1,4 @@
-"""`performance-check` held against modelled figures (PERF 4)."""
+"""Compares `performance-check` with modelled figures (PERF 4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

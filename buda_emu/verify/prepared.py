@@ -51,7 +51,7 @@ class Prepared:
         return [(body.name, self.values) for body in self.bodies]
 
     def feed(self, inputs: "Path | None", seed: int) -> "Feed":
-        """Tensors of a folder or an .npz file, what is not there made up. Raises HostError."""
+        """Tensors of a folder or an .npz file, the others generated. Raises HostError."""
         from buda_emu.verify.inputs.feed import Feed
 
         archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None

@@ -1,4 +1,4 @@
-"""Checks whether the machine has enough memory for a run, before anything is computed (docs/memory.md)."""
+"""Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
@@ -59,7 +59,7 @@ def require_room(
     total = sum(needed.values()) + beside
     whole = f" for each of {machines} machines side by side" if machines > 1 else ""
     whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
-    copies = f" and {size_text(beside)} of additional host copies" if beside else ""
+    copies = f" and {size_text(beside)} of host copies beside them" if beside else ""
     words = (
         f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{whole} is "
         f"{size_text(each)}{whose}"

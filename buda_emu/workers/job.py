@@ -1,4 +1,4 @@
-"""What workers are asked for, and which workers there are."""
+"""Jobs for workers, and the choice of workers."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Jobs on processes of this machine: an item that crashes or hangs its worker costs that item only.
 
-Processes are started anew, never forked, and kept for many items. The pool is our own: `concurrent.futures` gives up as
+Processes are spawned, never forked, and kept for many items. The pool is our own: `concurrent.futures` gives up as
 a whole when one process dies.
 """
 

@@ -1,4 +1,4 @@
-"""A worker process as whoever started it holds it."""
+"""A worker process, as seen by the process that started it."""
 
 import os
 import signal

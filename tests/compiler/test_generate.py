@@ -193,7 +193,7 @@ class Appended(torch.nn.Module):
 @pytest.mark.parametrize(
     ("kept", "keeps", "complaint"),
     [
-        (3, {1: "cache"}, r"cache cache is \[2, 8\]; what it is to keep, \[2, 3\], is not part of it"),
+        (3, {1: "cache"}, r"cache cache is \[2, 8\]; the part to keep, \[2, 3\], is not part of it"),
         (4, {2: "cache"}, "has no output 2"),
         (4, {0: "cache", 1: "cache"}, "cache is written twice"),
     ],

@@ -114,10 +114,10 @@ def test_an_enumeration_is_shown_by_name_and_an_unknown_value_as_a_number():
 @pytest.mark.parametrize(
     ("table", "tree", "says"),
     [
-        (idl.Meta, {"desc": "scratch"}, "'scratch' is none of"),
+        (idl.Meta, {"desc": "scratch"}, "'scratch' is not one of"),
         (idl.Meta, {"batch": 1 << 40}, "does not fit"),
-        (idl.Meta, {"batch": "1"}, "'1' is none"),
-        (idl.Meta, {"batch": 1.5}, "is not an int"),
+        (idl.Meta, {"batch": "1"}, "'1' is not"),
+        (idl.Meta, {"batch": 1.5}, "is not of type int"),
         (idl.Meta, {"nam": "x"}, "no field nam"),
         (idl.Meta, {"name": 5}, "is not a string"),
         (idl.Meta, [], "a mapping"),

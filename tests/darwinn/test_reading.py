@@ -103,7 +103,7 @@ def test_parts_need_not_verify():
     [{"executables": [{"type": "SOMETHING"}]}, {"executable": []}, {"executables": 5}, {"min_runtime_version": "x"}],
 )
 def test_what_is_no_tree_is_refused(tree):
-    with pytest.raises(HostError, match="no tree of a package"):
+    with pytest.raises(HostError, match="not a tree of a package"):
         build(tree)
 
 

@@ -66,7 +66,7 @@ def test_of_a_line():
     [
         ("op prodct", "did you mean 'product'"), ("prodct", "did you mean 'product'"), ("graph bakward", "'backward'"),
         ("run_fwd:99", "instructions 0..8"), ("input 0", "counted from 1"), ("input x", "is a number"),
-        ("wrap nothing", "no queue 'nothing'"), ("op", "no line, op"), ("a b", "what comes first"),
+        ("wrap nothing", "no queue 'nothing'"), ("op", "no line, op"), ("a b", "the first word is"),
         ("instruction run_fdw 2", "did you mean 'run_fwd'"), ("node x", "no op was made of"), ("input 1 g", "no graph"),
     ],
 )  # fmt: skip

@@ -123,7 +123,7 @@ def test_names_are_told_by_their_beginnings(console):
         ("diff x y.npy", "No such file"), ("diff x w1", "8192 elements"), ("why", "why QUEUE"),
         ("why y[0]", "never written"), ("watch", "watch QUEUE"), ("watch yy", "no queue"),
         ("graph a.png", "ends in .svg"), ("graph", "no epoch runs"), ("list 9999", "lines 1.."),
-        ("list nothing", "no queue"), ("into", "does not stand at an op"), ("set x", "set $NAME"),
+        ("list nothing", "no queue"), ("into", "is not at an op"), ("set x", "set $NAME"),
         ("set $a = b", "whole number"), ("write x", "write TENSOR"), ("write x y", "neither a number"),
         ("write x a.npy", "No such file"), ("skip", "no op is about to run"), ("back sideways", "back goes by"),
         ("reverse-until", "reverse-until WHERE"), ("until op h", "goes to instructions"),

@@ -72,7 +72,7 @@ FAULTS = [
     ("a result where an operand is read later", "ring_wrap", [
         put("0/2/buffer/2/address", 4032), put("0/3/buffer/1/address", 4032)], "differ from the un-tiled run"),
     ("a result without room", "two_cores", [drop("0/2/buffer/4")], "core 0 workload 4 (a): 256 of 256 elements differ"),
-    ("an operand where nothing was written", "ring_wrap", [put("0/3/buffer/1/address", 7424)], "nothing has written"),
+    ("an operand where nothing was written", "ring_wrap", [put("0/3/buffer/1/address", 7424)], "were never written"),
     ("a weight that is not there", "two_cores", [drop("0/3/buffer/1")], "weight 4 is not there"),
     ("an operand without tensor", "two_cores", [drop("0/3/buffer/0/cur_wl_ifmap")], "no tensor holds the operand"),
     ("a tensor in no region", "ring_wrap", [put("0/2/ring_buffer_info", [])], "is in no ring region"),
@@ -210,7 +210,7 @@ def test_layout_and_ring_byte_by_byte(bitwidth):
 def test_unwritten_bytes_are_a_fault():
     memory, where = L2(64), tensor(0, (0, 0, 1, 1))
     memory.write_map([(0, 64)], where, Box((0, 0, 0, 0), (0, 0, 0, 1)), np.zeros((1, 1, 1, 2), np.int8))
-    with pytest.raises(Fault, match="2 bytes of which nothing has written"):
+    with pytest.raises(Fault, match="2 bytes of it were never written"):
         memory.read_map([(0, 64)], where, where.box)
 
 

@@ -203,7 +203,7 @@ def test_generated_netlists_end_in_a_documented_way(precision, tmp_path):
 def test_words_are_checked():
     with pytest.raises(be.HostError, match=r"kind 'flipp' is not one of flip, .*did you mean 'flip'"):
         be.faults(ATTENTION, 1, settings=Settings(kinds=("flipp",)))
-    with pytest.raises(be.HostError, match="place 'dest' is none of"):
+    with pytest.raises(be.HostError, match="place 'dest' is not one of"):
         be.faults(ATTENTION, 1, settings=Settings(places=("dest",)))
     with pytest.raises(be.HostError, match="no op or queue 'softmaxx'"):
         be.faults(ATTENTION, 1, settings=Settings(only="softmaxx"))

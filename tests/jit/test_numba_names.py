@@ -67,7 +67,7 @@ def _root(base: ast.expr) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "used"), [("What is imported", imported()), ("Attributes and methods", underscored())]
+    ("words", "used"), [("The following names are imported", imported()), ("Attributes and methods", underscored())]
 )
 def test_the_page_names_what_is_used(words: str, used: set[str]) -> None:
     assert used - table(words) == set(), "not in docs/jit.md"

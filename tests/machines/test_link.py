@@ -62,7 +62,7 @@ def test_who_floods_another_waits_until_that_one_takes_what_it_has(ends):
 def test_what_is_no_message_is_refused(ends, data):
     sender, receiver = ends
     sender._connection.sendall(data)
-    with pytest.raises(HostError, match="no message of buda-emu"):
+    with pytest.raises(HostError, match="not a message of buda-emu"):
         receiver.receive()
 
 

@@ -256,7 +256,7 @@ CASES = (
         "V329",
         _broadcast("kernel_broadcast: {input_1: 2}", "broadcast: {c: 4}", (2, 4), 1, (2, 1)),
         _broadcast("kernel_broadcast: {input_1: 2}", "broadcast: {r: 4}", (8, 1), 1, (2, 1)),
-        "kernel_broadcast keeps 2 tiles, but what is read does not repeat them",
+        "kernel_broadcast keeps 2 tiles, but the operand does not repeat them",
     ),
     Case("V330", _embedding((1, 1), (1, 8)), _embedding((1, 8), (1, 1)), "share 1 columns of mblocks"),
     Case("V332", _stacked_queue(False), _stacked_queue(True), "would get stacked pieces in turn"),

@@ -58,7 +58,7 @@ def test_blocks_become_buffers_and_pipes() -> None:
         ("  dram_addr: 0x20", "  dram_addr: north", "north"),
         ("core_coordinates: [255, 255]", "core_coordinates: [255]", "line 13"),
         ("output_list: [200]", "output_list: 200", "is not a list"),
-        ("[[200], [200, 201]]", "[[200], [200, 201]", "no list of lists"),
+        ("[[200], [200, 201]]", "[[200], [200, 201]", "not a list of lists"),
         ("pipe_301:", "tube_301:", "begins no buffer"),
         ("  uniqid: 200", "  id: 3", "id"),
     ],

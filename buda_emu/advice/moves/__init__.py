@@ -1,4 +1,4 @@
-"""What is tried: one file for each kind of move, each a declaration and a function that yields proposals."""
+"""The kinds of change that are tried: one file for each, with a declaration and a function that yields proposals."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""The vector unit's quicker, coarser form of a function."""
+"""The vector unit's faster, less accurate form of a function."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Other DRAM channels for queues: streams of a channel share it, so a full one slows everybody who reads from it."""
+"""Other DRAM channels for queues: the streams of a channel share it, so a full channel slows down all its readers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Where DRAM has room."""
+"""Free space in DRAM."""
 
 from buda_emu.advice.evaluate import Variant
 from buda_emu.netlist.model import Buffer, Queue

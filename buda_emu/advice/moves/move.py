@@ -1,4 +1,4 @@
-"""What a kind of move is, and what it may look at."""
+"""The interface of a kind of change, and what it may look at."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

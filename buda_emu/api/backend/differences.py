@@ -1,4 +1,4 @@
-"""How this module differs from the compiled one: the list of docs/backend-api.md, which a test holds.
+"""How this module differs from the compiled one: the list of docs/backend-api.md, which a test keeps up to date.
 
 Each public name that only one of the two has, and each whose signature or fields differ, is named here.
 """

@@ -1,4 +1,4 @@
-"""The enums of the host API (NETLIST 7.1), with the manners of the compiled module's enums."""
+"""The enums of the host API (NETLIST 7.1), with the behaviour of the compiled module's enums."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self

@@ -107,7 +107,7 @@ class Machine:
         return producer is not None and producer.untilize_output
 
     def run(self, program: str, parameters: Mapping[str, str]) -> None:
-        """Run a program, or put it behind those that are to run. Raises ProgramError or HostError."""
+        """Run a program, or put it after those that are to run. Raises ProgramError or HostError."""
         self._require()
         if program not in self.netlist.programs:
             raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")

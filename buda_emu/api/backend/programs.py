@@ -1,4 +1,4 @@
-"""Programs that run one after the other beside their caller, as on a device."""
+"""Programs that run one after the other in parallel to their caller, as on a device."""
 
 import threading
 from collections import deque

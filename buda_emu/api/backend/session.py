@@ -1,4 +1,4 @@
-"""BackendApi: one machine with one netlist, as a front end holds it (NETLIST 7.2)."""
+"""BackendApi: one machine with one netlist, the object that a front end uses (NETLIST 7.2)."""
 
 import os
 import threading

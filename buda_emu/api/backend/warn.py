@@ -1,4 +1,4 @@
-"""What is accepted and does nothing here, said by a warning class of its own."""
+"""Warnings for arguments that are accepted but have no effect here."""
 
 import warnings
 

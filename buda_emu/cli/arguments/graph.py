@@ -19,6 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--epoch", type=int, action="append", metavar="N", help="only this epoch, repeatable")
     parser.add_argument("--chip", type=int, action="append", metavar="N", help="only this chip, repeatable")
-    parser.add_argument("--streams", action="store_true", help="write on each core its use of streams and L1")
+    parser.add_argument("--streams", action="store_true", help="show on each core its use of streams and L1")
     add_shared(parser, "--arch")
     add_cluster(parser, "; with --streams")

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
         "epoch_setup (cycles)",
     )  # fmt: skip
-    what.add_argument("--grid", metavar="RxC", help="a chip with so many rows and columns of cores")
+    what.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
     what.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
     _add_comparison(parser.add_argument_group("before and after"))
     _add_sweep(parser.add_argument_group("many at once"))

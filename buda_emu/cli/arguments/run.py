@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path,
         metavar="DIR",
         help="push [entries, t, rows, cols] for each queue from DIR: <queue>.npy, or by queue in .npz or .safetensors "
-        "files, or one .npz file, of a compiled model by its inputs' own names; "
-        "default: as the test-config says, else seeded random",
+        "files, or one .npz file, for a compiled model with its inputs' own names; default: as the "
+        "test-config says, else seeded random",
     )
     parser.add_argument(
         "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"

@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
     )
     which = parser.add_argument_group("which netlists")
-    which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
-    which.add_argument("--lf", action="store_true", help="those that failed last time; all if none did")
-    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
+    which.add_argument("-k", metavar="EXPR", help="netlists whose path has these words: 'bert and not (big or mha)'")
+    which.add_argument("--lf", action="store_true", help="netlists that failed last time; all if none did")
+    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of the netlists, for N machines")
     which.add_argument(
-        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
+        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first netlist that does not pass"
     )
-    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
+    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N netlists that do not pass")
     what = parser.add_argument_group("what is compared with what")
     add_precision(what, "device", "of the observed run; ")
     what.add_argument(
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="vendor",
         help="vendor: the verdict of the vendor's harness, including its mistakes; strict: what the words say",
     )
-    what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
+    what.add_argument("--defaults", type=Path, metavar="FILE", help="a default test-config for netlists without one")
     add_shared(what, "--seed", "--arch", "--program", "--param")
     how = parser.add_argument_group("how")
     add_workers(how, None, "one for each processor")
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(how, "--memory-limit", "--no-cache", "--allow-pickle")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
-    shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
+    shown.add_argument("--perf", action="store_true", help="also compare performance-check with modelled cycles")
     shown.add_argument(
         "--threshold",
         type=float,
@@ -92,4 +92,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v", "--verbose", action="store_true",
         help="a line for each netlist, tables for passing ones; name the settings in use",
     )  # fmt: skip
-    shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")
+    shown.add_argument("-q", "--quiet", action="store_true", help="print only what does not pass, and the last line")

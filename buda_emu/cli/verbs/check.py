@@ -1,4 +1,4 @@
-"""`buda-emu check`: hold documents of any kind against the rules; `gemini check` and its like: of one kind."""
+"""`buda-emu check`: checks documents of any kind against the rules; `gemini check` and the like do it for one kind."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`buda-emu perf`: modelled cycles of a netlist, what holds it back, and whether it meets its `performance-check`."""
+"""`buda-emu perf`: modelled cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
 
 import argparse
 import shlex

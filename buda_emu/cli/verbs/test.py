@@ -1,4 +1,4 @@
-"""`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
+"""`buda-emu test`: runs netlists on generated inputs and says which outputs are within tolerance."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ _EXIT_CODES = {
     "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
     "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
 }  # fmt: skip
-_HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
+_HOW = ("paths", "timeout")  # settings that a baseline may be compared with with others
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Core ops: what `lower` makes netlist ops of. All else decomposes into these (FRONTEND 1, 3)."""
+"""Core ops: the ops that `lower` turns into netlist ops. All other ops decompose into these (FRONTEND 1, 3)."""
 
 # What a lambda of a declaration takes is said by its op: shapes or arrays, then attributes.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What stands in which order along one dimension: every element against every other, n * n comparisons."""
+"""Sorting along one dimension: every element is compared with every other, n * n comparisons."""
 
 import numpy as np
 

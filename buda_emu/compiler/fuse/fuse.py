@@ -1,4 +1,4 @@
-"""All ways of putting netlist ops together, in their order."""
+"""All fusions of netlist ops, in their order."""
 
 from buda_emu.compiler.fuse.activation import fuse_activation
 from buda_emu.compiler.fuse.bias import fuse_bias

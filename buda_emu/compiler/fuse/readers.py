@@ -1,4 +1,4 @@
-"""Who reads what, and putting two ops that follow each other into one."""
+"""Readers of values, and the fusion of two consecutive ops."""
 
 from dataclasses import replace
 from typing import Unpack

@@ -1,4 +1,4 @@
-"""Who makes what is kept in a slot of a cache writes it there, and no nop copies it."""
+"""The op that makes the value of a cache slot writes it there, so that no nop copies it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
 
 def fuse_stores(tiles: TileGraph) -> TileGraph:
     """`k = matmul(x, w); kept = nop(k)`, of which `kept` is stored in a slot, becomes `k`, stored. A cache has the old
-    content until all that reads it is done: so k stands behind that, and where that needs k the nop stays."""
+    content until all that reads it is done: so k comes after that, and where that needs k the nop stays."""
     readers = Readers(tiles)
     for queue, store in list(tiles.stores.items()):
         op = tiles.ops[store.op]
@@ -34,7 +34,7 @@ def _only_copies(tiles: TileGraph, op: TileOp, source: TileOp) -> bool:
 
 
 def _behind(ops: Mapping[str, TileOp], source: str, before: Collection[str]) -> dict[str, TileOp] | None:
-    """The ops with one of them, and what hangs on it, behind some others; None where these hang on it."""
+    """The ops with one of them, and what depends on it, after some others; None if these depend on it."""
     hanging = {source}
     for name, op in ops.items():  # in an order in which they can run
         if any(use.source in hanging for use in op.uses):

@@ -1,4 +1,4 @@
-"""The door for programs with caches."""
+"""The compiler's entry point for programs with caches."""
 
 from collections.abc import Mapping
 from typing import Unpack

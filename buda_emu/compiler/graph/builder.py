@@ -88,7 +88,7 @@ class Builder:
         return node
 
     def retyped(self, node: Node, dtype: str) -> Node:
-        """The same value under another element type; a constant's array has it where it is one of whole numbers, for
+        """The same value under another element type; a constant's array has it where it is one of integers, for
         what reads the array and not the node's type."""
         if node.op == "constant":
             whole = np.dtype(dtype).kind in "iub" and node.value.dtype.kind == "f"

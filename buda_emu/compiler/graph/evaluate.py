@@ -1,4 +1,4 @@
-"""A graph in plain numpy, node by node: what its netlist is held against."""
+"""Evaluates a graph in plain numpy, node by node: the reference that its netlist is compared with."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What a front-end op is: one declaration. Everything that is said of it elsewhere is read from here."""
+"""The declaration of a front-end op. All other descriptions of the op are derived from it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a handler of an operator says of what it cannot take, and how a reader tells it all at once."""
+"""How a handler of an operator refuses what it cannot take, and how a reader reports all refusals at once."""
 
 from collections import Counter
 from typing import Final

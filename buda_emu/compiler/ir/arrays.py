@@ -1,4 +1,6 @@
-"""Arrays beside a text: each by a digest of its type, shape and bytes, all of a file in an .npz of the same name."""
+"""Arrays of an IR text: each named by a digest of its type, shape and bytes, all arrays of a file in an .npz of the
+same name.
+"""
 
 import hashlib
 from pathlib import Path

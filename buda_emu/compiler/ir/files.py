@@ -1,4 +1,4 @@
-"""IR files on disk: `NAME.ir`, the text, and `NAME.npz` beside it, the arrays that it names."""
+"""IR files on disk: `NAME.ir`, the text, and `NAME.npz`, the arrays that it names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records of what a text says, each field held against its declared type."""
+"""Records read from a text, with each field checked against its declared type."""
 
 import types
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""IR files: what a pass leaves, as text that people read and the next pass goes on from (docs/pipeline.md).
+"""IR files: the result of a pass as text that people can read and the next pass can start from (docs/pipeline.md).
 
     buda-emu ir 1
     after decompose

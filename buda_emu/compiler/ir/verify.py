@@ -1,4 +1,4 @@
-"""What must hold of an IR at each level. A verifier names the op and the rule that it breaks."""
+"""The invariants of an IR at each level. A verifier names the op and the rule that it breaks."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations

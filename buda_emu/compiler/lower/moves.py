@@ -1,4 +1,4 @@
-"""Reshapes, transpositions and repeats change what is said; concatenation adds what is placed."""
+"""Reshapes, transpositions and repeats change only the layout description; concatenation adds what is placed."""
 
 from dataclasses import replace
 from math import prod

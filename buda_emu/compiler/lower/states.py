@@ -94,7 +94,7 @@ def _slot(state: State) -> Layout:
 
 
 def emit_store(low: Lowering, output: Output) -> None:
-    """An op that writes a value into its state's ram: a nop, so that nothing else hangs on what it packs.
+    """An op that writes a value into its state's ram: a nop, so that nothing else depends on what it packs.
 
     A sum is made by a gradient op, which adds to the ram (NETLIST 4.4).
     """

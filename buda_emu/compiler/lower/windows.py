@@ -1,4 +1,4 @@
-"""Convolutions and pooling: what each tap of a window reads is picked, and put side by side (FRONTEND 2)."""
+"""Convolutions and pooling: the elements that each tap reads are picked and put side by side (FRONTEND 2)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""What comes of a cache and what is put after it stay apart until a sum is taken over both: attention over cached and
-own keys moves no key and no score to put them side by side.
+"""Attention over a cache and appended entries: both stay apart until a sum is taken over both, so that no key and no
+score has to be moved to put them side by side.
 
 `q cat(K, k)^T` is q K^T and q k^T; what works element by element works on both; the largest of both is the larger of
 two, a sum over both the sum of two sums, and `cat(p, r) cat(V, v)` is p V + r v. Sums take another order.

@@ -1,4 +1,4 @@
-"""Equal nodes become one."""
+"""Merges equal nodes (common subexpression elimination)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What no output depends on goes."""
+"""Removes nodes that no output depends on."""
 
 from buda_emu.compiler.graph.graph import Graph
 

@@ -1,4 +1,4 @@
-"""Every front-end op becomes core ops; what hangs on constants alone is computed."""
+"""Every front-end op becomes core ops; values that depend only on constants are computed."""
 
 from dataclasses import replace
 

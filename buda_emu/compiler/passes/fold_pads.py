@@ -1,6 +1,7 @@
-"""Zeros that are put around what a convolution reads become its own padding: models in the manner of TensorFlow, whose
-padding depends on the size, have them as an op of their own. Then no op moves them, and the host may lay out what a
-first convolution sees (`host_windows.py`)."""
+"""Zeros that are put around a convolution's operand become the convolution's own padding. Models in TensorFlow style
+have such padding as a separate op, as it depends on the size. After the pass no op moves these zeros, and the host may
+lay out the windows of a first convolution (`host_windows.py`).
+"""
 
 from dataclasses import replace
 

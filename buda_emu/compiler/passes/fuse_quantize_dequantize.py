@@ -1,4 +1,4 @@
-"""What is rounded to integers of 8 bits and scaled back becomes the two ops that the device has for it."""
+"""Values that are rounded to integers of 8 bits and scaled back become the two ops that the device has for this."""
 
 from dataclasses import dataclass, replace
 

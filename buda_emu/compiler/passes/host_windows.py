@@ -1,4 +1,5 @@
-"""A convolution on an input of the model: the host lays side by side what its windows see (FRONTEND 7, Prestride).
+"""A convolution on an input of the model: the host lays the elements of its windows side by side (FRONTEND 7,
+Prestride).
 
 Three channels fill 3 of a tile's 32 columns, and every tap of the kernel picks them once more. Where the host gives the
 device windows of m of the k taps at the convolution's stride s, fewer taps are left, or none: with taps q m + r
@@ -11,7 +12,7 @@ at f times the stride hold what f outputs read: the kernel is f - 1 strides long
 further, give f times the channels, which are then taken for places again. That costs the host fewer bytes, and whoever
 reads the places after it more.
 
-Which of them pays hangs on all that follows: those are offered that no others undercut in the cycles of the host link,
+Which is best depends on all that follows: those are offered that no others undercut in the cycles of the host link,
 and in those of picker and product, and the search estimates the whole model with each (docs/placing.md).
 """
 

@@ -1,5 +1,6 @@
-"""Columns that are taken of a product by constants are a product by those columns: queries, keys and values of one
-product become three, and nothing is moved after it."""
+"""Slices of columns of a product by constants become products by those columns: queries, keys and values of one product
+become three products, and nothing is moved after it.
+"""
 
 from dataclasses import replace
 

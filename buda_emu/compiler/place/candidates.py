@@ -1,4 +1,4 @@
-"""The legal divisions of an op that are worth a thought: for each number of cores the quickest."""
+"""The legal divisions of an op that are worth considering: the fastest for each number of cores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""In which DRAM channels an epoch of a single input has what it moves: what is due first lies in channels of its own.
+"""DRAM channels for an epoch of a single input: data that is due first lies in channels that move little else.
 
 All that a channel moves in a phase shares it, so that all of it is there at one time. A channel may take as long as the
 first due of what it moves allows, and some cycles more. Found are the fewest such cycles with which there is room for

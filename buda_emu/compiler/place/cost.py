@@ -1,4 +1,4 @@
-"""What a division of an op costs, estimated apart from everything around it: cycles of one core, and of what it reads.
+"""The estimated cost of a division of an op in isolation: cycles of one core, and of the transfer of its operands.
 
 The search is bounded by these figures; what it finds is judged by the whole timing model (`judge.py`).
 """

@@ -1,4 +1,4 @@
-"""How late what DRAM moves may be in an epoch of a single input.
+"""How late each DRAM transfer may be in an epoch of a single input.
 
 The ops of an epoch are followed along their edges as if nothing had to come out of memory, forwards for when each is
 done, and backwards for when it has to be done so that the epoch takes no longer. What is loaded once is due when its

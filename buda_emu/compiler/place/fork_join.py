@@ -1,4 +1,5 @@
-"""Room for a short branch beside a long one, so that a chip neither hangs nor waits (FRONTEND 5, fork-join).
+"""Buffer space for a short branch parallel to a long one, so that a chip neither hangs nor waits (FRONTEND 5,
+fork-join).
 
 An op that two others read keeps a slice of t in its buffer until both have it. Where the branches meet again, the op
 there takes from both in step. If the long branch wants more slices before it gives its first (a maximum over z, a

@@ -1,4 +1,4 @@
-"""Gives operands the room that `fork_join` finds lacking: in L1, else by way of a queue in DRAM."""
+"""Gives operands the buffer space that `fork_join` finds missing: in L1, otherwise in a queue in DRAM."""
 
 from dataclasses import replace
 from math import prod

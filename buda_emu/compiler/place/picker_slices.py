@@ -1,4 +1,4 @@
-"""Pickers that no grid has room for give their rows in other slices of t: an identity matmul writes any row anywhere.
+"""Pickers that fit no grid produce their rows in other slices of t: an identity matmul may write any row anywhere.
 
 Only the rows of a slice are shared out over cores (OPS 6.2), each with its own encoding, and a core holds its part of a
 whole slice. So a slice of very many rows is cut into several, and many slices of few rows are put below each other in

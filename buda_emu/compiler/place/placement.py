@@ -1,4 +1,4 @@
-"""What placing gives: each op's division, cores, chip and epoch, and the queues around them."""
+"""The result of placing: each op's division, cores, chip and epoch, and the queues around them."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

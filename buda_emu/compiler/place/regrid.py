@@ -1,5 +1,6 @@
-"""An identity matmul divided in another way: each row of cores holds its own tiles and encoding (OPS 6.2), so these are
-made when the division is known."""
+"""Divides an identity matmul in another way. Each row of cores holds its own tiles and encoding (OPS 6.2), so these are
+made when the division is known.
+"""
 
 from collections.abc import Container, Iterator
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""What the chip's router can make of an edge between two ops: how stacked slices have to fall on the reader's blocks,
-and the streams that a producing core needs for all who read it.
+"""What the chip's router can do with an edge between two ops: how stacked slices have to match the reader's blocks, and
+the streams that a producing core needs for all its readers.
 
 The vendor's router (net2pipe) turns each operand into pipes: one for each row of cores of a product's first operand,
 for each column of its second one, for each core of any other op. A core reads what the producer's buffer holds; where

@@ -1,4 +1,5 @@
-"""Makes a placement one that the router takes: what it could not (`routable.py`) gets other blocks, else goes by DRAM.
+"""Changes a placement so that the router accepts it: an edge that it could not route (`routable.py`) gets other blocks,
+or goes through DRAM.
 
 A stack of slices whose pieces do not fall on the reader's blocks gets the producer a buffer that holds all that is
 stacked together, or the reader other ublocks; where neither is possible, and where more cores read a result than its

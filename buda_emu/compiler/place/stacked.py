@@ -1,5 +1,5 @@
-"""Row by row ops of many slices of few rows, with some of their slices below each other: cores share out rows, and all
-of them do each slice of t.
+"""Row-wise ops on many slices of few rows, with some of their slices below each other: rows are distributed over more
+cores, and all of them process each slice of t.
 
 A result of t slices with R rows each, a head of attention in each slice, becomes one of t / n slices with n R rows:
 operands are stacked on their way in (`vstack`), what is the same for all slices is repeated along rows instead, and who

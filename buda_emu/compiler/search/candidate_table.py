@@ -1,4 +1,4 @@
-"""The ops in their order with all that the search for epochs asks of them, as arrays."""
+"""The ops in their order, with all data that the search for epochs needs, as arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What the timing model says of a placement."""
+"""Evaluates a placement with the timing model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,6 @@
-"""Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
+"""Improves each epoch beyond what the estimates can see: the whole timing model is evaluated, and its bottlenecks are
+changed.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,7 +43,7 @@ BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "trai
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with ops that stand turned by a quarter."""
 CONNECTED = 3
-"""How often grids are limited to those that streams are enough for: what was packed anew may lack others."""
+"""How often grids are limited to those that streams are enough for: what was packed again may lack others."""
 RESIZED = 3
 """How often the ops of an epoch of a single input are given other numbers of cores."""
 ANNEALED = 1000
@@ -153,7 +155,7 @@ class _Epoch:
         return self.only.epoch
 
     def improved(self, spots: Spots) -> Spots:
-        """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
+        """Its ops' spots. In each round they are wired, and packed again with the estimates that the model corrects."""
         placement = self.only.base
         mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)

@@ -1,5 +1,6 @@
-"""Whether what a placement sends from chip to chip finds room on the Ethernet links, as the router lays pipes over them
-(docs/route.md)."""
+"""Checks whether the transfers of a placement between chips fit on the Ethernet links, as the router lays pipes over
+them (docs/route.md).
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One epoch of a placement by itself, so that the timing model can be asked about it alone."""
+"""One epoch of a placement alone, so that the timing model can evaluate it separately."""
 
 from dataclasses import replace
 

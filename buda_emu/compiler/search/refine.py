@@ -1,4 +1,4 @@
-"""What is tried with the best form of the best graph only."""
+"""Refinement that is tried only with the best form of the best graph."""
 
 from contextlib import closing, suppress
 

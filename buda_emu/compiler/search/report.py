@@ -1,5 +1,6 @@
-"""What placing came to: inputs per second beside the first legal choice and the limits, and epoch by epoch what sets
-the pace and why no move helps any more."""
+"""The report on a placement: inputs per second compared with the first legal choice and the limits, and for each epoch
+what sets the pace and why no further move helps.
+"""
 
 from dataclasses import dataclass, replace
 from math import prod

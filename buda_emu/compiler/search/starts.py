@@ -1,4 +1,4 @@
-"""Where the search begins: the first fit, and epochs by the dynamic program."""
+"""Starting points of the search: the first fit, and epochs by the dynamic program."""
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice

@@ -1,5 +1,5 @@
-"""Products whose columns are shared out over chips, each with its share of the constant: N chips have N times the DRAM,
-and N times its bytes in a second.
+"""Products whose columns are distributed over chips, each with its share of the constant: N chips have N times the DRAM
+and its bandwidth.
 
 `y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. Who needs all
 of y reads a `splice` on its own chip that puts the parts one after another along t, and puts them side by side

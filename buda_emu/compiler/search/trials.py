@@ -1,4 +1,6 @@
-"""One try of the search: epochs of a form of a graph are improved from a start, and the timing model is asked."""
+"""One trial of the search: the epochs of a form of a graph are improved from a starting point, and the timing model
+evaluates the result.
+"""
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence

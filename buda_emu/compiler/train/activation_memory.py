@@ -1,4 +1,4 @@
-"""A training whose stored activations fit the chip's memory, or what the caller gives them of it."""
+"""Places a training so that its stored activations fit the chip's memory, or the limit that the caller sets."""
 
 from dataclasses import dataclass, replace
 from math import prod

@@ -1,4 +1,4 @@
-"""What is said of a training besides the module."""
+"""The options of a training besides the module."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

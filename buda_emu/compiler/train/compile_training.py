@@ -1,4 +1,4 @@
-"""The door for trainings."""
+"""The compiler's entry point for trainings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

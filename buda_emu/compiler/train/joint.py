@@ -24,7 +24,7 @@ _LOSSES: Final[Mapping[str, Loss]] = {"mse": functional.mse_loss, "cross_entropy
 
 
 class _WithLoss(torch.nn.Module):
-    """The module's outputs held against a target, over a number of microbatches."""
+    """The module's outputs compared with a target, over a number of microbatches."""
 
     def __init__(self, model: Any, loss: Loss, share: float) -> None:
         super().__init__()

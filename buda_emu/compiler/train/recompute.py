@@ -1,4 +1,4 @@
-"""What of the forward pass the backward pass computes again, so that less of it is stored."""
+"""Decides which values of the forward pass the backward pass computes again, so that less is stored."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -71,7 +71,7 @@ class Scalar:
         elif self.code == "?":
             value = bool(value)
         elif not isinstance(value, int):
-            raise TypeError(f"{value!r} is no {self.name}")
+            raise TypeError(f"{value!r} is not of type {self.name}")
         try:
             return self.format.unpack(self.format.pack(value))[0]
         except (struct.error, OverflowError):

@@ -1,4 +1,4 @@
-"""What a replay found."""
+"""The result of a replay."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the rules look at: a package, and what several rules ask of it."""
+"""The subject of the rules: a package, and properties that several rules use."""
 
 from collections.abc import Iterator
 from functools import cached_property

@@ -32,7 +32,7 @@ def set_to(run: Session, name: str, text: str) -> None:
     try:
         value = int(text, 0)
     except ValueError:
-        raise HostError(f"set {name}: {text!r} is not a whole number") from None
+        raise HostError(f"set {name}: {text!r} is not an integer") from None
     run.set_variable(name, value)
 
 

@@ -1,4 +1,4 @@
-"""What may follow what has been typed."""
+"""Completion of a partly typed command."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final

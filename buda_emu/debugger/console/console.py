@@ -1,4 +1,4 @@
-"""What a console keeps between two commands, and what it tells of where the run stands."""
+"""The state of a console between two commands, and its description of the current place of the run."""
 
 from collections.abc import Callable
 from typing import Any

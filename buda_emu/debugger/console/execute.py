@@ -1,4 +1,4 @@
-"""Lines to answers."""
+"""Executes command lines."""
 
 from types import ModuleType
 from typing import Final

@@ -1,4 +1,4 @@
-"""Commands that look."""
+"""Commands that inspect the run."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -79,7 +79,7 @@ def print_it(console: Console, text: str) -> Answer:
 
 
 def int_or(value: float) -> float:
-    """The value as a whole number, where it is one."""
+    """The value as an integer, if it is one."""
     return float(int(value)) if abs(value) < 1e15 else float("nan")
 
 

@@ -1,4 +1,4 @@
-"""Help, and the end."""
+"""The commands for help and for the end of a session."""
 
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.command import COMMANDS, GROUPS, command, find

@@ -82,7 +82,7 @@ def finish(console: Console, text: str) -> Answer:  # noqa: ARG001 - it takes no
 
 @command("run", "run", "going", aliases=("r",))
 def run_anew(console: Console, text: str) -> Answer:  # noqa: ARG001
-    """Begin anew, and run to the first breakpoint or the end. Changes are undone."""
+    """Begin again, and run to the first breakpoint or the end. Changes are undone."""
     console.inner = None
     return console.stopped(console.run.run())
 

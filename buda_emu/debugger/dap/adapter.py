@@ -1,4 +1,4 @@
-"""One editor's session. One thread reads messages, one does what they ask, in order.
+"""One editor's session. One thread reads messages, another executes them in order.
 
 A request that comes while the program runs holds it at its next step, is served, and the program goes on; `pause` and
 what ends a session hold it for good.

@@ -1,4 +1,4 @@
-"""Requests that look: threads, frames, scopes, variables, memory, expressions."""
+"""Requests that inspect: threads, frames, scopes, variables, memory, expressions."""
 
 import base64
 from collections.abc import Callable

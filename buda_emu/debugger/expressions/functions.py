@@ -1,4 +1,4 @@
-"""What may be asked of tensors and pointers in an expression."""
+"""Functions of tensors and pointers in expressions."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

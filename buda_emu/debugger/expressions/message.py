@@ -1,4 +1,4 @@
-"""Text with `{expressions}` in it, which a log point tells in place of stopping."""
+"""Text with `{expressions}` in it, which a log point prints instead of stopping."""
 
 import re
 from collections.abc import Callable

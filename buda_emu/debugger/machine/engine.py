@@ -1,4 +1,5 @@
-"""A machine whose programs run one after the other, are held between any two steps, and brought back to any moment.
+"""A machine whose programs run one after the other, can be stopped between any two steps, and can be brought back to
+any moment.
 
 Everything is a function of the inputs, the changes that a user made, and a position: bits do not depend on how many
 inputs run together, so a moment is reached again by running from a checkpoint before it.

@@ -1,4 +1,4 @@
-"""Where a run is to stop, beside its breakpoints."""
+"""Where a run is to stop, in addition to its breakpoints."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,4 @@
-"""Somebody wants a run to stop: Ctrl-C while a program runs, and what it is noted in."""
+"""Requests to stop a run: Ctrl-C while a program runs, and how it is recorded."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

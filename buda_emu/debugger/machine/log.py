@@ -1,4 +1,4 @@
-"""What ran so far: of each chunk of inputs the slots that it read and wrote; the oldest are forgotten."""
+"""The log of a run: for each chunk of inputs the slots that it read and wrote; the oldest are forgotten."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence

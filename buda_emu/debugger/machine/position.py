@@ -1,4 +1,6 @@
-"""Where a run is, as a number that does not depend on how many inputs run together: what going back goes back to."""
+"""Positions in a run as numbers that do not depend on how many inputs run together; going back means going to such a
+number.
+"""
 
 from typing import Final, NamedTuple
 

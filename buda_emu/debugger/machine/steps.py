@@ -1,6 +1,4 @@
-"""What a program tells of itself between two of its steps, and whether it is to be held there: the debugger's part on
-the program's thread.
-"""
+"""The debugger's part on the program's thread: a program reports between two of its steps, and may be stopped there."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Why a run stands where it stands."""
+"""The reason for which a run stopped."""
 
 from typing import Literal
 

@@ -1,5 +1,5 @@
-"""The thread that a program runs on. While the program is held, and while none runs, it does what it is asked, so
-nothing is ever looked at while it changes.
+"""The thread that a program runs on. While the program is stopped, and while none runs, the thread executes requests,
+so nothing is ever inspected while it changes.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Values of a JSON object, each held against its type; what is wrong is noted and replaced, so that reading goes on."""
+"""Values of a JSON object, each checked against its type; wrong values are noted and replaced, so reading goes on."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Where the members of a zip lie: the central directory, held against the headers before the data."""
+"""Where the members of a zip lie: the central directory, compared with the headers before the data."""
 
 import stat
 import struct

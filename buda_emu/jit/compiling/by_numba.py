@@ -1,4 +1,4 @@
-"""A kernel becomes machine code, by numba: imported only by a process that meets a kernel, or kinds of arguments, anew.
+"""Compiles a kernel to machine code, by numba: imported only if a kernel, or new kinds of arguments, are not kept yet.
 
 The machine code stands by itself. Of numba's runtime it brings along what it needs (`runtime.py`), it refers to the C
 library, to CPython's C functions and to `loading.OBJECTS`, and all that it defines but its entry point is its own.
@@ -104,7 +104,7 @@ def _dispatcher(function: Helper) -> Any:
 
 
 def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
-    """Once for all values of an argument: numba would compile a function anew for a constant True or 0."""
+    """Once for all values of an argument: numba would compile a function again for a constant True or 0."""
     return call_template(tuple(map(types.unliteral, kinds)), kws)
 
 

@@ -79,7 +79,7 @@ def run_timeline(
 
     `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
     `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
-    take are held against, begins with it.
+    take are compared with, begins with it.
     """
     unit_first, unit_tasks = units
     wait_first, wait_object, wait_count = waits

@@ -35,7 +35,7 @@ class Surroundings:
 
     def _kept(self) -> frozenset[str]:
         """Queues from op to op of which no program pops an entry: rd_ptr_global never moves, nor does it by itself, nor
-        does an allocation begin anew (NETLIST 3.6)."""
+        does an allocation begin again (NETLIST 3.6)."""
         named: set[str] = set()
         popped: set[str] = set()
         for program in self.netlist.programs.values():

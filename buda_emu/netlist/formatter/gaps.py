@@ -1,4 +1,4 @@
-"""What stands between the values of a YAML text: punctuation, comments and line breaks, blanks left out."""
+"""The text between the values of a YAML text: punctuation, comments and line breaks, without blanks."""
 
 import re
 from collections.abc import Iterator

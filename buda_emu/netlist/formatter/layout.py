@@ -15,7 +15,7 @@ _OPENING, _CLOSING = "{[", "}]"
 
 
 class Layout:
-    """Writes the lines of one text anew. `at`: how far the text has been written; `levels`: for each open block, and
+    """Writes the lines of one text again. `at`: how far the text has been written; `levels`: for each open block, and
     those that were closed since the last entry, the column it had and the column it has now."""
 
     def __init__(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A YAML text as a tree of spans: indices into the text, so that what stands there can be written again as it is.
+"""A YAML text as a tree of spans: indices into the text, so that every part can be written again unchanged.
 
 `yaml_reader` makes the tree of values, which has lines and columns of what a finding speaks of; this one has the end of
 every node, how it is written, and the properties (anchor, tag) before it.

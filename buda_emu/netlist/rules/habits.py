@@ -1,4 +1,4 @@
-"""What nothing refuses and hardly anybody means (V208, V209, V211; stage W)."""
+"""Things that nothing refuses but that are most likely mistakes (V208, V209, V211; stage W)."""
 
 from collections import deque
 from collections.abc import Iterator

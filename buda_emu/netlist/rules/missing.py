@@ -1,4 +1,4 @@
-"""What a field that is missing has to be, where what stands around it says so."""
+"""The value of a missing field, if its neighbours determine it."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -34,7 +34,7 @@ _KEYS: Final = ("graph-name", "program-name", "target-cores", "target-ops", "tar
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What one metric is held against: `expected` within `rtol`, or at least `min_bound`. An `expected` of 0 states
+    """What one metric is compared with: `expected` within `rtol`, or at least `min_bound`. An `expected` of 0 states
     nothing: the vendor's harness puts a figure from elsewhere in its place (NETLIST 6)."""
 
     metric: str

@@ -1,4 +1,4 @@
-"""What an op of precision "device" is given and must answer, and how its tiles are made, a range at a time."""
+"""The interface of an op of precision "device", and how its tiles are made, a range at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

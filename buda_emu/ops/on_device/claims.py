@@ -1,4 +1,4 @@
-"""How sure the bits of each op type are in precision "device" (DEVICE_NUMERICS 6.2, 6.3, 9, 10).
+"""How certain the bits of each op type are in precision "device" (DEVICE_NUMERICS 6.2, 6.3, 9, 10).
 
 The declarations of the op types say it (`buda_emu.spec.ops.OnDevice`), the units' own caveats are
 `buda_emu.tensix.claims`; here they are summed up in a word.

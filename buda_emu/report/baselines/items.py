@@ -1,4 +1,4 @@
-"""What `check`, `test` and `perf` give a baseline."""
+"""The items that `check`, `test` and `perf` contribute to a baseline."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -64,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Files held against a baseline."""
+    """Files compared with a baseline."""
 
     section: Section
     new: tuple[Change, ...] = ()

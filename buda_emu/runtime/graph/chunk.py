@@ -270,7 +270,7 @@ class ChunkRun(ABC, Generic[V]):
             stepper.read(queue, tiles, self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
-        """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts anew."""
+        """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts again."""
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False

@@ -175,7 +175,7 @@ class _Builder:
             self._push(queue, step.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
-        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), behind those of a queue that the
+        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), after those of a queue that the
         same graph feeds: a push comes before the get of the same input (NETLIST 4.7)."""
         tile_map = TileMap.identity(self._shapes[value])
         name = op.inputs[position]

@@ -1,4 +1,4 @@
-"""Who may touch the machine when: one lock, taken in turns by the running program and the host's threads.
+"""Access to the machine: one lock, taken in turns by the running program and the host's threads.
 
 A program holds the gate while it moves pointers and stores results. It lets go of it while a chunk of inputs computes
 and while it waits for the host; between two instructions it stands aside for host threads that want in. What a

@@ -11,7 +11,7 @@ from buda_emu.records import dataclass
 class Progress:
     """How far a run is. `epoch_inputs` of `epoch_input_count` inputs of the running, or last, epoch are done."""
 
-    instructions: int = 0  # begun, in each round of a loop anew
+    instructions: int = 0  # begun, in each round of a loop again
     epochs: int = 0  # run to their end
     inputs: int = 0  # of all epochs so far
     epoch_inputs: int = 0

@@ -1,4 +1,6 @@
-"""Who may hold a program between two of its steps, look at what it computes, and change it: what a debugger needs."""
+"""The interface for stopping a program between two of its steps, inspecting its values and changing them: what a
+debugger needs.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,7 @@
 """Dropout: random words of the vector lanes, and what they do to a value (DEVICE_NUMERICS 3.3, 6.3).
 
 Every lane has a 16-bit Galois shift register, stepped after each pass of 32 datums; its state runs on over faces, tiles
-and epochs until it is seeded anew.
+and epochs until it is seeded again.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""How the ops and transfers of one epoch run beside each other, and what sets the pace."""
+"""How the ops and transfers of one epoch overlap, and what sets the pace."""

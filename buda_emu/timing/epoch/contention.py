@@ -1,4 +1,4 @@
-"""Who shares the memory channel, NoC link or port that holds an epoch back, and what spreading its load would bring."""
+"""The users of the memory channel, NoC link or port that limits an epoch, and the gain from spreading its load."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""What an epoch's cycles are made of: the chain of work from its beginning to its end, each link of which let the next
-one start.
+"""The critical path of an epoch: the chain of work from its beginning to its end, in which the end of each link lets
+the next one start.
 
-An epoch starts each task when the last thing that it waits for is there, so the task that ends last hangs on one chain
-without gaps: its tasks' durations add up to the whole. Links of the chain that the same op, transfer or memory channel
-works are one step.
+An epoch starts each task when the last thing that it waits for is there, so the task that ends last depends on one
+chain without gaps: its tasks' durations add up to the whole. Links of the chain that the same op, transfer or memory
+channel works are one step.
 """
 
 from dataclasses import dataclass, replace

@@ -1,5 +1,6 @@
-"""Where an epoch runs as it goes on running: a stretch of some whole inputs of the op that limits it, away from its
-beginning, when the pipeline fills, and its end, when it runs empty."""
+"""The steady state of an epoch: an interval of some complete inputs of the op that limits it, away from the beginning,
+when the pipeline fills, and from the end, when it drains.
+"""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What no core can beat: the ideal rates of FPU, unpackers and packers (PERF 1.3)."""
+"""Lower bounds of cycles: the ideal rates of FPU, unpackers and packers (PERF 1.3)."""
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.devices import device

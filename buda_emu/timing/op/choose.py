@@ -1,4 +1,4 @@
-"""Which parameter set answers for an op, and how well founded the answer is.
+"""Chooses the parameter set for an op, and states how well founded it is.
 
 "measured": the op's own family, formats and fidelity among those measured, sizes within the measured range.
 "interpolated": its own family, but another format of the class or another fidelity.

@@ -1,4 +1,4 @@
-"""What an op costs more in a graph than alone.
+"""The additional cost of an op in a graph, compared with the op alone.
 
 Sweeps measure single ops between DRAM queues. The `performance-check` of three public netlists states silicon figures
 of whole graphs on grayskull whose pace a vector op sets: netlist_bert_base (exp takes 1.55 times what the sweeps give

@@ -1,4 +1,4 @@
-"""Paths of an epoch's transfers while ops are moved: as arrays, which a kernel makes anew for the edges of an op that
+"""Paths of an epoch's transfers while ops are moved: as arrays, which a kernel makes again for the edges of an op that
 moves. What they say is what `noc.path` says of ops that stand there."""
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which inputs a test run is fed with: tensors from outside first, the rest made up (NETLIST 5.4)."""
+"""The inputs of a test run: tensors from outside first, the rest generated (NETLIST 5.4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -78,7 +78,7 @@ class HostParts:
         return {item.value: np.asarray(arrays[item.label]) for item in self.plan.given}
 
     def made_up(self, seed: int) -> dict[str, Array]:
-        """The same made up: normal numbers for floats, else integers that the model takes."""
+        """The same, generated: normal numbers for floats, else integers that the model takes."""
         given = self.plan.given
         return {item.value: made_up(generator(seed, item.label), item.shape, item.dtype, item.below) for item in given}
 

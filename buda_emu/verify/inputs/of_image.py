@@ -1,4 +1,4 @@
-"""What a run of a device image is fed with: what the image holds, inputs of its model by name, and made-up ones."""
+"""The inputs of a run of a device image: tensors of the image, inputs of its model by name, and generated ones."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -129,7 +129,7 @@ def made_up(
     given: Container[str] = frozenset(),
     needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
-    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are made up in the model's shapes, so that
+    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are generated in the model's shapes, so that
     what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
     _require_fed_at_once(image)
     if image is None:

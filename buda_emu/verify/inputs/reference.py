@@ -1,4 +1,4 @@
-"""Tensors from outside: what a test is fed with and held against instead of made-up inputs and the `ideal` run.
+"""Tensors from outside: inputs and expected outputs of a test, instead of generated inputs and the `ideal` run.
 
 A directory holds, for a queue or an op `<name>`, an array [entries, t, rows, cols] in `<name>.npy` or by that name in a
 `.npz` or `.safetensors` file, or the vendor's `<name>.<n>.bin`, one file per entry from n = 0: raw float32 row-major,

@@ -265,7 +265,7 @@ class _Looking:
         return known if len(known) == len(found) else None
 
     def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> Parts:
-        """An op by itself on these operands, held against float32[1, tiles, 1024]."""
+        """An op by itself on these operands, compared with float32[1, tiles, 1024]."""
         step = self._step(op)
         call = step.device
         assert call is not None

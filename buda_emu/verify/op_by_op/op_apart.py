@@ -1,5 +1,6 @@
-"""One op of a netlist by itself, on operands of the ideal run: how large its error is, which cause makes it, and which
-change of the netlist would repair it."""
+"""One op of a netlist alone, on operands of the ideal run: how large its error is, what causes it, and which change of
+the netlist would repair it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

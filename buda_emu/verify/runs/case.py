@@ -1,4 +1,4 @@
-"""What a test run is asked for: a netlist, and everything beside it that decides its verdict."""
+"""The description of a test run: a netlist, and everything else that decides its verdict."""
 
 import shlex
 from dataclasses import asdict, field
@@ -18,7 +18,7 @@ class Settings:
     """Everything beside the netlist that decides a verdict."""
 
     precision: Precision = "device"  # of the run under test
-    expected: Precision = "ideal"  # of the run that it is held against
+    expected: Precision = "ideal"  # of the run that it is compared with
     compare: "Mode" = "vendor"
     seed: int = 0
     arch: str | None = None

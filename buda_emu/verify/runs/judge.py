@@ -1,4 +1,4 @@
-"""The runs of a netlist under test, and what is said of each output (NETLIST 5).
+"""Runs the netlist under test and judges each output (NETLIST 5).
 
 Observed is the run in `Settings.precision`, by default on the device; expected is the run in `Settings.expected` on the
 same inputs, or tensors from outside where there are any. Both are read as the host reads them.

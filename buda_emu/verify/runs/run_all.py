@@ -1,4 +1,4 @@
-"""Every case on workers, each in a process of its own kind: results in the order of the cases, told as they come."""
+"""Runs every case on workers, each in its own process: results are reported in the order of the cases, as they come."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress

@@ -1,4 +1,4 @@
-"""What only a run finds; declared here so that `explain` and the docs know it."""
+"""Rules that only a run can find broken; declared here so that `explain` and the docs know them."""
 
 from buda_emu.vpux.rules.book import BOOK
 

@@ -45,7 +45,7 @@ def test_times_are_a_table_of_passes(capsys):
         ([MODEL, "--print-after", "decompos"], "did you mean 'decompose'? passes are import, gelu"),
         ([MODEL, "--stop-after", "dead"], "--stop-after dead: "),
         (["--start-from", "nowhere.ir"], "nowhere.ir"),
-        (["--start-from", "nowhere.ir", MODEL], "--start-from takes neither a model"),
+        (["--start-from", "nowhere.ir", MODEL], "--start-from cannot be combined with a model"),
         ([MODEL, "--stop-after", "dce", "--on-host", "Softmax"], "--stop-after does not go with --on-host"),
     ],
 )

@@ -217,7 +217,7 @@ def test_where_memory_ends_the_model_is_refused(monkeypatch):
         (("Relu", ["x", "x"], ["z"], {}), "z: Relu cannot be: .*input size 2"),
         (("Flatten", ["x"], ["z"], {"axis": -7}), "z: Flatten cannot be: "),
         (("GlobalAveragePool", ["x"], ["z"], {}), "z: GlobalAveragePool cannot be: "),
-        (("Cast", ["x"], ["z"], {"to": 7}), "output 'z' is declared as float32, and int64 by what gives it"),
+        (("Cast", ["x"], ["z"], {"to": 7}), "output 'z' is declared as float32, but its source gives int64"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

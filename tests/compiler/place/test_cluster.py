@@ -51,7 +51,7 @@ def test_a_ring_with_a_ladder_is_walked_whole(tmp_path):
         (("chip: 4, chan: 1", "chip: 5, chan: 1"), "chips that `chips` does not have"),
         (("4: Wormhole_b0", "4: grayskull"), "chips of grayskull, the model is compiled for wormhole_b0"),
         (("chan: 9}]", "chan: 9}, {chip: 9, chan: 2}]"), "3 ends, not two"),
-        (("harvest_mask: 6", "mask: 6"), "not what a file of a cluster holds"),
+        (("harvest_mask: 6", "mask: 6"), "not a valid cluster file"),
         (("chips: {", "chops: {"), "no map `chips`"),
         (("arch: {4", "arch: [{4"), "a number or a file"),
     ],

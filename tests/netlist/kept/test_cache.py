@@ -191,7 +191,7 @@ def test_only_classes_of_a_netlist_can_be_named() -> None:
         "buda_emu.netlist.kept.pickled\n_slots",
     ):
         payload = f"c{name}\n.".encode()
-        with pytest.raises(pickle.UnpicklingError, match="no part of a netlist"):
+        with pytest.raises(pickle.UnpicklingError, match="not part of a netlist"):
             pickled.unpickled(memoryview(len(payload).to_bytes(8, "little") + payload), b"")
 
 

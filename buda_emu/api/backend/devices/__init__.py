@@ -1,1 +1,1 @@
-"""What a front end is told of its devices: configuration, description files, clusters, parameters."""
+"""What a front end can find out about its devices: configuration, description files, clusters, parameters."""

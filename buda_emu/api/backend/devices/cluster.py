@@ -1,4 +1,4 @@
-"""Several chips, as system parameters tell of them: texts by key `system-...` (NETLIST 7.3)."""
+"""Several chips, as system parameters describe them: texts by key `system-...` (NETLIST 7.3)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Devices that are shown to front ends: none, unless somebody asks for emulated ones.
+"""Devices that are shown to front ends: none, unless emulated ones are requested.
 
 A front end that compiles for silicon looks for devices first. `BUDA_EMU_DEVICES=wormhole_b0`, or `present_devices`,
 lets it find some; they are described by the tables of this package and run by the emulator like all others.

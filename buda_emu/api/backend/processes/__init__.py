@@ -1,1 +1,3 @@
-"""One machine for several processes of a front end: where they meet, who serves, what goes over the socket."""
+"""One machine for several processes of a front end: how they find it, which one serves it, and the messages on the
+socket.
+"""

@@ -1,4 +1,4 @@
-"""Where the processes of one front end meet: the socket of a machine, known without asking.
+"""The address of a machine's socket, which all processes of one front end can derive.
 
 All processes that `multiprocessing` starts share the authentication key of their first one. Address and password of a
 machine follow from that key, the netlist and the backend type, so that a pickled DramIODesc needs nothing more than

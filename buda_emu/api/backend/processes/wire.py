@@ -1,4 +1,4 @@
-"""Messages between processes: small ones pickled, memory of arrays beside them as it is."""
+"""Messages between processes: small ones are pickled, the memory of arrays follows unchanged."""
 
 import os
 import pickle

@@ -1,1 +1,1 @@
-"""Tensors and queues as the host API describes them, and on their way between the host and files."""
+"""Tensors and queues as the host API describes them, and their transfer between the host and files."""

@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _tell(change: Changed, args: argparse.Namespace) -> None:
-    """Write a file anew, or say what would change."""
+    """Write a file again, or say what would change."""
     if args.diff:
         text = difference(change)
         if text:

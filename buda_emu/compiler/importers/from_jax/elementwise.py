@@ -68,7 +68,7 @@ def compare(call: Call) -> Node:
 
 @hlo("stablehlo.and", "stablehlo.or", "stablehlo.xor", "stablehlo.not")
 def logical(call: Call) -> Node:
-    """`logical_and` and so on, of bool alone"""
+    """`logical_and` and so on, of bool only"""
     if call.dtypes[0] != "bool":
         raise NotSupportedError(f"bits of {call.dtypes[0]}")
     return call.b.emit("logical_" + call.attrs["operator"], *call.operands)
@@ -76,7 +76,7 @@ def logical(call: Call) -> Node:
 
 @hlo("stablehlo.select")
 def select(call: Call) -> Node:
-    """`where`; a side that is NaN everywhere is what an index outside of its table gives, and never taken"""
+    """`where`; a side that is NaN everywhere is the result of an index outside of its table, and never taken"""
     chosen, x, y = call.operands
     for side, other in ((x, y), (y, x)):
         if side.op == "constant" and side.value.dtype.kind == "f" and np.isnan(side.value).all():

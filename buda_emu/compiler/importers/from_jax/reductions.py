@@ -29,7 +29,7 @@ def begins_with(call: Call, word: str) -> None:
 
 @hlo("stablehlo.reduce")
 def reduce(call: Call) -> Any:
-    """`reduce_sum` and so on; of values beside their places `argmax`"""
+    """`reduce_sum` and so on; of values with their indices `argmax`"""
     body, dims = call.regions[0], tuple(call.attrs["dimensions"])
     if len(call.operands) == 4:
         return _with_places(call, body, dims)

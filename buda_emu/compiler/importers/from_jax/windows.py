@@ -10,7 +10,7 @@ from buda_emu.compiler.importers.refusal import NotSupportedError
 
 @hlo("stablehlo.reduce_window")
 def reduce_window(call: Call) -> Node:
-    """`max_pool`, or `avg_pool` for its sums, over the dimensions that windows are wider than 1 along"""
+    """`max_pool`, or `avg_pool` for its sums, over the dimensions along which windows are wider than 1"""
     b, x = call.b, call.operands[0]
     rank = len(x.shape)
     kernel = call.listed("window_dimensions", 1, rank)

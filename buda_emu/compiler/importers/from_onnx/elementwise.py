@@ -157,7 +157,7 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
 
 @onnx_op("IsNaN")
 def is_nan(call: Call) -> Node:
-    """Of a softmax: the rows of which a mask leaves nothing"""
+    """Of a softmax: the rows that are masked completely"""
     b, x = call.b, call[0]
     if x.op == "constant":
         return b.constant(np.isnan(x.value))
@@ -171,7 +171,7 @@ def is_nan(call: Call) -> Node:
 
 @onnx_op("IsInf", refused=True)
 def is_infinite(call: Call) -> Node:
-    """The device keeps no such values apart."""
+    """The device does not distinguish such values."""
     raise call.refuse("infinite values are not kept apart on the device")
 
 

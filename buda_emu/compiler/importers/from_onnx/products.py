@@ -76,7 +76,7 @@ def conv(call: Call) -> Node:
 
 @onnx_op("ConvTranspose")
 def conv_transpose(call: Call) -> Node:
-    """`conv_transpose`; the output shape, where it is given, decides the pads"""
+    """`conv_transpose`; the output shape, if given, determines the pads"""
     x, w = call[0], call[1]
     rank = len(w.shape) - 2
     strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
@@ -116,7 +116,7 @@ def pooled(
 
 @onnx_op("MaxPool")
 def max_pool(call: Call) -> Node:
-    """`max_pool`; the places of the largest are not told"""
+    """`max_pool`; indices of the largest are not available"""
     if len(call.shapes) > 1:
         raise call.refuse("indices")
     kernel = tuple(call.attr("kernel_shape"))
@@ -128,7 +128,7 @@ def max_pool(call: Call) -> Node:
 
 @onnx_op("AveragePool", "LpPool")
 def average_pool(call: Call) -> Node:
-    """`avg_pool`; what is outside counts where it is said"""
+    """`avg_pool`; elements outside count if the attribute says so"""
     kernel = tuple(call.attr("kernel_shape"))
     strides, pads, dilations, out = pooled(call, call[0], kernel)
     if call.op == "LpPool":
@@ -155,7 +155,7 @@ def global_pool(call: Call) -> Node:
 
 @onnx_op("Einsum")
 def einsum(call: Call) -> Node:
-    """Sums of products by letters: one after the other, each a product of matrices."""
+    """Sums of products by letters, one after the other, each as a product of matrices."""
     text = call.attr("equation").decode().replace(" ", "")
     if "..." in text:
         raise call.refuse("an ellipsis")

@@ -17,7 +17,7 @@ _EXACT = 1 << 24
 
 @onnx_op("QuantizeLinear")
 def quantize(call: Call) -> Node:
-    """The zero point's type is the result's, else what the attribute says, else uint8."""
+    """The result has the zero point's type, else that of the attribute, else uint8."""
     zero = call.get(2)
     number = call.attr("output_dtype", 0)
     if zero is not None:
@@ -74,7 +74,7 @@ def _small_enough(call: Call, terms: int) -> None:
 
 @onnx_op("MatMulInteger")
 def matmul_integer(call: Call) -> Node:
-    """The product of what is left of the zero points."""
+    """The product after subtracting the zero points."""
     a, b = _centred(call, call[0], call.get(2), -2), _centred(call, call[1], call.get(3), -1)
     _small_enough(call, a.shape[-1])
     return call.b.retyped(product(call, a, b), "int32")
@@ -110,7 +110,7 @@ def _row(call: Call, scale: Node) -> Node:
 
 @onnx_op("QLinearConv")
 def qlinear_conv(call: Call) -> Node:
-    """The same with a convolution; the bias is in units of both scales."""
+    """The same with a convolution; the bias is in units of the product of both scales."""
     b = call.b
     x, w = _centred(call, call[0], call.get(2), None), _centred(call, call[3], call.get(5), 0)
     sums, bias = _convolved(call, x, w), call.get(8)

@@ -69,7 +69,7 @@ def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
 
 @onnx_op("LayerNormalization", "RMSNormalization")
 def layer_norm(call: Call) -> Node:
-    """Mean and deviation are not told."""
+    """Mean and deviation are not available."""
     if len(call.shapes) > 1:
         raise call.refuse("mean and deviation as results")
     x = call[0]
@@ -97,7 +97,7 @@ def instance_norm(call: Call) -> Node:
 
 @onnx_op("GroupNormalization")
 def group_norm(call: Call) -> Node:
-    """`group_norm`; before opset 21 weights were for groups"""
+    """`group_norm`; before opset 21 there was a weight for each group"""
     groups, x = call.attr("num_groups"), call[0]
     weights = [call[1], call[2]]
     if weights[0].shape[0] != x.shape[1]:
@@ -155,7 +155,7 @@ def refused(call: Call) -> Node:
 
 @onnx_op("TopK")
 def top_k(call: Call) -> tuple[Node, Node]:
-    """Values and places; in order, whether that is asked for or not."""
+    """Values and indices, always sorted."""
     count = call.constant(1, "a count")
     assert count is not None
     attrs = {"dim": call.attr("axis", -1), "count": int(count.ravel()[0]), "descending": bool(call.attr("largest", 1))}

@@ -158,7 +158,7 @@ def pad(call: Call) -> Node:
 
 @onnx_op("Gather")
 def gather(call: Call) -> Node:
-    """By constants a move, from a constant table an embedding, else by one-hot rows."""
+    """By constants a move, from a constant table an embedding, else a product with one-hot rows."""
     x, index = call[0], call[1]
     dim = dim_of(call.attr("axis", 0), len(x.shape))
     if index.op == "constant":

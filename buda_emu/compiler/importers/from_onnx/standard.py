@@ -1,4 +1,4 @@
-"""What the ONNX standard says of a node by itself: whether it is right, and the shapes that it gives."""
+"""What the ONNX standard says about a single node: whether it is valid, and the shapes of its results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

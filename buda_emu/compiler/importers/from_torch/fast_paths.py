@@ -1,4 +1,4 @@
-"""Operators that torch calls instead of a transformer's layers when nothing is to be learnt, taken apart.
+"""Decompositions of the operators that torch calls for a transformer's layers in inference.
 
 `torch.compile` of an `nn.TransformerEncoder` under `no_grad` holds them; torch has no decompositions of them. Of a mask
 only where it is not zero counts, whatever its type: that is masked (ATen's `masked_softmax`).

@@ -1,4 +1,4 @@
-"""What the parts of a torch model are called: by the module that they are in."""
+"""Names for the parts of a torch model, taken from their modules."""
 
 from collections import Counter
 from typing import Any

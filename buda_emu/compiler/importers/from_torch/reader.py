@@ -184,7 +184,7 @@ class Reader:
             return found
         value = node.meta.get("val")
         sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
-        if any(isinstance(size, int) and size == 0 for size in sizes):  # others hang on data
+        if any(isinstance(size, int) and size == 0 for size in sizes):  # others depend on data
             return self._b.constant(np.zeros(sizes, dtype_name(value.dtype)))
         try:
             handler = self._handler(_operator(word), flat, value)
@@ -249,7 +249,7 @@ class Reader:
         try:
             for item in value if isinstance(value, (list, tuple)) else (value,):
                 sizes: tuple[Any, ...] = tuple(item.shape) if isinstance(item, torch.Tensor) else ()
-                if all(isinstance(size, int) for size in sizes):  # others hang on data
+                if all(isinstance(size, int) for size in sizes):  # others depend on data
                     self._b.grow(word, sizes, held)
         except UnsupportedError as error:
             self._refuse(str(error), node)

@@ -1,4 +1,5 @@
-"""Grids with which results go from core to core, where those that the pace asks for make the router go through DRAM.
+"""Grids that allow results to go from core to core, if the grids chosen for the pace would make the router go through
+DRAM.
 
 A core gives each of its readers' cores a stream of its own (`place/routable.py`), so few cores cannot feed many. More
 cores of the producer share the readers out; fewer cores of a reader need fewer pipes. Which of them is quicker, and

@@ -1,7 +1,7 @@
-"""Other numbers of cores for the ops of an epoch of a single input: one that nothing waits for needs few, and each core
-that has a kernel is loaded (PERF 5.1); what the epoch waits for is worth more.
+"""Other numbers of cores for the ops of an epoch of a single input. An op that nothing waits for needs few, as each
+core with a kernel has to be loaded (PERF 5.1); more cores pay for the ops that the epoch waits for.
 
-The epoch is timed anew with the ops' own cycles as another division has them, and with what a core then reads; what
+The epoch is timed again with the ops' own cycles as another division has them, and with what a core then reads; what
 transfers share of the links stays as it was. The timing model judges what comes of it.
 """
 

@@ -1,5 +1,6 @@
-"""Where the ops of an epoch of a single input stand: it waits for each transfer in turn, so what counts is how long all
-of them take together, each at its own rate or that of the fullest link or port on its way."""
+"""Places of the ops of an epoch of a single input. It waits for each transfer in turn, so the cost is the total time of
+all transfers, each at its own rate or that of the fullest link or port on its way.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import fsum
@@ -67,7 +68,7 @@ class WiresOfOne:
 
 
 class TimedWires(WiresOfOne):
-    """The same, where what counts is when the epoch is done: it is timed anew for each move, but for what channels of
+    """The same, where what counts is when the epoch is done: it is timed again for each move, but for what channels of
     DRAM have to do. What all transfers take together counts a little, so that moves which gain nothing yet lead
     somewhere. `now`: the cycles of both; a move is kept that costs less than `slack` cycles."""
 

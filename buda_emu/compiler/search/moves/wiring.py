@@ -1,4 +1,4 @@
-"""Where the ops of an epoch stand: exchanged and moved until no NoC link carries more than it must.
+"""Places of the ops of an epoch: exchanged and moved until no NoC link carries more than necessary.
 
 A transfer takes at least as long as the fullest link on its way (PERF 1.2), and data only goes right and down (NoC 0)
 or up and left (NoC 1), so ops that stand side by side in their order share few links. Each step moves an op to free

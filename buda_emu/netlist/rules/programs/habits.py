@@ -1,4 +1,4 @@
-"""What a program does in vain, or hardly anybody means (V277, V279-V281, V291; stage W)."""
+"""Instructions of a program that have no effect or are most likely mistakes (V277, V279-V281, V291; stage W)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice

@@ -1,4 +1,4 @@
-"""Habits of programs that only the device's runtime holds one to (NETLIST V125-V127)."""
+"""Rules of programs that only the device's runtime enforces (NETLIST V125-V127)."""
 
 from buda_emu.netlist.model import Declare, EndLoop, Execute, Loop, Program, Queue, VarInst
 from buda_emu.netlist.rules.context import Context

@@ -22,7 +22,7 @@ Dest = tuple[int, int]
 ALL = -1
 """In a `Dest`: all rows, or all columns, of the consumer's cores get the same tiles."""
 MOST_KEPT_TILES: Final = 1 << 14
-"""Edges of more tiles are made anew each time: what is kept takes 768 MiB at most."""
+"""Edges of more tiles are made again each time: what is kept takes 768 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def shares_output(op: Op, has_intermediate: bool) -> bool:
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:
-    """Tiles that a core keeps of an operand, 0 for all, and whether for each t anew."""
+    """Tiles that a core keeps of an operand, 0 for all, and whether for each t again."""
     own = op.attributes
     for number, tiles in own.kernel_broadcast_per_t:
         if number == index:

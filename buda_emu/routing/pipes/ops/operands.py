@@ -1,5 +1,5 @@
-"""The buffers of an op's operands in one core: tiles, bytes, and how many are cleared at a time. What hangs on the kind
-of op is a method of `OpKind`; its own methods are those of ops that read their operands as they write their result.
+"""The buffers of an op's operands in one core: tiles, bytes, and how many are cleared at a time. What depends on the
+kind of op is a method of `OpKind`; its own methods are for ops that read their operands as they write their result.
 """
 
 from dataclasses import dataclass, field, replace

@@ -74,7 +74,7 @@ def convolution_backward(
     b: Builder, g: Node, x: Node, w: Node, bias: Any, strides: Any, pads: Any, dilations: Any, transposed: bool,
     output_padding: Any, groups: int, wanted: Sequence[bool],
 ) -> list[Node | None]:  # fmt: skip
-    """To x: the transposed convolution, of a transposed one the convolution; to w: what each tap read times g"""
+    """For x: the transposed convolution (or the convolution); for w: the elements that each tap read, times g"""
     del bias, output_padding
     rank = len(w.shape) - 2
     strides, pads, dilations = (tuple(item) * (rank if len(item) == 1 else 1) for item in (strides, pads, dilations))
@@ -144,7 +144,7 @@ def max_pool_backward(
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
 def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
-    """g shared out over each part: the matrices of the means, turned round"""
+    """g distributed over each part: the transposed matrices of the means"""
     for dim, (size, count) in enumerate(zip(x.shape, g.shape, strict=True)):
         g = b.linear(g, dim=dim, matrix=means(size, count).transposed()) if size != count else g
     return g
@@ -154,7 +154,7 @@ def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
 def avg_pool_backward(
     b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, ceil: bool, count_pads: bool, divisor: Any
 ) -> Node:
-    """g shared out over each window, by what its mean counts"""
+    """g distributed over each window, by the elements that its mean counts"""
     options = window(x, 2, kernel, stride, pad, [1], ceil)
     for place, size in enumerate(x.shape[2:]):
         own = (options["kernel"][place], options["strides"][place], 1, options["pads"][place], options["out"][place])
@@ -184,7 +184,7 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
 
 @aten("scatter")
 def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **options: Any) -> Node:
-    """`where` rows of zeros and a one of the index meet, the value; the last value for a place counts"""
+    """`where` one-hot rows of the index meet, the value; the last value for a place counts"""
     if options:
         raise NotSupportedError(", ".join(options))
     return _scattered(b, x, dim % len(x.shape), index, source, add=False)
@@ -192,7 +192,7 @@ def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **options: 
 
 @aten("scatter_add")
 def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
-    """rows of zeros and a one of the index times the values, summed, and added"""
+    """one-hot rows of the index times the values, summed, and added"""
     return _scattered(b, x, dim % len(x.shape), index, source, add=True)
 
 
@@ -231,5 +231,5 @@ def new(b: Builder, x: Node, shape: Any = None, value: float = 0.0, **_: Any) ->
 
 @aten("native_dropout", "bernoulli")
 def dropout(*_: Any) -> Any:
-    """refused: numbers that nobody could compare"""
+    """refused: random numbers that could not be compared"""
     raise NotSupportedError("random: call eval() on the module's dropouts, or give them p=0")

@@ -76,13 +76,13 @@ def clamp_max(b: Builder, x: Node, high: Any) -> Node:
 
 @aten("hardtanh")
 def hardtanh(b: Builder, x: Node, low: float = -1.0, high: float = 1.0) -> Node:
-    """x between two numbers"""
+    """x clamped between two numbers"""
     return clamp(b, x, low, high)
 
 
 @aten("relu6")
 def relu6(b: Builder, x: Node) -> Node:
-    """x between 0 and 6"""
+    """x clamped between 0 and 6"""
     return clamp(b, x, 0.0, 6.0)
 
 
@@ -135,7 +135,7 @@ def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
 
 @aten("copy")
 def copy(b: Builder, x: Node, y: Node, *_: Any) -> Node:
-    """`expand` to the shape of what is overwritten, in its element type"""
+    """`expand` to the shape of the overwritten tensor, in its element type"""
     return to_copy(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
 
 
@@ -173,7 +173,7 @@ def fmod(b: Builder, x: Node, y: Any) -> Node:
 
 @aten("remainder")
 def remainder(b: Builder, x: Node, y: Any) -> Node:
-    """`modulo` of integers, with the sign of y (of floats near a multiple of y it would hang on rounding)"""
+    """`modulo` of integers, with the sign of y (for floats near a multiple of y it would depend on rounding)"""
     if "int" not in x.dtype:
         raise NotSupportedError("of floats")
     return b.modulo(x, y)

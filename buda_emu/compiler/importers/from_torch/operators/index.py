@@ -18,7 +18,7 @@ from buda_emu.compiler.importers.refusal import NotSupportedError
 
 @aten("embedding")
 def embedding(b: Builder, table: Node, index: Node, *_: Any) -> Node:
-    """`embedding` by indices that are an input, one-hot rows times a table that is trained; else `gather`"""
+    """`embedding` by indices that are an input, one-hot rows times a trained table; else `gather`"""
     if not host_picks(b, index):
         return b.gather(table, index, dim=0)
     if table.op == "constant":
@@ -55,7 +55,7 @@ def gather(b: Builder, x: Node, dim: int, index: Node, **_: Any) -> Node:
 
 @aten("index")
 def index(b: Builder, x: Node, indices: Any) -> Node:
-    """`take` by constants, `embedding` by an input, `gather` by one that is computed, and by several
+    """`take` by constants, `embedding` by an input, `gather` by computed indices, and by several
     `matmul` with rows of zeros and a one"""
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
@@ -137,7 +137,7 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
-    """`linear` of the values to their places, added to what stays; by indices that are computed a product with columns
+    """`linear` of the values to their places, added to the other elements; by computed indices a product with columns
     of zeros and a one, the last value for a place counts; `where` a mask is set, of one value for all its places; as
     `masked_scatter`, of one for each place that is set"""
     places = [place for place, item in enumerate(indices) if item is not None]

@@ -142,7 +142,7 @@ def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
 @aten("as_strided")
 def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int], start: int | None = None, *,
                stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
-    """`reshape` where every element stays in its place, else `take`: by where they lie in the memory of torch"""
+    """`reshape` if every element stays in its place, else `take`: by their places in the memory of torch"""
     index = _lying(x.shape, stored, size, strides, start)
     if np.array_equal(index, np.arange(prod(x.shape))):
         return view(b, x, size)
@@ -152,7 +152,7 @@ def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int],
 @aten("as_strided_scatter")
 def as_strided_scatter(b: Builder, x: Node, part: Node, size: Sequence[int], strides: Sequence[int],
                        start: int | None = None, *, stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
-    """`take` of both, and their sum: by where elements lie in the memory of torch"""
+    """`take` of both, and their sum: by the places of elements in the memory of torch"""
     index = _lying(x.shape, stored, size, strides, start)
     if np.unique(index).size < index.size:
         raise NotSupportedError("elements that are written twice")
@@ -195,7 +195,7 @@ def _pads(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
 
 @aten("reflection_pad1d", "reflection_pad2d")
 def reflection_pad(b: Builder, x: Node, pads: Any) -> Node:
-    """`pad` by what is mirrored"""
+    """`pad` by mirrored elements"""
     return b.pad(x, pads=_pads(x, pads), mode="reflect")
 
 
@@ -213,7 +213,7 @@ def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
 
 @aten("_pad_circular", whole=True)
 def pad_circular(b: Builder, x: Node, pads: Any) -> Node:
-    """`pad` by what comes round from the other end"""
+    """`pad` by elements from the other end"""
     sides = [(0, 0)] * (len(x.shape) - len(pads) // 2) + [(pads[k], pads[k + 1]) for k in range(len(pads) - 2, -1, -2)]
     return b.pad(x, pads=tuple(sides), mode="wrap")
 
@@ -249,5 +249,5 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
 
 @aten("sym_size")
 def sym_size(_: Builder, x: Node, dim: int) -> int:
-    """A number: sizes that a program leaves open are known here"""
+    """A number: open sizes of a program are known here"""
     return x.shape[dim]

@@ -33,7 +33,7 @@ def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> A
 
 @aten("kthvalue")
 def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
-    """`ordered` and `order` up to there"""
+    """`ordered` and `order` up to the k-th"""
     dim %= len(x.shape)
     found: list[Node] = []
     for node in topk(b, x, place, dim, False):
@@ -45,7 +45,7 @@ def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False)
 
 @aten("cumprod")
 def cumprod(b: Builder, x: Node, dim: int, **_: Any) -> Node:
-    """`cumprod`: halves of halves"""
+    """`cumprod`: by recursive halving"""
     return b.cumprod(x, dim=dim)
 
 
@@ -59,7 +59,7 @@ def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
 
 @aten("histc")
 def histc(b: Builder, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node:
-    """`greater_equal` with the edges of the bins, summed, each less the next"""
+    """`greater_equal` with the edges of the bins, summed; differences of neighbours"""
     if low >= high:
         raise NotSupportedError("bins between the least and the greatest value: give min and max")
     edges = low + np.arange(bins, dtype=np.float64) * (high - low) / bins

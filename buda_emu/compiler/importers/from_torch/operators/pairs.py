@@ -41,7 +41,7 @@ def _norm(b: Builder, x: Node, p: float) -> Node:
 
 @aten("_trilinear")
 def trilinear(b: Builder, x: Node, y: Node, z: Node, *given: Any) -> Node:
-    """`multiply` of three with dimensions put in, and a sum"""
+    """`multiply` of three with inserted dimensions, and a sum"""
     *expanded, summed = (tuple(item) for item in given[:4])
     factors = [_wide(b, node, dims) for node, dims in zip((x, y, z), expanded, strict=True)]
     rank = len(factors[0].shape)

@@ -27,7 +27,7 @@ def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float =
 
 @aten("_grouped_mm", "transformers.grouped_mm_fallback")
 def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None, *given: Any) -> Node:
-    """`matmul` of all rows by every matrix, of which each row keeps the one of its group: rows up to `offs`"""
+    """`matmul` of all rows by every matrix; each row keeps the result of its group: rows up to `offs`"""
     if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None or any(item is not None for item in given):
         raise NotSupportedError("groups of another kind than rows that each take one of several matrices")
     rows, groups = x.shape[0], weights.shape[0]
@@ -50,7 +50,7 @@ def attention(
     b: Builder, q: Node, k: Node, v: Node, mask: Node | None = None, dropout: float = 0.0, causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Node:  # fmt: skip
-    """`attention`: softmax(scale q k' + mask) v, grouped queries and causal masks too; 0 where all is masked"""
+    """`attention`: softmax(scale q k' + mask) v, also grouped queries and causal masks; 0 where everything is masked"""
     if dropout:
         raise NotSupportedError("dropout")
     del enable_gqa

@@ -31,7 +31,7 @@ for _name, _op in (
 
 @aten("max")
 def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-    """`reduce_largest`, with `argmax` where the place is wanted; of two values `maximum`"""
+    """`reduce_largest`, with `argmax` if the place is needed; of two values `maximum`"""
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=dims_of(x, dim), keepdims=bool(keepdim))
@@ -85,7 +85,7 @@ def variance(b: Builder, x: Node, dims: Any = None, correction: float = 1, keepd
 
 @aten("linalg_vector_norm")
 def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
-    """`reduce_l1`, `reduce_l2`, or the largest size"""
+    """`reduce_l1`, `reduce_l2`, or the largest magnitude"""
     op = {1.0: "reduce_l1", 2.0: "reduce_l2"}.get(float(order))
     if op is not None:
         return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim))
@@ -102,7 +102,7 @@ def softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
 
 @aten("_safe_softmax")
 def safe_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
-    """`softmax`, zeros where a mask leaves nothing of a row"""
+    """`softmax`, zeros for rows that are masked completely"""
     found = softmax(b, x, dim)
     left = rows_left(b, x, dim % len(x.shape))
     return found if left is None else b.multiply(found, left, dtype=found.dtype)

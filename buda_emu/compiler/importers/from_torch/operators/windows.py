@@ -42,7 +42,7 @@ def _max_pool(rank: int) -> Handler:
     def handler(
         b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,), ceil: bool = False
     ) -> Any:
-        """`max_pool`; the places of the largest are not told"""
+        """`max_pool`; indices of the largest are not available"""
         options = window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
         return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]
 
@@ -127,7 +127,7 @@ def bilinear(b: Builder, x: Node, out: Any, align: bool, *scales: Any) -> Node:
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
-    """`take` of each window, and its largest; the places of the largest are not told"""
+    """`take` of each window, and its largest; indices of the largest are not available"""
     first = len(x.shape) - len(out)
     for place, count in enumerate(out):
         dim = first + place
@@ -142,7 +142,7 @@ def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
 
 @aten("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(b: Builder, x: Node, grid: Node, mode: int, padding: int, align: bool) -> Node:
-    """`matmul` of the image and the share that each of its pixels has in each sample"""
+    """`matmul` of the image and the weight of each of its pixels in each sample"""
     if mode > 1 or padding > 1:
         raise NotSupportedError("bicubic" if mode > 1 else "with places beyond the edge reflected")
     batch, channels, *sizes = x.shape

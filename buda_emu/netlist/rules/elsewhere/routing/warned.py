@@ -29,7 +29,7 @@ rule(
     "W",
     "pipes were not judged",
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
-    "whose channels are named follows from a cluster description (`--cluster FILE`). The rest has to be held against "
+    "whose channels are named follows from a cluster description (`--cluster FILE`). The rest has to be compared with "
     "the vendor's programs.",
     source=NET2PIPE,
 )
