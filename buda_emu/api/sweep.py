@@ -10,7 +10,7 @@ from typing import Any, Final
 from buda_emu.api.perf import parse_grid, parse_rows, perf
 from buda_emu.checker.suggest import near
 from buda_emu.errors import BudaError, HostError
-from buda_emu.image.opened import netlist_of
+from buda_emu.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.timing.transfers.rates import WHAT_IF
@@ -107,7 +107,9 @@ def sweep(
     arch = agreed_arch(board, arch)
     if board and "board" in axes:
         raise HostError("--sweep board: a board is given, too; leave out one of the two")
-    about = _About(netlist_of(path, arch), board, tuple(programs), dict(parameters or {}))
+    netlist = netlist_of(path, arch)
+    elsewhere = dask is not None or is_image(path)
+    about = _About(netlist if elsewhere else path, arch, board, tuple(programs), dict(parameters or {}))
     job = Job("buda_emu.api.sweep:modeller", about)
     found: list[Point] = []
     with closing(in_order(spread_beside(job, points, Workers(min(workers, len(points)), dask)))) as results:
@@ -119,7 +121,10 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    netlist: Netlist
+    """`netlist`: with the path of one on this machine a process has it sooner, from the cache, than as an object."""
+
+    netlist: Netlist | str
+    arch: str | None
     board: str | None
     programs: tuple[str, ...]
     parameters: dict[str, str]
@@ -127,13 +132,14 @@ class _About:
 
 def modeller(about: _About) -> Callable[[Mapping[str, str]], Point]:
     """The work of a sweep: models one point."""
-    return partial(_model, about)
+    netlist = netlist_of(about.netlist, about.arch) if isinstance(about.netlist, str) else about.netlist
+    return partial(_model, netlist, about)
 
 
-def _model(job: _About, settings: Mapping[str, str]) -> Point:
+def _model(netlist: Netlist, job: _About, settings: Mapping[str, str]) -> Point:
     try:
         found = perf(
-            job.netlist,
+            netlist,
             programs=job.programs,
             board=settings.get("board", job.board),
             parameters={**job.parameters, **{name: text for name, text in settings.items() if name.startswith("$")}},

@@ -18,6 +18,7 @@ from buda_emu.compiler.search.improve import NOTHING_KNOWN, Improved, Known, Sta
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.errors import BudaError
+from buda_emu.workers.beside import short_turns
 from buda_emu.workers.job import Job, Shared
 from buda_emu.workers.spread import Crew
 
@@ -169,18 +170,22 @@ class SideBySide:
     def _serve(self) -> None:
         """On a thread of its own: workers are given what waits."""
         try:
-            while self._has_some():
-                given: list[list[tuple[int, int]]] = []
-                with closing(self._crew.spread(self._from_the_last(given))) as results:
-                    for number, result in results:
-                        with self._changed:
-                            self._found.update(zip(given[number], result, strict=True))
-                            self._begun.difference_update(given[number])
-                            self._changed.notify_all()
+            with short_turns():
+                while self._has_some():
+                    self._spread()
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for a result
             with self._changed:
                 self._lost = error
                 self._changed.notify_all()
+
+    def _spread(self) -> None:
+        given: list[list[tuple[int, int]]] = []
+        with closing(self._crew.spread(self._from_the_last(given))) as results:
+            for number, result in results:
+                with self._changed:
+                    self._found.update(zip(given[number], result, strict=True))
+                    self._begun.difference_update(given[number])
+                    self._changed.notify_all()
 
     def _has_some(self) -> bool:
         """Whether there is something to do, once there is, or nothing more will come."""
