@@ -1,13 +1,15 @@
 """Factors of rows come behind the products that wait for them."""
 
 import numpy as np
+import pytest
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.ir.text import CORE, Ir
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.late_factors import late_factors
-from buda_emu.compiler.pipeline import Context
+from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.target import Objective
 from compiler.pass_pairs import becomes, stays
 
@@ -81,6 +83,16 @@ def test_a_factor_that_may_be_negative_stays_in_front_of_a_clamp():
     """)  # fmt: skip
 
 
+@pytest.mark.parametrize(("trains", "late"), [(False, True), (True, False)])
+def test_what_keeps_states_has_one_input_on_its_way_whatever_the_round_unless_it_trains(trains, late):
+    graph = attention()
+    Builder(graph).state("past", np.zeros((1, 3, 8), np.float32))
+    graph.outputs.append(Output("sum", graph.outputs[0].value, "float32", state="past", accumulate=trains))
+    (step,) = [item for item in PASSES if item.name == "late_factors"]
+    (found,) = step.run([Ir(CORE, graph)], Context(aim=Objective()))
+    assert any(node.name.endswith(".whole") for node in found.graph) == late
+
+
 def attention(heads=2, size=4, rows=3, keys=5):
     """A norm, queries in heads, scores, their softmax, values, and what is gated: a graph of core ops."""
     b = Builder(Graph())
@@ -120,3 +132,16 @@ def test_attention_and_a_gated_layer_give_the_same_values_with_their_factors_lat
     assert len(behind) == 6  # queries, scores, mixed values, both of the gated layer, and the last
     users = made.users()
     assert not any(users[node.name] == [] for node in behind)
+
+
+def test_keys_that_scores_wait_for_are_multiplied_behind_their_product_and_values_are_not():
+    b = Builder(Graph())
+    ones = np.ones((8, 8), np.float32)
+    x = b.input("x", (1, 3, 8), "float32")
+    n = b.multiply(x, b.rsqrt(b.add(b.reduce_mean(b.square(x), axes=[2]), 1e-6)))
+    q, k, v = (b.alias(b.matmul(n, ones * factor), name) for name, factor in (("q", 1.0), ("k", 2.0), ("v", 3.0)))
+    mixed = b.matmul(b.softmax(b.matmul(q, b.transpose(k, perm=(0, 2, 1))), dim=-1), v)
+    for label, node in {"y": mixed, "k": k, "v": v}.items():
+        b.graph.outputs.append(Output(label, node.name, "float32"))
+    made = late_factors(decompose(b.graph))
+    assert [made[name].op for name in "kv"] == ["multiply", "matmul"]
