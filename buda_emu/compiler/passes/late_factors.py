@@ -18,8 +18,6 @@ from buda_emu.compiler.graph.registry import front_op
 from buda_emu.tensor.boxes import groups
 
 _MOVES: Final = ("reshape", "transpose", "identity")
-_KEEPS: Final = (*_MOVES, "concat")
-"""Ops that compute nothing."""
 _WIDER: Final = 4
 """Times as many columns as the rows have a product may have: of more, as of all words, each would be multiplied."""
 
@@ -45,8 +43,7 @@ class _Step:
 
 def late_factors(graph: Graph) -> Graph:
     """Factors of rows go behind the products by which they are waited for: where an element-wise op reads these, of
-    which the factor becomes a part; where it is the only such product, so that there is no more to be done; and where
-    another product waits for this one."""
+    which the factor becomes a part, or where it is the only such product, so that there is no more to be done."""
     refused: set[str] = set()
     while True:
         steps = _steps(graph, refused)
@@ -57,9 +54,7 @@ def late_factors(graph: Graph) -> Graph:
         for name in _alone(graph, steps, late):
             alone.setdefault(late[name].origin, []).append(name)
         wrong = {item.origin for item in late.values()} - waiting
-        for origin, names in alone.items():
-            if len(names) > 1 or origin in whole:
-                wrong |= {name for name in names if not _is_waited_for(graph, name)}
+        wrong |= {name for origin, names in alone.items() if len(names) > 1 or origin in whole for name in names}
         if not wrong:
             return _rebuilt(graph, steps, late, whole) if late else graph
         refused |= wrong
@@ -190,20 +185,6 @@ def _alone(graph: Graph, steps: Mapping[str, _Step], late: Mapping[str, _Late]) 
         elif node.op not in SOURCES and front_op(node.op).family != "elementwise":
             wanted |= {node.inputs[place] for place in steps[node.name].whole if node.inputs[place] in late}
     return found
-
-
-def _is_waited_for(graph: Graph, name: str) -> bool:
-    """Whether a product that reads this one has its first operand no later: as scores have queries and keys, where
-    values are there long before the softmax is."""
-    depth: dict[str, int] = {}
-    moved = {name}
-    for node in graph:
-        own = 0 if node.op in _KEEPS else 1
-        depth[node.name] = own + max((depth[item] for item in node.inputs), default=0)
-        if node.op in _KEEPS and not moved.isdisjoint(node.inputs):
-            moved.add(node.name)
-    readers = [node for node in graph if node.op == "matmul" and node.inputs[1] in moved]
-    return any(depth[node.inputs[0]] <= depth[node.inputs[1]] for node in readers)
 
 
 # -------------------------------------------------------------------------------------------------------------- graph

@@ -134,7 +134,7 @@ def test_attention_and_a_gated_layer_give_the_same_values_with_their_factors_lat
     assert not any(users[node.name] == [] for node in behind)
 
 
-def test_keys_that_scores_wait_for_are_multiplied_behind_their_product_and_values_are_not():
+def test_keys_and_values_that_nothing_multiplies_by_the_way_are_products_of_the_norm():
     b = Builder(Graph())
     ones = np.ones((8, 8), np.float32)
     x = b.input("x", (1, 3, 8), "float32")
@@ -144,4 +144,5 @@ def test_keys_that_scores_wait_for_are_multiplied_behind_their_product_and_value
     for label, node in {"y": mixed, "k": k, "v": v}.items():
         b.graph.outputs.append(Output(label, node.name, "float32"))
     made = late_factors(decompose(b.graph))
-    assert [made[name].op for name in "kv"] == ["multiply", "matmul"]
+    assert [made[name].op for name in ("q.whole", "k", "v")] == ["matmul"] * 3
+    assert made["k"].inputs[0] == made["v"].inputs[0] == n.name
