@@ -11,6 +11,7 @@ from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.fuse.spreads import fuse_spreads
 from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.own_memory import OwnMemory
@@ -32,6 +33,8 @@ from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
 from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
 from buda_emu.compiler.passes.gelu import gelu
 from buda_emu.compiler.passes.host_windows import host_windows
+from buda_emu.compiler.passes.late_factors import late_factors
+from buda_emu.compiler.passes.neutral import neutral
 from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
@@ -103,6 +106,14 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
     return found[:1] if context.aim.effort == "low" else found
 
 
+def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Where one input is on its way, as in programs with caches: the longest way through the ops counts then."""
+    return [
+        Ir(CORE, late_factors(form.graph)) if context.aim.microbatch == 1 or form.graph.one_by_one else form
+        for form in forms
+    ]
+
+
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
     memory = OwnMemory()
     return [Ir(TILE, form.graph, lower(form.graph, context.target, memory)) for form in forms]
@@ -140,6 +151,7 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
     Pass("decompose", FRONT, CORE, "every op becomes core ops; what depends only on constants is computed",
          _graphs(decompose, CORE)),
+    Pass("neutral", CORE, CORE, "added zeros and multiplied ones are removed", _graphs(neutral, CORE)),
     Pass("fold_pads", CORE, CORE, "zeros around a convolution's operand become its own padding",
          _graphs(fold_pads, CORE)),
     Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
@@ -148,6 +160,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(slice_products, CORE)),
     Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
          _graphs(factors, CORE), _is_wide),
+    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes behind products that read them",
+         _late_factors, _is_wide),
     Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
          _graphs(attend_in_parts, CORE)),
     Pass("windows", CORE, CORE, "the host lays out the input of the first convolution; the search chooses a layout",
@@ -165,6 +179,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
+    Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
+         _tiles(lambda tiles, _: fuse_spreads(tiles)), _fuses),
     Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from buda_emu.compiler.emit.programs import graph_names, programs
+from buda_emu.compiler.lower.tiles import SubOp as TileSubOp
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.lower.tiles import Tm as TileTm
 from buda_emu.compiler.place.blocks import Blocks
@@ -145,11 +146,17 @@ def _fused(placed: Placed) -> FusedOp:
     steps = tuple(
         SubOp(
             name=step.name, type=step.type, inputs=step.inputs, output=step.output, mblock=blocks.mblock,
-            ublock=blocks.ublock, pop=step.pop, input_tms=((),) * len(step.inputs), attributes=_attributes(step.attrs),
+            ublock=blocks.ublock, pop=step.pop, input_tms=_tms(step), attributes=_attributes(step.attrs),
         )
         for step in op.steps
     )  # fmt: skip
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=(steps,))
+
+
+def _tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
+    """Of each input of a sub-op."""
+    spread = (Tm("tile_broadcast", (step.spread,)),) if step.spread else ()
+    return tuple(spread if place == 1 else () for place in range(len(step.inputs)))
 
 
 def _intermediate(target: Target, op: TileOp, own: str) -> str:

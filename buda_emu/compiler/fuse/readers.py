@@ -46,6 +46,15 @@ class Readers:
         self.tiles.ops[made.name] = made
         self._add(made)
 
+    def insert(self, made: TileOp, before: TileOp) -> None:
+        """A new op in front of another."""
+        ops = self.tiles.ops
+        later = list(ops)[list(ops).index(before.name) :]
+        ops[made.name] = made
+        for name in later:
+            ops[name] = ops.pop(name)
+        self._add(made)
+
     def drop(self, op: TileOp) -> None:
         """An op that nobody reads any more."""
         self._drop(op)

@@ -131,6 +131,11 @@ class Graph:
             found |= nx.ancestors(edges, output)
         return found | set(self.inputs)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether an input reads what the one before it has left in a state, gradients apart, which are added up."""
+        return any(node.op == "state" for node in self) and not any(output.accumulate for output in self.outputs)
+
     def text(self) -> str:
         """One line for each node: `name: op(inputs) {attributes} -> shape`."""
         lines = [_line(node) for node in self]

@@ -27,6 +27,7 @@ _RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "output": ("outputs", OutputQueue), "store": ("stores", Store),
 }  # fmt: skip
 """By the first word of a line: the map of a TileGraph that it belongs to, and what it holds."""
+_STEP_LINE: Final = ("name", "type", "inputs", "output", "attrs")
 _OP_LINE: Final = ("name", "type", "uses", "shape", "attrs", "steps")
 _AT: Final = ("op", "at")
 _ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
@@ -78,8 +79,9 @@ def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[s
     yield f"{name(op.name)} = {op.type}({uses}){attrs} : {list(op.shape)}{rest}"
     for step in op.steps:
         own = f" {printer.map(step.attrs)}" if step.attrs else ""
-        pops = f" {printer.map({'pop': step.pop})}" if step.pop else ""
-        yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){own} : {step.output}{pops}"
+        more = _fields(step, _STEP_LINE)
+        rest = f" {printer.map(more)}" if more else ""
+        yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){own} : {step.output}{rest}"
     if placed is not None:
         yield f"  at {printer.value(placed.at)} {printer.map(_fields(placed, _AT))}"
 
@@ -171,11 +173,11 @@ class TileReader:
         attrs = self._reader.map(tokens) if tokens.at("{") else {}
         tokens.need(":")
         output = tokens.name("where it goes")
-        pops = self._reader.map(tokens) if tokens.at("{") else {}
+        rest = self._reader.map(tokens) if tokens.at("{") else {}
         if self._last is None:
             tokens.fail("a step comes after its op")
         fields = {"name": own, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
-        self._last.steps = (*self._last.steps, made(SubOp, pops | fields, tokens, own))
+        self._last.steps = (*self._last.steps, made(SubOp, rest | fields, tokens, own))
 
     def at(self, tokens: Tokens) -> None:
         """The place of the op before it."""

@@ -122,7 +122,8 @@ def kept(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
 @dataclass(frozen=True, slots=True)
 class SubOp(OfOpType):
     """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
-    the intermediates that are read for the last time."""
+    the intermediates that are read for the last time; `spread`: "c" where column 0 of each tile of the second input
+    stands for all."""
 
     name: str
     type: str
@@ -130,6 +131,7 @@ class SubOp(OfOpType):
     output: str
     pop: tuple[str, ...] = ()
     attrs: TileAttributes = field(default_factory=TileAttributes)
+    spread: str = ""
 
 
 @dataclass(slots=True)
