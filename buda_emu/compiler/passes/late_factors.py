@@ -1,5 +1,5 @@
-"""A factor of each row, such as that of a norm, is applied after the products that read the row. These products need not
-wait for it: for a single input, the factor is computed in parallel.
+"""A factor of each row, such as that of a norm, is applied after the products that read the row. These products need
+not wait for it: for a single input, the factor is computed in parallel.
 
 `((x * r) * g) W` becomes `(x (g W)) * r`, with one number r for each row, and constants g, one for each column. What
 moves rows, takes their largest or their difference, or clamps them at 0, lets the factor through.

@@ -1,5 +1,5 @@
-"""Constants that change nothing are removed: added zeros and multiplied ones. Those of channels, with one number for each
-column, stay: they are parameters, and the ops of a model depend on its form, not on what it has learned."""
+"""Constants that change nothing are removed: added zeros and multiplied ones. Those of channels, with one number for
+each column, stay: they are parameters, and the ops of a model depend on its form, not on what it has learned."""
 
 from dataclasses import replace
 from math import prod
