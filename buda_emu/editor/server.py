@@ -270,7 +270,7 @@ def rename_problem(text: OpenText, name: Name, new: str) -> str:
     """Why a thing cannot get a new name; "" where it can."""
     variable = name.kind == "variable"
     if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
-        return f"'{new}' is not a name of a {name.kind}" + (": it begins with $" if variable else "")
+        return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
     kinds = ("queue", "op") if name.kind in ("queue", "op") else (name.kind,)
     taken = any(one.text == new for kind in kinds for one in text.names.defined(kind, name.scope))
     return f"there is a {name.kind} '{new}' already" if taken else ""

@@ -41,7 +41,7 @@ def test_conditions_change_the_figures():
     [
         ({"programs": ["nope"]}, "no program 'nope'"),
         ({"parameters": {"$nope": "1"}}, "no program takes the parameter"),
-        ({"what_if": {"speed": 1}}, "none of clock"),
+        ({"what_if": {"speed": 1}}, "not one of clock"),
         ({"harvest": [99]}, "row 99"),
         ({"grid": (99, 1)}, "not within"),
     ],

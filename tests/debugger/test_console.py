@@ -124,7 +124,7 @@ def test_names_are_told_by_their_beginnings(console):
         ("why y[0]", "never written"), ("watch", "watch QUEUE"), ("watch yy", "no queue"),
         ("graph a.png", "ends in .svg"), ("graph", "no epoch runs"), ("list 9999", "lines 1.."),
         ("list nothing", "no queue"), ("into", "is not at an op"), ("set x", "set $NAME"),
-        ("set $a = b", "whole number"), ("write x", "write TENSOR"), ("write x y", "neither a number"),
+        ("set $a = b", "not an integer"), ("write x", "write TENSOR"), ("write x y", "neither a number"),
         ("write x a.npy", "No such file"), ("skip", "no op is about to run"), ("back sideways", "back goes by"),
         ("reverse-until", "reverse-until WHERE"), ("until op h", "goes to instructions"),
         ("condition x", "a breakpoint is a number"), ("ignore 9 1", "no breakpoint 9"),

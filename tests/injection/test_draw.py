@@ -108,7 +108,7 @@ BAD = {
     '{"kind": "entry", "where": "x", "entry": 0, "how": "twice"}': "entry 0 has none before it",
     '{"kind": "entry", "where": "bq", "entry": 0, "how": "lost", "tile": 0}': "bq is a ram",
     '{"kind": "pointer", "where": "q", "entry": 0}': "q is not a queue",
-    '{"kind": "pointer", "where": "bq", "entry": 0, "how": "local", "bits": [0]}': "none of rd, wr",
+    '{"kind": "pointer", "where": "bq", "entry": 0, "how": "local", "bits": [0]}': "not one of rd, wr",
     '{"kind": "flip", "place": "attic", "where": "x", "entry": 0, "bits": [1]}': "place 'attic' is not one of",
     '{"kind": "link", "where": "usb", "how": "50 %"}': "link 'usb'",
     '{"kind": "clock", "how": "150 %"}': "how '150 %'",

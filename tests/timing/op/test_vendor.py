@@ -72,5 +72,5 @@ def test_model_is_reached_by_name():
     call = OpCall(op_type="nop", mblock_m=2, mblock_n=2, ublock_rt=2, ublock_ct=4)
     cost = op_cost(call, model="vendor")
     assert (cost.cycles, cost.provenance, cost.model) == (3012.0, "vendor formula", "vendor")
-    with pytest.raises(HostError, match="none of fitted, vendor"):
+    with pytest.raises(HostError, match="not one of fitted, vendor"):
         op_cost(call, model="guess")
