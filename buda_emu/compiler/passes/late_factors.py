@@ -42,8 +42,8 @@ class _Step:
 
 
 def late_factors(graph: Graph) -> Graph:
-    """Factors of rows go behind the products by which they are waited for: where an element-wise op reads these, of
-    which the factor becomes a part, or where it is the only such product, so that there is no more to be done."""
+    """Move factors of rows after the products that wait for them: if an element-wise op that reads the product can
+    include the factor, or if there is only one such product, so that no op is added."""
     refused: set[str] = set()
     while True:
         steps = _steps(graph, refused)
