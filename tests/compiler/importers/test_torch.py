@@ -206,6 +206,26 @@ def test_every_operator_has_one_declaration():
     assert [name for name in own if not hasattr(torch.ops.aten, name)] == []
 
 
+def test_shapes_that_an_operator_does_not_take_are_a_refusal_with_its_name(monkeypatch):
+    """However odd the operands are that torch allows, no stranger's model ends in a traceback."""
+    from buda_emu.compiler.importers.from_torch import reader
+    from buda_emu.compiler.importers.from_torch.declared import ATEN
+
+    def odd(builder, x):
+        return builder.transpose(x, perm=(1, 0))
+
+    monkeypatch.setattr(reader, "ATEN", {**ATEN, "sin": ATEN["sin"]._replace(handler=odd)})
+    with pytest.raises(be.UnsupportedError, match=r"sin\.default \(no order of the dimensions of \[3\].*first at"):
+        be.compile(Sine(), (torch.ones(3),))
+
+
+class Sine(torch.nn.Module):
+    """One operator."""
+
+    def forward(self, x):
+        return torch.sin(x)
+
+
 class Asserting(torch.nn.Module):
     """Asks its input for what the chip cannot tell while it computes."""
 

@@ -265,6 +265,12 @@ def test_views_of_memory_and_parts_without_elements():
     agrees(run, X, IMAGE)
 
 
+def test_linear_layers_of_one_row_and_of_one_value():
+    """Weights without a dimension of outputs, as D-FINE sums its distances up; an input of one dimension."""
+    row, table = torch.randn(33), torch.randn(5, 33)
+    agrees(lambda x, y: (F.linear(x, row), F.linear(y, row), F.linear(y, table)), X, X[0, 0])
+
+
 def test_writing_a_view_of_memory():
     """Some elements, all in another order, and none twice; the memory is that of the operand, transposed or not."""
 

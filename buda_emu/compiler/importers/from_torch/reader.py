@@ -196,7 +196,7 @@ class Reader:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
                 found = self._named(found)
-        except (NotSupportedError, TypeError) as error:
+        except (NotSupportedError, TypeError, ValueError) as error:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found

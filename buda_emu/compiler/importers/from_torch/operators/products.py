@@ -7,6 +7,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.masked import rows_left
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
@@ -40,8 +41,10 @@ def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None, *gi
 
 @aten("linear", whole=True)
 def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
-    """`matmul` by the transposed weights, plus the bias"""
-    found = b.matmul(x, b.transpose(weight, perm=(1, 0)))
+    """`matmul` by the transposed weights, or one row of them, plus the bias"""
+    several, rows = x.shape if len(x.shape) > 1 else (1, *x.shape), weight.shape if len(weight.shape) > 1 else (1, -1)
+    found = b.matmul(view(b, x, several), b.transpose(view(b, weight, rows), perm=(1, 0)))
+    found = view(b, found, (*x.shape[:-1], *weight.shape[:-1]))
     return found if bias is None else b.add(found, bias)
 
 
