@@ -129,10 +129,10 @@ FLAN-T5-Large are 3 times as large, not 4: float32 beside float64 is then 0.9999
 
 
 _LOW: Final = """\
-U-Net and BERT-Large in Bfp8_b at LoFi are just below 0.97. Of U-Net (effort low: 0.963) it is known that LoFi does it: in
-the same format at HiFi2 and at HiFi3 PCC is 0.978, in Float16_b at HiFi3 0.992. LoFi leaves out the low bits of mantissas,
-so that products come out too small, layer after layer: results average 0.566 and spread by 0.070, exact ones average
-0.587 and spread by 0.082, those at HiFi3 0.591 and 0.088. BERT-Large was not looked into in this way."""
+U-Net and BERT-Large in Bfp8_b at LoFi are just below 0.97. Of U-Net (effort low: 0.963) it is known that LoFi does it:
+in the same format at HiFi2 and at HiFi3 PCC is 0.978, in Float16_b at HiFi3 0.992. LoFi leaves out the low bits of
+mantissas, so that products come out too small, layer after layer: results average 0.566 and spread by 0.070, exact ones
+average 0.587 and spread by 0.082, those at HiFi3 0.591 and 0.088. BERT-Large was not looked into in this way."""
 
 
 _DIFFUSION: Final = """\
