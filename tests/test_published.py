@@ -48,6 +48,23 @@ def cell(board="n150", form="torch", **more):
     }  # fmt: skip
 
 
+def test_norms_are_fitted_to_the_input():
+    model, (given,) = replace(TINY, fitted=True).source()
+    found = model[:2](given)
+    assert not model.training
+    assert found.mean((0, 2, 3)).abs().max() < 1e-5
+    assert (found.var((0, 2, 3)) - 1).abs().max() < 1e-3
+
+
+def test_the_output_of_several_epochs_is_compared():
+    """What epochs leave to each other is an output of the run, too."""
+    deep = torch.nn.Sequential(*(layer for _ in range(60) for layer in (torch.nn.Linear(32, 32), torch.nn.Sigmoid())))
+    model = replace(TINY, build=lambda: (deep, (torch.randn(1, 32),)))
+    found = measure(model, "n150", "torch", ("ideal",), "abc", "low")
+    assert found.epochs > 1
+    assert found.pcc["ideal"] > 0.9999
+
+
 def test_the_18_models_have_names_settings_and_figures():
     assert len(MODELS) == 18
     for model in MODELS.values():
