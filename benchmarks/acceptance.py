@@ -186,10 +186,13 @@ def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Bu
     torch.manual_seed(width)
     model = sharpened(T5(150, width, heads, layers, 32, 64))
     encode, decode = Encode(model).eval(), Decode(model).eval()
-    compiled = be.compile_programs({
-        "encode": be.Program(encode, encode.example(), encode.keeps()),
-        "decode": be.Program(decode, decode.example(), decode.keeps()),
-    }, **words)  # fmt: skip
+    compiled = be.compile_programs(
+        {
+            "encode": be.Program(encode, encode.example(), encode.keeps()),
+            "decode": be.Program(decode, decode.example(), decode.keeps()),
+        },
+        **words,
+    )
     source = torch.randint(0, 150, (32,)).tolist()
 
     def check() -> float:

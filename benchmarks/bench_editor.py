@@ -44,8 +44,10 @@ def main() -> None:
     typed, whole = measure(args.netlist.read_text(), args.keystrokes)
     marks = statistics.quantiles(typed, n=20)
     print(f"keystroke: median {statistics.median(typed):.0f} ms, 95 % under {marks[-1]:.0f} ms")
-    print(f"whole check: median {statistics.median(whole):.0f} ms; a keystroke takes "
-          f"{statistics.median(typed) / statistics.median(whole):.2f} of it")  # fmt: skip
+    print(
+        f"whole check: median {statistics.median(whole):.0f} ms; a keystroke takes "
+        f"{statistics.median(typed) / statistics.median(whole):.2f} of it"
+    )
 
 
 if __name__ == "__main__":

@@ -50,9 +50,13 @@ def made_netlist(ops: int) -> str:
             "false, zero: false, rd_ptr_local: $lptr, rd_ptr_global: $gptr}}}\n"
         )
     return (
-        "devices:\n  arch: wormhole_b0\nqueues:\n" + "".join(queues) + "graphs:\n" + "".join(graphs)
-        + "programs:\n  - run:\n    - var: {$lptr: 0, $gptr: 0}\n" + "".join(steps)
-    )  # fmt: skip
+        "devices:\n  arch: wormhole_b0\nqueues:\n"
+        + "".join(queues)
+        + "graphs:\n"
+        + "".join(graphs)
+        + "programs:\n  - run:\n    - var: {$lptr: 0, $gptr: 0}\n"
+        + "".join(steps)
+    )
 
 
 def events(text: str) -> None:

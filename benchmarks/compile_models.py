@@ -72,10 +72,15 @@ class Measured:
     def row(self, precisions: list[str]) -> tuple[str, ...]:
         """For people."""
         return (
-            self.model, self.arch, f"{self.compile:.1f}", f"{self.compile / self.export:.1f}",
-            f"{self.ops}, {self.epochs}", str(len(self.findings)), f"{self.inputs_per_second:.0f}",
+            self.model,
+            self.arch,
+            f"{self.compile:.1f}",
+            f"{self.compile / self.export:.1f}",
+            f"{self.ops}, {self.epochs}",
+            str(len(self.findings)),
+            f"{self.inputs_per_second:.0f}",
             *(f"{self.pcc[word]:.9f}" if word in self.pcc else "-" for word in precisions),
-        )  # fmt: skip
+        )
 
 
 def timed(work: Any) -> tuple[Any, float]:
@@ -104,9 +109,7 @@ def measure(name: str, arch: str, seed: int, precisions: list[str], df: str, fid
     found.inputs_per_second = compiled.perf().inputs_per_second
     for precision in precisions:
         got, found.run[precision] = timed(lambda word=precision: compiled(*inputs, precision=word))
-        correlations = [
-            difference("", want.numpy(), have).pcc or 0.0 for want, have in zip(outputs, got, strict=True)
-        ]  # fmt: skip
+        correlations = [difference("", want.numpy(), have).pcc or 0.0 for want, have in zip(outputs, got, strict=True)]
         found.pcc[precision] = float(np.min(correlations))
         compiled.close()
     found.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -139,9 +142,14 @@ def main() -> int:
         print(f"missed: {text}")
     if args.json is not None:
         figures = {
-            "schema_version": RESULT_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
-            "fidelity": args.fidelity, "seed": args.seed, "models": [asdict(item) for item in measured],
-        }  # fmt: skip
+            "schema_version": RESULT_VERSION,
+            "conditions": conditions(),
+            "torch": torch.__version__,
+            "df": args.df,
+            "fidelity": args.fidelity,
+            "seed": args.seed,
+            "models": [asdict(item) for item in measured],
+        }
         args.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 1 if missed else 0
 

@@ -17,7 +17,7 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.search import cuts, refine
-from buda_emu.compiler.search.starts import searched_spots
+from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.target import ONE_BY_ONE
 from conditions import conditions
 
@@ -44,9 +44,12 @@ def gpt2(layers=12):
     sharpened(model)
     prompt = torch.randint(0, 50257, (20,)).tolist()
     made = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
-    return made, lambda count: model.greedy(prompt, count), lambda count, precision: made.generate(
-        prompt, count, precision=precision
-    ), ""  # fmt: skip
+    return (
+        made,
+        lambda count: model.greedy(prompt, count),
+        lambda count, precision: made.generate(prompt, count, precision=precision),
+        "",
+    )
 
 
 def t5(layers=6):
@@ -72,13 +75,13 @@ def t5(layers=6):
 @contextmanager
 def old_cuts():
     """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
-    load, single = cuts.epoch_load, refine.spots_of_one
+    load, single = cuts.epoch_load, refine.decisions_of_one
     cuts.epoch_load = lambda _: (0.0, 0.0)
-    refine.spots_of_one = lambda line, full: searched_spots(line, ONE_BY_ONE, full)
+    refine.decisions_of_one = lambda line, full: searched_decisions(line, ONE_BY_ONE, full)
     try:
         yield
     finally:
-        cuts.epoch_load, refine.spots_of_one = load, single
+        cuts.epoch_load, refine.decisions_of_one = load, single
 
 
 def steps_per_second(made, program):

@@ -139,9 +139,16 @@ def compiled(name: str, folder: Path, layers: int | None, tokens: int, effort: s
     start = time.perf_counter()
     observer = Observer(foreseen=lambda words: print(words, flush=True))
     model = be.compile(
-        without_data(name, layers), (ids(name, tokens),), parameters=folder, df="Bfp8_b", effort=effort, microbatch=1,
-        name=name, observer=observer, memory_limit=limit,
-    )  # fmt: skip
+        without_data(name, layers),
+        (ids(name, tokens),),
+        parameters=folder,
+        df="Bfp8_b",
+        effort=effort,
+        microbatch=1,
+        name=name,
+        observer=observer,
+        memory_limit=limit,
+    )
     placed = time.perf_counter()
     print({step: round(seconds, 1) for step, seconds in observer.seconds.items() if seconds > 0.5}, flush=True)
     print(f"placed after {placed - start:.0f} s: {model}, peak {peak():.2f} GiB", flush=True)

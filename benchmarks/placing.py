@@ -103,9 +103,11 @@ def vendor(path: Path) -> tuple[float, int]:
     """Inputs per second of a netlist of the vendor's, one round of each loop, and its epochs."""
     netlist = be.load(path)
     names = {
-        parameter for program in netlist.programs.values() for step in program.instructions
+        parameter
+        for program in netlist.programs.values()
+        for step in program.instructions
         for parameter in getattr(step, "names", ())
-    }  # fmt: skip
+    }
     perf = be.perf(netlist, parameters=dict.fromkeys(names, "1"))
     count = max(graph.input_count for graph in netlist.graphs.values())
     seconds = max(perf.run.seconds(perf.cycles), sum(perf.run.host_seconds().values()))
@@ -164,8 +166,11 @@ def efforts(names: Sequence[str]) -> None:
         source = case.source()
         with refusals(f"| {name} |"):
             low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
-            print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
-                  f"{default[1]:.0f} | {high[1]:.0f} |", flush=True)  # fmt: skip
+            print(
+                f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
+                f"{default[1]:.0f} | {high[1]:.0f} |",
+                flush=True,
+            )
 
 
 def latency(counts: Sequence[int]) -> None:

@@ -114,10 +114,15 @@ def vector_jobs(folder: str) -> list[Job]:
 
         found.append(
             Job(
-                vector["netlist"], corpus / "netlists" / vector["netlist"], vector["arch"], inputs,
-                tuple(vector["programs"]), vector["params"], vector.get("run_seconds"),
+                vector["netlist"],
+                corpus / "netlists" / vector["netlist"],
+                vector["arch"],
+                inputs,
+                tuple(vector["programs"]),
+                vector["params"],
+                vector.get("run_seconds"),
             )
-        )  # fmt: skip
+        )
     return found
 
 

@@ -59,8 +59,9 @@ def main() -> None:
         block = Block(width).eval()
         count = sum(item.numel() for item in block.parameters())
         start = time.process_time()
-        model = be.compile(block, (torch.zeros(1, TOKENS, width),), arch="wormhole_b0", df="Bfp8_b", effort="low",
-                           microbatch=1)  # fmt: skip
+        model = be.compile(
+            block, (torch.zeros(1, TOKENS, width),), arch="wormhole_b0", df="Bfp8_b", effort="low", microbatch=1
+        )
         took = time.process_time() - start
         with tempfile.TemporaryDirectory() as folder:
             image = be.load_image(model.save(folder)[1])

@@ -80,9 +80,14 @@ def cases():
     torch.manual_seed(0)
     mlp = nn.Sequential(nn.Linear(64, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 10))
     resnet = nn.Sequential(
-        nn.Conv2d(1, 6, 3, padding=1), Residual(6), nn.AvgPool2d(2), Residual(6), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Conv2d(1, 6, 3, padding=1),
+        Residual(6),
+        nn.AvgPool2d(2),
+        Residual(6),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
         nn.Linear(6, 10),
-    )  # fmt: skip
+    )
     yield "MLP, sgd", mlp, digits(32, (64,)), {"optimizer": "sgd", "learning_rate": 0.1}
     yield "ResNet, adam", resnet, digits(8, (1, 8, 8)), {"optimizer": "adam", "learning_rate": 0.003}
     yield "ResNet of 16, adam", resnet, digits(16, (1, 8, 8)), {"optimizer": "adam", "learning_rate": 0.002}
@@ -173,8 +178,11 @@ def paces(only):
                 )
                 found.append((made.perf().inputs_per_second, time.process_time() - begin, made.placement.epochs))
             (first, quick, _), (best, seconds, epochs) = found
-            print(f"| {name} | {count} | {first:.0f} | {best:.0f} | {best / first:.2f} | {epochs} | {quick:.0f} | "
-                  f"{seconds:.0f} |", flush=True)  # fmt: skip
+            print(
+                f"| {name} | {count} | {first:.0f} | {best:.0f} | {best / first:.2f} | {epochs} | {quick:.0f} | "
+                f"{seconds:.0f} |",
+                flush=True,
+            )
 
 
 def main():

@@ -54,12 +54,19 @@ def curve_svg(points: Sequence[Point], title: str) -> str:
             f"<title>{title}</title>",
             f"<style>{STYLE}</style>",
             _panel(0, "training loss", points, losses, "{:.1f}", lambda p: p.numpy_loss, lambda p: p.device_loss),
-            _panel(WIDTH, "accuracy on held-out digits", points, accuracies, "{:.0%}",
-                   lambda p: p.numpy_accuracy, lambda p: p.device_accuracy),
+            _panel(
+                WIDTH,
+                "accuracy on held-out digits",
+                points,
+                accuracies,
+                "{:.0%}",
+                lambda p: p.numpy_accuracy,
+                lambda p: p.device_accuracy,
+            ),
             _legend(),
             "</svg>\n",
         ]
-    )  # fmt: skip
+    )
 
 
 def _panel(

@@ -187,10 +187,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--curve", type=_picture, metavar="FILE", help="write losses and accuracies: *.svg or *.json")
     parser.add_argument("--arch", choices=ARCHS, default=ARCHS[0], help=f"default {ARCHS[0]}")
     parser.add_argument(
-        "--precision", choices=("format", "ideal", "device"), default="format",
+        "--precision",
+        choices=("format", "ideal", "device"),
+        default="format",
         help="format (the default): tensors in their formats, as on the device; ideal: float32 throughout; device: the "
         "chip's own arithmetic",
-    )  # fmt: skip
+    )
     return parser
 
 

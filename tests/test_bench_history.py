@@ -13,9 +13,13 @@ MACHINE = {"processor": "Some (R) CPU @ 2.50GHz", "cores": 2, "python": "3.11.7"
 
 def run(*values: float, threads: int = 1, at: str = "2026-01-01") -> dict[str, Any]:
     return {
-        "at": at, "version": "0.1.0", "threads": threads, "precision": "format",
-        "yardsticks": {"sgemm": 80.0, "copy": 9.5, "libyaml": 4.25}, "ratios": {"a.yaml": {"run": list(values)}},
-    }  # fmt: skip
+        "at": at,
+        "version": "0.1.0",
+        "threads": threads,
+        "precision": "format",
+        "yardsticks": {"sgemm": 80.0, "copy": 9.5, "libyaml": 4.25},
+        "ratios": {"a.yaml": {"run": list(values)}},
+    }
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,19 @@ def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None
     file, own, far = str(path.relative_to(ROOT)), "tests/formats/test_floats.py::a", "tests/formats/test_x.py::b"
     line = one.lines[0]
     found = Touched(
-        {own: 2.0, far: 1.0, "t.py::slow": 5.0, "t.py::quick": 0.1, "u.py::starts": 0.1, "u.py::none": 0.1,
-         "t.py::beside": 9.0},
+        {
+            own: 2.0,
+            far: 1.0,
+            "t.py::slow": 5.0,
+            "t.py::quick": 0.1,
+            "u.py::starts": 0.1,
+            "u.py::none": 0.1,
+            "t.py::beside": 9.0,
+        },
         {"u.py::starts"},
         {file: {line: ["t.py::slow", "t.py::quick", own], line + 1000: [far]}},
         {file: digest(path)},
-    )  # fmt: skip
+    )
     assert found.tests(one) == [own, "t.py::quick", "t.py::slow", far, "t.py::beside", "u.py::starts"]
     found.digests.clear()  # lines of another time say nothing
     assert found.tests(one) == [own, "t.py::quick", far, "t.py::slow", "u.py::starts"]

@@ -19,8 +19,13 @@ from published.models import GRAYSKULL, MODELS, WORMHOLE, Model, Settings  # noq
 
 
 def tiny():
-    layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, 2, 1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
-                                 torch.nn.Flatten(), torch.nn.Linear(128, 10))  # fmt: skip
+    layers = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, 2, 1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(128, 10),
+    )
     return layers, (torch.randn(1, 3, 8, 8),)
 
 
@@ -41,11 +46,24 @@ BOTH = {"tiny": TINY, "later": LATER}
 
 def cell(board="n150", form="torch", **more):
     return {
-        "model": "tiny", "board": board, "form": form, "settings": "Bfp8_b LoFi 8", "commit": "abc", "seconds": 1.4,
-        "memory": 5 << 20, "ops": 3, "epochs": 2, "inputs": 8, "findings": 0, "rate": 1500.0, "problem": "",
-        "bounds": {"op": 0.7, "link": 0.27, "loading": 0.03, "host link": 0.4}, "longest": "op conv, 60 %",
-        "pcc": {"ideal": 0.99999, "device": 0.9}, **more,
-    }  # fmt: skip
+        "model": "tiny",
+        "board": board,
+        "form": form,
+        "settings": "Bfp8_b LoFi 8",
+        "commit": "abc",
+        "seconds": 1.4,
+        "memory": 5 << 20,
+        "ops": 3,
+        "epochs": 2,
+        "inputs": 8,
+        "findings": 0,
+        "rate": 1500.0,
+        "problem": "",
+        "bounds": {"op": 0.7, "link": 0.27, "loading": 0.03, "host link": 0.4},
+        "longest": "op conv, 60 %",
+        "pcc": {"ideal": 0.99999, "device": 0.9},
+        **more,
+    }
 
 
 def test_norms_are_fitted_to_the_input():
@@ -146,19 +164,24 @@ def test_results_stay_when_another_run_wrote_meanwhile(tmp_path):
     table.keep(path, cell("e150"))
     table.keep(path, cell(rate=7.0))
     assert {name: item["rate"] for name, item in table.read(path).items()} == {
-        "tiny e150 torch": 1500.0, "tiny n150 torch": 7.0,
-    }  # fmt: skip
+        "tiny e150 torch": 1500.0,
+        "tiny n150 torch": 7.0,
+    }
     path.write_text(json.dumps({"schema_version": 99, "cells": {}}))
     with pytest.raises(ValueError, match="schema version 99"):
         table.read(path)
 
 
 def test_the_page_shows_figures_ratios_and_what_is_missing():
-    cells = {f"tiny {item['board']} {item['form']}": item for item in (
-        cell(), cell("n300:1", problem="no grid has room"),
-        cell("n150", "onnx", pcc={}, bounds={"op": 1.0, "host link": 2.0}),
-        cell("e150", weights=3 << 20),
-    )}  # fmt: skip
+    cells = {
+        f"tiny {item['board']} {item['form']}": item
+        for item in (
+            cell(),
+            cell("n300:1", problem="no grid has room"),
+            cell("n150", "onnx", pcc={}, bounds={"op": 1.0, "host link": 2.0}),
+            cell("e150", weights=3 << 20),
+        )
+    }
     text = table.page(cells, BOTH)
     assert "| Tiny | n150 | Bfp8_b LoFi 8 | 1000 images/s | 1500 | 1.50 | op 70 %; link 27 %; longest: op conv" in text
     assert "| 0.9999900 | **0.9000000, too low** | - | 0 |" in text
@@ -181,8 +204,10 @@ def test_seconds_for_many_runs_and_models_that_are_not_whole():
 def test_what_is_slower_is_explained():
     slow = {"tiny n150 torch": cell(rate=500.0), "tiny n300:1 torch": cell("n300:1", rate=300.0)}
     text = table.page(slow, ONLY)
-    n300, n150 = (f"* Tiny, {board}, {ratio} times what was published: op 70 %, link 27 %." for board, ratio in
-                  (("n300:1", 0.33), ("n150", "0.50")))  # fmt: skip
+    n300, n150 = (
+        f"* Tiny, {board}, {ratio} times what was published: op 70 %, link 27 %."
+        for board, ratio in (("n300:1", 0.33), ("n150", "0.50"))
+    )
     assert 0 < text.index(n300) < text.index(n150)
     assert "* *op*: one op of an epoch" in text
     assert "* *link*: operands go" in text
@@ -249,9 +274,13 @@ SMALL = {
 def test_a_small_model_of_the_library_generates_what_the_original_does(name):
     pytest.importorskip("transformers")
     found = measure(
-        Model(name, name, "transformers", "x", table.TOKENS, SMALL[name], {"n150": 1.0}), "n150", "torch", ("ideal",),
-        "abc", "low",
-    )  # fmt: skip
+        Model(name, name, "transformers", "x", table.TOKENS, SMALL[name], {"n150": 1.0}),
+        "n150",
+        "torch",
+        ("ideal",),
+        "abc",
+        "low",
+    )
     assert found.problem == ""
     assert (found.findings, *found.tokens[:2]) == (0, 24, 24)
     assert found.pcc["ideal"] > table.LEAST["ideal"]
@@ -283,8 +312,15 @@ def test_an_image_of_a_few_steps_is_the_original_s():
 
 
 def test_the_vendors_netlist_stands_beside_ours():
-    theirs = {"model": "tiny", "board": "wormhole_b0/tiny", "form": "vendor", "netlist": "wormhole_b0/tiny",
-              "problem": "", "rate": 700.0, "epochs": 4}  # fmt: skip
+    theirs = {
+        "model": "tiny",
+        "board": "wormhole_b0/tiny",
+        "form": "vendor",
+        "netlist": "wormhole_b0/tiny",
+        "problem": "",
+        "rate": 700.0,
+        "epochs": 4,
+    }
     text = table.page({"tiny n150 torch": cell(), "tiny wormhole_b0/tiny vendor": theirs}, BOTH)
     assert "| Tiny | `wormhole_b0/tiny` | 700.0 | 4 | 1000, n150 | 1500 |" in text
 

@@ -48,8 +48,16 @@ def test_its_own_tests_run(tmp_path: Path) -> None:
     found = subprocess.run(where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()).is_relative_to(there)
     tests = [
-        "checker", "device", "formats", "program", "spec", "tensor", "timeline", "docs/test_pages.py", "test_sdist.py",
-    ]  # fmt: skip
+        "checker",
+        "device",
+        "formats",
+        "program",
+        "spec",
+        "tensor",
+        "timeline",
+        "docs/test_pages.py",
+        "test_sdist.py",
+    ]
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{part}" for part in tests)]
     found = subprocess.run(run, cwd=there, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-5000:]

@@ -90,11 +90,18 @@ def sweep(corpus: Path, path: Path, most: float, threads: int, both: bool) -> li
     fine = "fine" if is_fine(netlist) else ""
     times = f"{seconds['format']:.2f}", f"{seconds['device']:.2f}"
     return [
-        (name, queue, f"{pcc(outputs['format'][queue], ideal):.6f}", f"{pcc(outputs['device'][queue], ideal):.6f}",
-         *times, fine, "" if not both else "same" if _same(outputs["device"][queue], again[queue]) else "other")
+        (
+            name,
+            queue,
+            f"{pcc(outputs['format'][queue], ideal):.6f}",
+            f"{pcc(outputs['device'][queue], ideal):.6f}",
+            *times,
+            fine,
+            "" if not both else "same" if _same(outputs["device"][queue], again[queue]) else "other",
+        )
         for queue, ideal in outputs["ideal"].items()
         if FORMATS[netlist.queues[queue].df].kind != "raw"
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

@@ -460,13 +460,17 @@ def _archs() -> str:
     headers = ("arch", "worker grid", "L1 bytes", "DRAM", "Ethernet cores", "alignment", "Float32 inputs of ops")
     rows = (
         (
-            f"`{arch.name}`", f"{arch.grid[0]} x {arch.grid[1]}", str(arch.l1_bytes),
-            f"{arch.dram_channels} x {arch.dram_channel_bytes >> 30} GiB", str(arch.eth_cores), str(arch.alignment),
+            f"`{arch.name}`",
+            f"{arch.grid[0]} x {arch.grid[1]}",
+            str(arch.l1_bytes),
+            f"{arch.dram_channels} x {arch.dram_channel_bytes >> 30} GiB",
+            str(arch.eth_cores),
+            str(arch.alignment),
             "taken as Tf32" if arch.tf32_inputs else "as they are",
         )
         for arch in ARCHS.values()
         if arch.documented
-    )  # fmt: skip
+    )
     about = (f"* `{arch.name}`: {arch.about}." for arch in ARCHS.values() if arch.about)
     return "\n".join((_table(headers, rows).rstrip(), "", *about)) + "\n"
 

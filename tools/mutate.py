@@ -45,9 +45,7 @@ class Outcome:
     survived: list[Mutant]
 
     def __add__(self, other: "Outcome") -> "Outcome":
-        return Outcome(
-            self.noticed + other.noticed, self.explained + other.explained, self.survived + other.survived
-        )  # fmt: skip
+        return Outcome(self.noticed + other.noticed, self.explained + other.explained, self.survived + other.survived)
 
     @property
     def tried(self) -> int:

@@ -147,9 +147,12 @@ class Clean:
     def _asked(self, question: str) -> str:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, "--clean"], env=json.loads(os.environ["PLANTED_CLEAN"]),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
+                [sys.executable, __file__, "--clean"],
+                env=json.loads(os.environ["PLANTED_CLEAN"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(question + "\n")
@@ -235,10 +238,11 @@ def is_compiled(mutant: Mutant) -> bool:
 
     tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
     return any(
-        isinstance(item, ast.FunctionDef) and item.lineno <= mutant.line <= (item.end_lineno or 0)
+        isinstance(item, ast.FunctionDef)
+        and item.lineno <= mutant.line <= (item.end_lineno or 0)
         and any(isinstance(mark, ast.Name) and mark.id in ("kernel", "helper") for mark in item.decorator_list)
         for item in tree.body
-    )  # fmt: skip
+    )
 
 
 # -------------------------------------------------------------------------------------------------- one after the other

@@ -69,8 +69,19 @@ def test_quantise(benchmark, tiles, name):
 def test_binary(benchmark, tiles, name):
     out, other = np.empty_like(tiles), tiles.copy()
     code = getattr(binary, name)
-    measure(benchmark, 3 * BYTES, binary.binary_tiles, 0, TILES, out, plain(tiles), plain(other),
-            (code, np.float32(0)), (32, 32), (NO_RELU, np.float32(0)))  # fmt: skip
+    measure(
+        benchmark,
+        3 * BYTES,
+        binary.binary_tiles,
+        0,
+        TILES,
+        out,
+        plain(tiles),
+        plain(other),
+        (code, np.float32(0)),
+        (32, 32),
+        (NO_RELU, np.float32(0)),
+    )
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

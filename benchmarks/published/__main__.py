@@ -30,7 +30,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.published", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--only", nargs="+", default=[], choices=tuple(MODELS), metavar="NAME", help="rows to make again"
     )
@@ -95,9 +95,15 @@ def _cell(args: argparse.Namespace) -> int:
 
     name, board, form = args.cell
     found = measure(
-        MODELS[name], board, form, args.checks, _commit(), args.effort,
-        lambda text: print(f"    {text}", file=sys.stderr, flush=True), _show,
-    )  # fmt: skip
+        MODELS[name],
+        board,
+        form,
+        args.checks,
+        _commit(),
+        args.effort,
+        lambda text: print(f"    {text}", file=sys.stderr, flush=True),
+        _show,
+    )
     _show(found)
     return 0
 

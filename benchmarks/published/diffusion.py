@@ -59,32 +59,46 @@ def diffusion(size: int, width: int, layers: int, words: int, places: int) -> Di
     so many layers of text, words, and tokens of a prompt."""
     library, text = importlib.import_module("diffusers"), importlib.import_module("transformers")
     config = text.CLIPTextConfig(
-        vocab_size=words, hidden_size=width, intermediate_size=4 * width, num_hidden_layers=layers,
-        num_attention_heads=4, max_position_embeddings=places, bos_token_id=0, eos_token_id=words - 1,
-    )  # fmt: skip
+        vocab_size=words,
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        max_position_embeddings=places,
+        bos_token_id=0,
+        eos_token_id=words - 1,
+    )
     config._attn_implementation = "eager"
     unet = library.UNet2DConditionModel(
-        sample_size=size, block_out_channels=(width, 2 * width), layers_per_block=1, cross_attention_dim=width,
-        attention_head_dim=4, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        sample_size=size,
+        block_out_channels=(width, 2 * width),
+        layers_per_block=1,
+        cross_attention_dim=width,
+        attention_head_dim=4,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
         up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
-    )  # fmt: skip
+    )
     vae = library.AutoencoderKL(
-        block_out_channels=(width, width), latent_channels=4, down_block_types=("DownEncoderBlock2D",) * 2,
+        block_out_channels=(width, width),
+        latent_channels=4,
+        down_block_types=("DownEncoderBlock2D",) * 2,
         up_block_types=("UpDecoderBlock2D",) * 2,
-    )  # fmt: skip
+    )
 
     def scheduler(steps: int) -> Any:
         made = library.PNDMScheduler(
             beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", skip_prk_steps=True, steps_offset=1
-        )  # fmt: skip
+        )
         made.set_timesteps(steps)
         return made
 
     return Diffusion(
         Called(text.CLIPTextModel(config), "input_ids").eval(),
-        Called(unet, "sample", "timestep", "encoder_hidden_states").eval(), Decoded(vae).eval(), scheduler,
+        Called(unet, "sample", "timestep", "encoder_hidden_states").eval(),
+        Decoded(vae).eval(),
+        scheduler,
         vae.config.scaling_factor,
-    )  # fmt: skip
+    )
 
 
 def _tensor(found: Any) -> Tensor:

@@ -123,9 +123,7 @@ class WhisperDecoder(Decoder):
         """See Decoder."""
         decoder = self.model.model.decoder
         given = torch.zeros(1, 1, decoder.config.d_model)  # only says that there is a source: keys lie in the caches
-        found = decoder(
-            tokens, mask, given, cache=past.cache, position_ids=positions, use_cache=True, return_dict=True
-        )  # fmt: skip
+        found = decoder(tokens, mask, given, cache=past.cache, position_ids=positions, use_cache=True, return_dict=True)
         return self.model.proj_out(found.last_hidden_state)
 
 
@@ -136,7 +134,7 @@ class FalconDecoder(Decoder):
         """See Decoder."""
         return self.model(
             tokens, attention_mask=mask, position_ids=positions, cache=past.cache, use_cache=True, return_dict=True
-        ).logits  # fmt: skip
+        ).logits
 
 
 class Encoder(nn.Module):

@@ -82,9 +82,12 @@ def measure(
     cell = Cell(model.name, board, form, str(settings), commit, effort)
     name, _, chips = board.partition(":")
     options = {
-        "board": name, "chips": int(chips) if chips else None, "df": settings.df, "fidelity": settings.fidelity,
+        "board": name,
+        "chips": int(chips) if chips else None,
+        "df": settings.df,
+        "fidelity": settings.fidelity,
         "effort": effort,
-    }  # fmt: skip
+    }
     tell("building")
     made = model.source()
     with torch.no_grad(), warnings.catch_warnings():

@@ -145,7 +145,7 @@ def _bert_large() -> Source:
     package = importlib.import_module("transformers")
     config = package.BertConfig(  # labels of one tile: as quick as two, of which any two results have a PCC of 1 or -1
         hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096, num_labels=32
-    )  # fmt: skip
+    )
     config._attn_implementation = "eager"
     module = Called(package.BertForSequenceClassification(config), "input_ids", "attention_mask")
     return module, (torch.randint(0, 30522, (1, 384)), torch.ones(1, 384, dtype=torch.int64))
@@ -184,9 +184,14 @@ def _t5(**words: Any) -> Callable[[], Generation]:
 
 def _whisper() -> Generation:
     return generation.whisper(
-        d_model=768, encoder_layers=12, decoder_layers=12, encoder_attention_heads=12, decoder_attention_heads=12,
-        encoder_ffn_dim=3072, decoder_ffn_dim=3072,
-    )  # fmt: skip
+        d_model=768,
+        encoder_layers=12,
+        decoder_layers=12,
+        encoder_attention_heads=12,
+        decoder_attention_heads=12,
+        encoder_ffn_dim=3072,
+        decoder_ffn_dim=3072,
+    )
 
 
 def _columns(*figures: float | None) -> dict[str, float]:

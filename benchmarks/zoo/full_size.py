@@ -97,8 +97,14 @@ class MobileNetV2(nn.Module):
         super().__init__()
         width, parts = 32, [_convolved(3, 32, 3, 2)]
         for expand, out, depth, stride in (
-            (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
-        ):  # fmt: skip
+            (1, 16, 1, 1),
+            (6, 24, 2, 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        ):
             for place in range(depth):
                 parts.append(InvertedResidual(width, out, 1 if place else stride, expand))
                 width = out

@@ -403,18 +403,31 @@ def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
         "ids": {"input_ids": tokens},
         "tokens": {"input_ids": tokens, "attention_mask": torch.ones(1, 19, dtype=torch.int64)},
         "pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13))},
-        "masked pair": {"input_ids": tokens, "decoder_input_ids": torch.randint(3, 200, (1, 13)), "attention_mask":
-            torch.ones(1, 19, dtype=torch.int64), "decoder_attention_mask": torch.ones(1, 13, dtype=torch.int64)},
-        "boxes": {"input_ids": tokens, "bbox": torch.cat([torch.randint(low, low + 20, (1, 19, 2)) for low in (0, 20)],
-            -1)},
+        "masked pair": {
+            "input_ids": tokens,
+            "decoder_input_ids": torch.randint(3, 200, (1, 13)),
+            "attention_mask": torch.ones(1, 19, dtype=torch.int64),
+            "decoder_attention_mask": torch.ones(1, 13, dtype=torch.int64),
+        },
+        "boxes": {
+            "input_ids": tokens,
+            "bbox": torch.cat([torch.randint(low, low + 20, (1, 19, 2)) for low in (0, 20)], -1),
+        },
         "regions": {"input_ids": tokens, "visual_embeds": torch.randn(1, 5, 24)},
         "objects": {"input_ids": tokens, "visual_feats": torch.randn(1, 5, 24), "visual_pos": torch.rand(1, 5, 4)},
         "values": {"inputs": torch.randn(1, 20, 32)},
-        "seen": {"input_ids": torch.cat([torch.full((1, 36), 210), tokens], 1), "pixel_values":
-            torch.randn(1, 3, 48, 48)},
+        "seen": {
+            "input_ids": torch.cat([torch.full((1, 36), 210), tokens], 1),
+            "pixel_values": torch.randn(1, 3, 48, 48),
+        },
         "masked image": {"pixel_values": torch.randn(1, 3, 64, 64), "pixel_mask": torch.ones(1, 64, 64).long()},
-        "times": {"past_values": torch.randn(1, 27), "past_time_features": torch.randn(1, 27, 2), "past_observed_mask":
-            torch.ones(1, 27), "future_values": torch.randn(1, 6), "future_time_features": torch.randn(1, 6, 2)},
+        "times": {
+            "past_values": torch.randn(1, 27),
+            "past_time_features": torch.randn(1, 27, 2),
+            "past_observed_mask": torch.ones(1, 27),
+            "future_values": torch.randn(1, 6),
+            "future_time_features": torch.randn(1, 6, 2),
+        },
         "features": {"input_features": torch.randn(1, 40, 24)},
         "spoken": {"input_features": torch.randn(1, 20, 120), "decoder_input_ids": torch.randint(3, 200, (1, 13))},
         "image": {"pixel_values": torch.randn(1, 3, edge, edge)},
@@ -422,5 +435,5 @@ def _inputs(given: str, words: Mapping[str, Any]) -> dict[str, Tensor]:
         "sound": {"input_values": torch.randn(1, 640)},
         "spectrum": {"input_values": torch.randn(1, 48, 24)},
         "series": {"past_values": torch.randn(1, 32, 3)},
-    }  # fmt: skip
+    }
     return found[given]

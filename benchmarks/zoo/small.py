@@ -65,26 +65,46 @@ class Function(nn.Module):
 @model
 def odd_convolutions() -> Source:
     return nn.Sequential(
-        nn.Conv2d(3, 10, 5, 2, 1), nn.BatchNorm2d(10), nn.ReLU(), nn.Conv2d(10, 21, (3, 1), padding=(1, 0)), nn.GELU(),
-        nn.MaxPool2d(3, 2), nn.Conv2d(21, 40, 3, dilation=2, padding=1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(), nn.Linear(40, 7),
-    ), (torch.randn(1, 3, 37, 41),)  # fmt: skip
+        nn.Conv2d(3, 10, 5, 2, 1),
+        nn.BatchNorm2d(10),
+        nn.ReLU(),
+        nn.Conv2d(10, 21, (3, 1), padding=(1, 0)),
+        nn.GELU(),
+        nn.MaxPool2d(3, 2),
+        nn.Conv2d(21, 40, 3, dilation=2, padding=1),
+        nn.ReLU6(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(40, 7),
+    ), (torch.randn(1, 3, 37, 41),)
 
 
 @model
 def grouped_convolutions() -> Source:
     return nn.Sequential(
-        nn.Conv2d(6, 24, 3, padding=1, groups=3), nn.SiLU(), nn.Conv2d(24, 24, 3, 2, 1, groups=24), nn.Hardswish(),
-        nn.Conv2d(24, 36, 1, groups=4), nn.ELU(), nn.AvgPool2d(2), nn.Conv2d(36, 5, 1),
-    ), (torch.randn(1, 6, 30, 26),)  # fmt: skip
+        nn.Conv2d(6, 24, 3, padding=1, groups=3),
+        nn.SiLU(),
+        nn.Conv2d(24, 24, 3, 2, 1, groups=24),
+        nn.Hardswish(),
+        nn.Conv2d(24, 36, 1, groups=4),
+        nn.ELU(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(36, 5, 1),
+    ), (torch.randn(1, 6, 30, 26),)
 
 
 @model
 def decoder_of_images() -> Source:
     return nn.Sequential(
-        nn.Linear(20, 8 * 5 * 5), nn.ReLU(), nn.Unflatten(1, (8, 5, 5)), nn.ConvTranspose2d(8, 12, 4, 2, 1),
-        nn.BatchNorm2d(12), nn.LeakyReLU(0.1), nn.ConvTranspose2d(12, 3, 3, 2, 1, output_padding=1), nn.Tanh(),
-    ), (torch.randn(2, 20),)  # fmt: skip
+        nn.Linear(20, 8 * 5 * 5),
+        nn.ReLU(),
+        nn.Unflatten(1, (8, 5, 5)),
+        nn.ConvTranspose2d(8, 12, 4, 2, 1),
+        nn.BatchNorm2d(12),
+        nn.LeakyReLU(0.1),
+        nn.ConvTranspose2d(12, 3, 3, 2, 1, output_padding=1),
+        nn.Tanh(),
+    ), (torch.randn(2, 20),)
 
 
 class Halves(nn.Module):
@@ -124,9 +144,12 @@ def dense_fan_out() -> Source:
 @model
 def inception() -> Source:
     layers = {
-        "a": nn.Conv2d(16, 12, 1), "b": nn.Conv2d(16, 20, 3, padding=1), "c": nn.Conv2d(16, 5, 5, padding=2),
-        "d": nn.Conv2d(16, 9, 1), "head": nn.Linear(46, 11),
-    }  # fmt: skip
+        "a": nn.Conv2d(16, 12, 1),
+        "b": nn.Conv2d(16, 20, 3, padding=1),
+        "c": nn.Conv2d(16, 5, 5, padding=2),
+        "d": nn.Conv2d(16, 9, 1),
+        "head": nn.Linear(46, 11),
+    }
 
     def forward(self: nn.Module, x: Tensor) -> Tensor:
         parts = [self.a(x), self.b(x), self.c(x), self.d(fn.max_pool2d(x, 3, 1, 1))]
@@ -162,9 +185,15 @@ def squeeze_and_excite() -> Source:
 @model
 def sound() -> Source:
     return nn.Sequential(
-        nn.Conv1d(13, 40, 5, 2, 2), nn.ReLU(), nn.Conv1d(40, 40, 3, padding=2, dilation=2), nn.BatchNorm1d(40),
-        nn.Tanh(), nn.AvgPool1d(4), nn.Flatten(), nn.Linear(40 * 12, 30),
-    ), (torch.randn(1, 13, 99),)  # fmt: skip
+        nn.Conv1d(13, 40, 5, 2, 2),
+        nn.ReLU(),
+        nn.Conv1d(40, 40, 3, padding=2, dilation=2),
+        nn.BatchNorm1d(40),
+        nn.Tanh(),
+        nn.AvgPool1d(4),
+        nn.Flatten(),
+        nn.Linear(40 * 12, 30),
+    ), (torch.randn(1, 13, 99),)
 
 
 @model
@@ -177,9 +206,14 @@ def patches() -> Source:
 @model
 def group_norms() -> Source:
     return nn.Sequential(
-        nn.Conv2d(4, 24, 3), nn.GroupNorm(4, 24), nn.SiLU(), nn.Conv2d(24, 16, 3, 2),
-        nn.InstanceNorm2d(16, affine=True), nn.Mish(), nn.Upsample(scale_factor=2, mode="bilinear"),
-    ), (torch.randn(1, 4, 23, 23),)  # fmt: skip
+        nn.Conv2d(4, 24, 3),
+        nn.GroupNorm(4, 24),
+        nn.SiLU(),
+        nn.Conv2d(24, 16, 3, 2),
+        nn.InstanceNorm2d(16, affine=True),
+        nn.Mish(),
+        nn.Upsample(scale_factor=2, mode="bilinear"),
+    ), (torch.randn(1, 4, 23, 23),)
 
 
 # -------------------------------------------------------------------------------------------------------------- dense
@@ -215,8 +249,11 @@ def splits_and_joins() -> Source:
 @model
 def recommender() -> Source:
     layers = {
-        "a": nn.Embedding(100, 16), "b": nn.Embedding(37, 16), "bottom": nn.Linear(13, 16), "top": nn.Linear(19, 1)
-    }  # fmt: skip
+        "a": nn.Embedding(100, 16),
+        "b": nn.Embedding(37, 16),
+        "bottom": nn.Linear(13, 16),
+        "top": nn.Linear(19, 1),
+    }
 
     def forward(self: nn.Module, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
         parts = torch.stack([self.a(a), self.b(b), fn.relu(self.bottom(x))], 1)

@@ -55,9 +55,14 @@ def quantised(module: Any, inputs: Sequence[Any]) -> Source:
         torch.onnx.export(module, tuple(inputs), plain, input_names=names, dynamo=False, opset_version=17)
         options = {"ActivationSymmetric": True, "WeightSymmetric": True}
         quantize_static(
-            plain, done, Inputs(), per_channel=True, extra_options=options,
-            activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
-        )  # fmt: skip
+            plain,
+            done,
+            Inputs(),
+            per_channel=True,
+            extra_options=options,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+        )
         return onnx.load(done), tuple(item.numpy() for item in inputs)
 
 
@@ -71,11 +76,12 @@ def graph(build: Callable[[np.random.Generator], Parts]) -> Callable[[], Source]
     def made() -> Source:
         inputs, nodes, held, names = build(np.random.default_rng(sum(map(ord, build.__name__))))
         body = helper.make_graph(
-            nodes, build.__name__,
+            nodes,
+            build.__name__,
             [helper.make_tensor_value_info(name, TYPES[item.dtype], item.shape) for name, item in inputs.items()],
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
             [numpy_helper.from_array(item, name) for name, item in held.items()],
-        )  # fmt: skip
+        )
         return helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)]), tuple(inputs.values())
 
     MODELS[build.__name__] = made
@@ -95,10 +101,11 @@ def strided_and_padded(rng: np.random.Generator) -> Parts:
     """Padding on one side, a window that looks beyond, an average that counts less at borders."""
     held = {"w": _floats(rng, 9, 4, 3, 2) / 4, "b": _floats(rng, 9), "v": _floats(rng, 6, 9, 1, 1)}
     nodes = [
-        _node("Conv", "x w b", "c", strides=[2, 1], pads=[1, 0, 0, 1]), _node("LeakyRelu", "c", "l", alpha=0.2),
+        _node("Conv", "x w b", "c", strides=[2, 1], pads=[1, 0, 0, 1]),
+        _node("LeakyRelu", "c", "l", alpha=0.2),
         _node("AveragePool", "l", "p", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
         _node("Conv", "p v", "y"),
-    ]  # fmt: skip
+    ]
     return {"x": _floats(rng, 1, 4, 27, 20)}, nodes, held, ["y"]
 
 
@@ -107,9 +114,12 @@ def normalised(rng: np.random.Generator) -> Parts:
     """Norms by layer, batch and power sums along odd axes."""
     held = {"s": _floats(rng, 33), "b": _floats(rng, 33), "axes": np.array([1])}
     nodes = [
-        _node("LayerNormalization", "x s b", "n", axis=-1), _node("ReduceL2", "n axes", "l", keepdims=1),
-        _node("Div", "n l", "d"), _node("Softmax", "d", "m", axis=1), _node("Mul", "m x", "y"),
-    ]  # fmt: skip
+        _node("LayerNormalization", "x s b", "n", axis=-1),
+        _node("ReduceL2", "n axes", "l", keepdims=1),
+        _node("Div", "n l", "d"),
+        _node("Softmax", "d", "m", axis=1),
+        _node("Mul", "m x", "y"),
+    ]
     return {"x": _floats(rng, 2, 40, 33)}, nodes, held, ["y"]
 
 
@@ -117,13 +127,22 @@ def normalised(rng: np.random.Generator) -> Parts:
 def gathered(rng: np.random.Generator) -> Parts:
     """A table, slices with steps, tiles and concatenation."""
     held = {
-        "table": _floats(rng, 90, 24), "starts": np.array([1]), "ends": np.array([20]), "axes": np.array([1]),
-        "steps": np.array([3]), "times": np.array([1, 2, 1]), "w": _floats(rng, 24, 17),
-    }  # fmt: skip
+        "table": _floats(rng, 90, 24),
+        "starts": np.array([1]),
+        "ends": np.array([20]),
+        "axes": np.array([1]),
+        "steps": np.array([3]),
+        "times": np.array([1, 2, 1]),
+        "w": _floats(rng, 24, 17),
+    }
     nodes = [
-        _node("Gather", "table i", "e"), _node("Slice", "e starts ends axes steps", "s"), _node("Tile", "s times", "t"),
-        _node("Concat", "e t", "c", axis=1), _node("MatMul", "c w", "m"), _node("HardSwish", "m", "y"),
-    ]  # fmt: skip
+        _node("Gather", "table i", "e"),
+        _node("Slice", "e starts ends axes steps", "s"),
+        _node("Tile", "s times", "t"),
+        _node("Concat", "e t", "c", axis=1),
+        _node("MatMul", "c w", "m"),
+        _node("HardSwish", "m", "y"),
+    ]
     return {"i": rng.integers(0, 90, (2, 22))}, nodes, held, ["y"]
 
 
@@ -139,14 +158,18 @@ def recurrent(rng: np.random.Generator) -> Parts:
 def resized(rng: np.random.Generator) -> Parts:
     """Up by two, depth to space, transposed convolution, clipped."""
     held = {
-        "w": _floats(rng, 12, 8, 3, 3) / 5, "scales": np.array([1, 1, 2, 2], np.float32),
-        "low": np.array(-0.5, np.float32), "t": _floats(rng, 3, 5, 2, 2),
-    }  # fmt: skip
+        "w": _floats(rng, 12, 8, 3, 3) / 5,
+        "scales": np.array([1, 1, 2, 2], np.float32),
+        "low": np.array(-0.5, np.float32),
+        "t": _floats(rng, 3, 5, 2, 2),
+    }
     nodes = [
-        _node("Conv", "x w", "c", pads=[1, 1, 1, 1]), _node("DepthToSpace", "c", "d", blocksize=2),
+        _node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        _node("DepthToSpace", "c", "d", blocksize=2),
         helper.make_node("Resize", ["d", "", "scales"], ["r"], mode="nearest"),
-        _node("ConvTranspose", "r t", "u", strides=[2, 2]), _node("Clip", "u low", "y"),
-    ]  # fmt: skip
+        _node("ConvTranspose", "r t", "u", strides=[2, 2]),
+        _node("Clip", "u low", "y"),
+    ]
     return {"x": _floats(rng, 1, 8, 9, 7)}, nodes, held, ["y"]
 
 
@@ -164,7 +187,9 @@ def fan_out(rng: np.random.Generator) -> Parts:
 def products_of_inputs(rng: np.random.Generator) -> Parts:
     """No parameters at all: products, transposes and maxima of inputs."""
     nodes = [
-        _node("Transpose", "b", "bt", perm=[0, 2, 1]), _node("MatMul", "a bt", "p"), _node("Max", "p c", "m"),
+        _node("Transpose", "b", "bt", perm=[0, 2, 1]),
+        _node("MatMul", "a bt", "p"),
+        _node("Max", "p c", "m"),
         _node("Einsum", "m a", "y", equation="bij,bid->bjd"),
-    ]  # fmt: skip
+    ]
     return {"a": _floats(rng, 3, 45, 20), "b": _floats(rng, 3, 37, 20), "c": _floats(rng, 45, 37)}, nodes, {}, ["y"]

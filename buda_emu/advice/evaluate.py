@@ -13,7 +13,7 @@ from buda_emu.timing.program import epochs
 from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.rates import speed
 from buda_emu.workers.job import Job, Workers
-from buda_emu.workers.spread import Crew, in_order
+from buda_emu.workers.spread import JobPool, in_order
 
 _NEAR = 0.25  # units that work at least this share of the pace count among those that may set it
 _POWER = 8
@@ -112,7 +112,7 @@ class Evaluator:
         self.tries = 0
         self.workers = workers or Workers()
         about = _About(netlist, tuple(programs), dict(parameters), self.chip)
-        self._crew = Crew(Job("buda_emu.advice.evaluate:modeller", about), self.workers)
+        self._pool = JobPool(Job("buda_emu.advice.evaluate:modeller", about), self.workers)
         self._model = EpochModel(speed(self.chip, {}), self.chip)
         self.epochs = [
             epoch
@@ -180,7 +180,7 @@ class Evaluator:
 
     def close(self) -> None:
         """End the workers."""
-        self._crew.close()
+        self._pool.close()
 
     def each(
         self, base: Variant, proposals: Iterator[Proposal], most: int
@@ -194,7 +194,7 @@ class Evaluator:
         size = _AHEAD * self.workers.count
         while part := list(islice(proposals, size)):
             items = [(base.edits, proposal.edits) for proposal in part]
-            for proposal, found in zip(part, list(in_order(self._crew.spread(items))), strict=True):
+            for proposal, found in zip(part, list(in_order(self._pool.spread(items))), strict=True):
                 if self.tries >= most:
                     return
                 yield proposal, self._by_worker(base, proposal.edits, found)

@@ -22,9 +22,12 @@ class Layout:
     def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
         """Of the graphs that run together on that chip."""
         ops = [
-            op for name in graphs if netlist.graphs[name].target_device == chip for op in netlist.graphs[name].ops
+            op
+            for name in graphs
+            if netlist.graphs[name].target_device == chip
+            for op in netlist.graphs[name].ops
             if len(op.grid_loc) == 2 and not op.has("Ethernet")
-        ]  # fmt: skip
+        ]
         return cls(grid, {op.name: _place(op) for op in ops})
 
     @property

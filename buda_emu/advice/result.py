@@ -97,13 +97,20 @@ class Advice:
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu advise --json` writes it."""
         return {
-            "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch,
-            "board": self.chip.board, "epochs_modelled": self.tries,
-            "before": _figures(self.before), "after": {**_figures(self.after), "pcc_lost": self.lost},
+            "schema_version": RESULT_VERSION,
+            "netlist": self.netlist,
+            "arch": self.arch,
+            "board": self.chip.board,
+            "epochs_modelled": self.tries,
+            "before": _figures(self.before),
+            "after": {**_figures(self.after), "pcc_lost": self.lost},
             "alone": [
                 {
-                    **_plain(item.proposal, item.loss), "graphs": list(self.before.reports[item.epoch].graphs),
-                    "cycles_before": item.before, "cycles_after": item.after, "slowest_cycles": item.slowest,
+                    **_plain(item.proposal, item.loss),
+                    "graphs": list(self.before.reports[item.epoch].graphs),
+                    "cycles_before": item.before,
+                    "cycles_after": item.after,
+                    "slowest_cycles": item.slowest,
                     "total_cycles": item.total,
                 }
                 for item in self.ranked
@@ -118,7 +125,7 @@ class Advice:
             ],
             "nothing_found": self.reason,
             "refused": [{**_plain(proposal, None), "reason": reason} for proposal, reason in self.found.refused],
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         before, after = self.before.slowest, self.after.slowest
@@ -144,11 +151,15 @@ def _figures(variant: Variant) -> dict[str, Any]:
 def _plain(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
     known = None if loss is None or loss.reason else loss.pcc_lost
     return {
-        "move": proposal.move, "target": proposal.target, "what": proposal.sentence, "host": proposal.host,
-        "changes_values": proposal.lossy, "pcc_lost": known,
+        "move": proposal.move,
+        "target": proposal.target,
+        "what": proposal.sentence,
+        "host": proposal.host,
+        "changes_values": proposal.lossy,
+        "pcc_lost": known,
         "accuracy_unknown": loss.reason if loss is not None else "",
         "edits": [
             {"kind": edit.kind, "name": edit.name, "field": ".".join(map(str, edit.path)), "value": edit.text}
             for edit in proposal.edits
         ],
-    }  # fmt: skip
+    }

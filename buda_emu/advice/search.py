@@ -101,10 +101,15 @@ class Search:
                 loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
                 found.alone.append(
                     Tried(
-                        proposal, epoch, found.start.figures[epoch].pace, variant.figures[epoch].pace,
-                        variant.slowest, variant.cycles, loss,
+                        proposal,
+                        epoch,
+                        found.start.figures[epoch].pace,
+                        variant.figures[epoch].pace,
+                        variant.slowest,
+                        variant.cycles,
+                        loss,
                     )
-                )  # fmt: skip
+                )
 
     # -------------------------------------------------------------------------------------------- greedily together
     def _together(self, found: Found) -> None:

@@ -146,10 +146,18 @@ def faults(
     netlist = bench.trace.netlist
     kept = tuple(found[number] for number in wanted[: ended.after] if number in found)
     return Campaign(
-        netlist.path, netlist.arch_name, make.subject.precision, settings.seed, bench.settings.as_json(), kept,
-        bench.bit_hours, len(kept) == len(wanted) or ended.after is not None, bench.strata, bench.costs(),
+        netlist.path,
+        netlist.arch_name,
+        make.subject.precision,
+        settings.seed,
+        bench.settings.as_json(),
+        kept,
+        bench.bit_hours,
+        len(kept) == len(wanted) or ended.after is not None,
+        bench.strata,
+        bench.costs(),
         bench.left_out,
-    )  # fmt: skip
+    )
 
 
 class _Ended:

@@ -38,17 +38,23 @@ class Explained:
         """
         return [
             {
-                "op": op.name, "type": op.type, "graph": op.graph, "format": op.out_df, "run_error": op.total.rms,
-                "run_pcc": op.total.pcc, "own_error": op.local.rms if op.local is not None else None,
+                "op": op.name,
+                "type": op.type,
+                "graph": op.graph,
+                "format": op.out_df,
+                "run_error": op.total.rms,
+                "run_pcc": op.total.pcc,
+                "own_error": op.local.rms if op.local is not None else None,
                 "max_error": op.local.max_error if op.local is not None else None,
-                **{f"without_{cause}": op.without.get(cause) for cause in CAUSES}, "cause": op.cause or None,
-                "repair": None if op.repair is None else ", ".join(
-                    f"{change.field}: {change.before} -> {change.after}" for change in op.repair.changes
-                ),
+                **{f"without_{cause}": op.without.get(cause) for cause in CAUSES},
+                "cause": op.cause or None,
+                "repair": None
+                if op.repair is None
+                else ", ".join(f"{change.field}: {change.before} -> {change.after}" for change in op.repair.changes),
                 "error_repaired": op.repair.error if op.repair is not None else None,
             }
             for op in self.ops
-        ]  # fmt: skip
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu numerics --json` writes it, with its `schema_version`."""
@@ -92,8 +98,16 @@ def numerics(
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     run = explain(
-        netlist, programs, parameters, image=opened.image,
-        inputs=Path(inputs) if inputs is not None else None, seed=seed, only=op, threads=threads or usable_processors(),
-        memory_limit=memory_limit, workers=Workers(workers, dask), progress=progress,
-    )  # fmt: skip
+        netlist,
+        programs,
+        parameters,
+        image=opened.image,
+        inputs=Path(inputs) if inputs is not None else None,
+        seed=seed,
+        only=op,
+        threads=threads or usable_processors(),
+        memory_limit=memory_limit,
+        workers=Workers(workers, dask),
+        progress=progress,
+    )
     return Explained(run)

@@ -73,16 +73,22 @@ class Perf:
         """A plain dict for each epoch (`pandas.DataFrame(perf.epoch_rows)`), cycles of the AI clock."""
         return [
             {
-                "program": epoch.program, "graphs": " + ".join(epoch.graphs), "runs": epoch.runs,
-                "inputs": epoch.timing.inputs, "cycles_per_input": epoch.pace,
+                "program": epoch.program,
+                "graphs": " + ".join(epoch.graphs),
+                "runs": epoch.runs,
+                "inputs": epoch.timing.inputs,
+                "cycles_per_input": epoch.pace,
                 "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
-                "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
-                "load_cycles": epoch.load.cycles, "load_share": epoch.load_share,
-                "bottleneck_kind": epoch.bottleneck.kind, "bottleneck": epoch.bottleneck.name,
+                "first_input_cycles": epoch.timing.first_input,
+                "total_cycles": epoch.timing.total,
+                "load_cycles": epoch.load.cycles,
+                "load_share": epoch.load_share,
+                "bottleneck_kind": epoch.bottleneck.kind,
+                "bottleneck": epoch.bottleneck.name,
                 "bottleneck_share": epoch.bottleneck.share,
             }
             for epoch in self.epochs
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def op_rows(self) -> list[dict[str, Any]]:
@@ -93,12 +99,19 @@ class Perf:
         for epoch in self.epochs:
             for timing, item in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
                 yield {
-                    "program": epoch.program, "graphs": " + ".join(epoch.graphs), "op": item.op, "type": item.type,
-                    "chip": item.chip, "cores": item.cores, "cycles": timing.cost.cycles, "math_cycles": item.math,
+                    "program": epoch.program,
+                    "graphs": " + ".join(epoch.graphs),
+                    "op": item.op,
+                    "type": item.type,
+                    "chip": item.chip,
+                    "cores": item.cores,
+                    "cycles": timing.cost.cycles,
+                    "math_cycles": item.math,
                     "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
-                    "waiting_for_input": item.waiting_for_input, "waiting_for_room": item.waiting_for_room,
+                    "waiting_for_input": item.waiting_for_input,
+                    "waiting_for_room": item.waiting_for_room,
                     "provenance": item.provenance,
-                }  # fmt: skip
+                }
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu perf --json` writes it, with its `schema_version`."""
@@ -151,9 +164,15 @@ def perf(
     args = {**image_args(opened.image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     run = model_netlist(
-        netlist, bodies, values, what_if=what_if, model=model, chip=chip_of(netlist.arch_name, grid, harvest, board),
-        version=__version__, progress=progress,
-    )  # fmt: skip
+        netlist,
+        bodies,
+        values,
+        what_if=what_if,
+        model=model,
+        chip=chip_of(netlist.arch_name, grid, harvest, board),
+        version=__version__,
+        progress=progress,
+    )
     checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
     return Perf(netlist, run, tuple(checks), _on_host(opened.image, progress))
 

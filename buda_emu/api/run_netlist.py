@@ -93,10 +93,14 @@ def run_netlist(
             image = taking(image, inputs, parameters or {})
             netlist = image.for_inputs
     ready = prepared(
-        netlist, Chosen(programs, parameters or {}, memory_limit, image, readout == "raw"), rams=not inputs,
-        as_bits=precision == "device", beside=beside, progress=progress,
+        netlist,
+        Chosen(programs, parameters or {}, memory_limit, image, readout == "raw"),
+        rams=not inputs,
+        as_bits=precision == "device",
+        beside=beside,
+        progress=progress,
         foretell=foretell,
-    )  # fmt: skip
+    )
     limit = ready.limit
     if image is not None and image.plan is not None:
         if readout != "host" or programs or workers is not None:
@@ -105,9 +109,20 @@ def run_netlist(
         from buda_emu.api.run_parted import run_parted  # with what the host computes by
 
         report = RunReport(
-            netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, 0.0, (), (), (),
+            netlist.path,
+            netlist.arch_name,
+            precision,
+            readout,
+            threads,
+            seed,
+            version,
+            load_seconds,
+            0.0,
+            (),
+            (),
+            (),
             {},
-        )  # fmt: skip
+        )
         return run_parted(image, ready.values, report, inputs=inputs, memory_limit=limit, progress=progress)
 
     running = _Running(ready, inputs, seed, readout, progress, tell, inputs_done, sink)
@@ -138,9 +153,20 @@ def run_netlist(
         places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
         outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
     return RunReport(
-        netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds,
-        running.push_seconds, running.pushed, tuple(running.ran), outputs, arrays,
-    )  # fmt: skip
+        netlist.path,
+        netlist.arch_name,
+        precision,
+        readout,
+        threads,
+        seed,
+        version,
+        load_seconds,
+        running.push_seconds,
+        running.pushed,
+        tuple(running.ran),
+        outputs,
+        arrays,
+    )
 
 
 @dataclass(slots=True)

@@ -51,6 +51,10 @@ def run_parted(
     took += [ProgramSummary(f"on the host: {name}", {}, seconds) for name, seconds in found.seconds.items()]
     outputs = tuple(summarise(item.label, "output", item.dtype, found.outputs[item.label]) for item in parts.plan.gives)
     return replace(
-        report, push_seconds=push_seconds, inputs=(*held, *found.inputs), programs=tuple(took), outputs=outputs,
+        report,
+        push_seconds=push_seconds,
+        inputs=(*held, *found.inputs),
+        programs=tuple(took),
+        outputs=outputs,
         arrays=found.outputs,
-    )  # fmt: skip
+    )

@@ -38,9 +38,14 @@ class Point:
     def row(self) -> dict[str, Any]:
         """As a plain dict, a column for each axis."""
         return {
-            **self.settings, "cycles": self.cycles, "seconds": self.seconds, "cycles_per_input": self.cycles_per_input,
-            "inputs_per_second": self.inputs_per_second, "bottleneck": self.bottleneck, "problem": self.problem,
-        }  # fmt: skip
+            **self.settings,
+            "cycles": self.cycles,
+            "seconds": self.seconds,
+            "cycles_per_input": self.cycles_per_input,
+            "inputs_per_second": self.inputs_per_second,
+            "bottleneck": self.bottleneck,
+            "problem": self.problem,
+        }
 
 
 def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -151,6 +156,10 @@ def _model(netlist: Netlist, job: _About, settings: Mapping[str, str]) -> Point:
         return Point(settings, None, None, None, None, problem=str(error).splitlines()[0])
     slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)
     return Point(
-        settings, found.cycles, found.seconds, slowest.pace if slowest else None,
-        found.inputs_per_second or None, slowest.bottleneck.name if slowest else "",
-    )  # fmt: skip
+        settings,
+        found.cycles,
+        found.seconds,
+        slowest.pace if slowest else None,
+        found.inputs_per_second or None,
+        slowest.bottleneck.name if slowest else "",
+    )

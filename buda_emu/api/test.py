@@ -54,41 +54,64 @@ class Tested:
         """A plain dict for each netlist (`pandas.DataFrame(tested.rows)`)."""
         return [
             {
-                "netlist": case.netlist, "status": case.status, "arch": case.arch, "precision": case.precision,
-                "expected": case.expected, "outputs": len(case.outputs), "failed_outputs": len(case.failed_outputs),
+                "netlist": case.netlist,
+                "status": case.status,
+                "arch": case.arch,
+                "precision": case.precision,
+                "expected": case.expected,
+                "outputs": len(case.outputs),
+                "failed_outputs": len(case.failed_outputs),
                 "pcc": min((item.pcc for item in case.outputs if item.pcc is not None), default=None),
                 "max_error": max((item.max_error for item in case.outputs if item.max_error is not None), default=None),
-                "seconds": case.seconds, "reason": "" if case.status == "passed" else reason(case),
+                "seconds": case.seconds,
+                "reason": "" if case.status == "passed" else reason(case),
             }
             for case in self.cases
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def output_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each compared output."""
         return [
             {
-                "netlist": case.netlist, "output": item.queue, "passed": item.passed, "pcc": item.pcc,
-                "match": item.match, "max_error": item.max_error, "mean_error": item.mean_error,
-                "bad_tiles": item.bad_tiles, "tiles": item.tiles, "format": item.format, "shape": item.shape,
-                "comparison": item.comparison.type, "reason": item.reason,
+                "netlist": case.netlist,
+                "output": item.queue,
+                "passed": item.passed,
+                "pcc": item.pcc,
+                "match": item.match,
+                "max_error": item.max_error,
+                "mean_error": item.mean_error,
+                "bad_tiles": item.bad_tiles,
+                "tiles": item.tiles,
+                "format": item.format,
+                "shape": item.shape,
+                "comparison": item.comparison.type,
+                "reason": item.reason,
             }
             for case in self.cases
             for item in case.outputs
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def op_rows(self) -> list[dict[str, Any]]:
         """A plain dict for each op of each netlist, with `per_op`; none without."""
         return [
             {
-                "netlist": case.netlist, "op": item.name, "type": item.type, "graph": item.graph,
-                "format": item.format, "shape": item.shape, "pcc": item.pcc, "max_error": item.max_error,
-                "mean_error": item.mean_error, "max_ulp": item.max_ulp, "mean_ulp": item.mean_ulp,
+                "netlist": case.netlist,
+                "op": item.name,
+                "type": item.type,
+                "graph": item.graph,
+                "format": item.format,
+                "shape": item.shape,
+                "pcc": item.pcc,
+                "max_error": item.max_error,
+                "mean_error": item.mean_error,
+                "max_ulp": item.max_ulp,
+                "mean_ulp": item.mean_ulp,
             }
             for case in self.cases
             for item in case.ops
-        ]  # fmt: skip
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu test --json` writes it, with its `schema_version`."""
@@ -140,10 +163,20 @@ def test(
     on = Workers(workers, dask)
     limit = (memory_limit or default_memory_limit()) // workers
     settings = Settings(
-        precision, expected, compare, seed, arch, tuple(programs), tuple(_named(parameters or {})),
-        threads=threads or max(1, usable_processors() // workers), memory_limit=limit, per_op=per_op, perf=perf,
-        threshold=threshold, detail=detail,
-    )  # fmt: skip
+        precision,
+        expected,
+        compare,
+        seed,
+        arch,
+        tuple(programs),
+        tuple(_named(parameters or {})),
+        threads=threads or max(1, usable_processors() // workers),
+        memory_limit=limit,
+        per_op=per_op,
+        perf=perf,
+        threshold=threshold,
+        detail=detail,
+    )
     cases = list(_cases(source, settings, reference))
     start = time.perf_counter()
     if on.alone:

@@ -18,10 +18,12 @@ _SHOWN = 8  # names of a list that are missing
 def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[reportPrivateUsage] - has no other name
     """--coverage and --coverage-min."""
     parser.add_argument(
-        "--coverage", type=Path, metavar="FILE",
+        "--coverage",
+        type=Path,
+        metavar="FILE",
         help="count which features of language, rules and machine the netlists exercise, add them to the "
         "file, and write a page of the same name (docs/coverage.md)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--coverage-min", type=float, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"
     )

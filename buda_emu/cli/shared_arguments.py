@@ -82,9 +82,14 @@ def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, sho
     """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/workers.md)."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        *(("-n",) if short else ()), "--workers", type=positive, default=default, dest="workers", metavar="N",
+        *(("-n",) if short else ()),
+        "--workers",
+        type=positive,
+        default=default,
+        dest="workers",
+        metavar="N",
         help=f"worker processes (default: {words}); never changes results",
-    )  # fmt: skip
+    )
     where.add_argument(
         "--dask",
         metavar="SCHEDULER",
@@ -115,9 +120,11 @@ def add_memory_limit(
 def add_frontend(parser: Taker, *, required: bool) -> None:
     """--frontend, of a schedule's network."""
     parser.add_argument(
-        "--frontend", required=required, metavar="FILE",
+        "--frontend",
+        required=required,
+        metavar="FILE",
         help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
-    )  # fmt: skip
+    )
 
 
 def path(text: str) -> "Path":

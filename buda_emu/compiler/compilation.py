@@ -19,7 +19,7 @@ from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import HostError, InternalError, UnsupportedError
 from buda_emu.spec.archs import DEFAULT_ARCH
 from buda_emu.spec.boards import Board, agreed_arch, board
-from buda_emu.workers.spread import Crew
+from buda_emu.workers.spread import JobPool
 
 
 @contextmanager
@@ -36,7 +36,7 @@ class Compilation:
     """How a graph becomes a placed one; `observer` looks on."""
 
     device: Target
-    aim: Objective
+    objective: Objective
     rules: tuple[Rule, ...]
     fuse: bool
     name: str
@@ -52,31 +52,31 @@ class Compilation:
         given = _chips(options, arch, board(options.board) if options.board else None)
         if isinstance(given, Chips):
             own = options.effort, options.objective, len(given.ids), options.microbatch, given.ids
-            aim = Objective.named(*own, given.cluster)
+            objective = Objective.named(*own, given.cluster)
             device = device.harvested(given.harvested)
         else:
-            aim = Objective.named(options.effort, options.objective, given, options.microbatch)
+            objective = Objective.named(options.effort, options.objective, given, options.microbatch)
         if options.workers is not None and not options.workers.alone:
             own = replace(options.workers, count=max(1, options.workers.count - 1))  # beside this process
-            aim.work.crew = Crew(JOB, own, isolated=True)
+            objective.work.pool = JobPool(JOB, own, isolated=True)
         observer = options.observer or Observer(dump=options.dump)
         rules, memory = tuple(read_rules(options.mixed, device)), MemoryWatch.of(options.memory_limit)
-        observer.work, aim.work.tell = aim.work, observer.tell
-        return Compilation(device, aim, rules, options.fuse, options.name, observer, memory)
+        observer.work, objective.work.tell = objective.work, observer.tell
+        return Compilation(device, objective, rules, options.fuse, options.name, observer, memory)
 
     @contextmanager
     def reading(self, source: object) -> Generator[None]:
         """While a model is read: its file is weighed first, and workers that will share the search start. Raises
         UnsupportedError for a file that memory has no room for."""
-        crew = self.aim.work.crew if self.aim.effort != "low" else None
+        pool = self.objective.work.pool if self.objective.effort != "low" else None
         try:
-            if crew is not None:
-                crew.start()
+            if pool is not None:
+                pool.start()
             with self.memory.reading(source):
                 yield
         except BaseException:
-            if crew is not None:
-                crew.close()
+            if pool is not None:
+                pool.close()
             raise
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
@@ -112,7 +112,7 @@ class Compilation:
         return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
 
     def _context(self, entries: int = 2) -> Context:
-        return Context(self.device, self.aim, self.rules, self.fuse, entries, self.memory)
+        return Context(self.device, self.objective, self.rules, self.fuse, entries, self.memory)
 
     def _finished(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
         graph, placement = forms[0].graph, forms[0].placement

@@ -75,9 +75,13 @@ class CompiledModel:
     """What `compile` returns. Call it with the model's inputs, numpy or torch, in order."""
 
     def __init__(
-        self, graph: Graph, placement: Placement, title: str, origin: Origin | None = None,
+        self,
+        graph: Graph,
+        placement: Placement,
+        title: str,
+        origin: Origin | None = None,
         examples: Sequence[Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.graph = graph
         self.origin = origin
         self._examples = examples
@@ -125,12 +129,19 @@ class CompiledModel:
         nodes = {graph[name].attrs["label"]: graph[name] for name in graph.inputs}
         inputs = tuple(
             ModelInput(
-                queue.name, queue.label, host_shape(nodes[queue.label]), nodes[queue.label].dtype, queue.view,
-                (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32), queue.indices, queue.gather,
-                below(graph, nodes[queue.label]), nodes[queue.label].attrs.get("windows"),
+                queue.name,
+                queue.label,
+                host_shape(nodes[queue.label]),
+                nodes[queue.label].dtype,
+                queue.view,
+                (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32),
+                queue.indices,
+                queue.gather,
+                below(graph, nodes[queue.label]),
+                nodes[queue.label].attrs.get("windows"),
             )
             for queue in tiles.inputs.values()
-        )  # fmt: skip
+        )
         outputs = tuple(
             ModelOutput(queue.name, queue.label, queue.host_shape, queue.dtype, queue.view, queue.slices)
             for queue in tiles.outputs.values()
@@ -214,9 +225,13 @@ class CompiledModel:
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(
-        self, folder: str | Path, name: str = "model", *, tilized: bool | None = None,
+        self,
+        folder: str | Path,
+        name: str = "model",
+        *,
+        tilized: bool | None = None,
         host: tuple[HostPlan, Mapping[str, bytes]] | None = None,
-    ) -> tuple[Path, Path]:  # fmt: skip
+    ) -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. `tilized`: the
         image holds parameters as tiles in the formats of their queues, not as the host has them; None: where some lie
         in files, and so are too large to be written twice as large. `host`: what the host does between programs, with

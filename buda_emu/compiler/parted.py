@@ -84,9 +84,11 @@ class PartedModel:
         values |= {item.value: arrays[item.label] for item in self.plan.given}
         runs = {step.file: work.run for step, work in zip(self.plan.on_host, self._work, strict=True)}
         found = follow(
-            self.plan, values, partial(self._device, precision),
+            self.plan,
+            values,
+            partial(self._device, precision),
             lambda step, operands: compute(runs[step.file], step, operands),
-        )  # fmt: skip
+        )
         return tuple(found[item.label] for item in self.plan.gives)
 
     def _device(self, precision: Precision, step: DeviceStep, given: Mapping[str, Array]) -> dict[str, Array]:

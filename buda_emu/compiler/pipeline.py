@@ -57,7 +57,7 @@ class Context:
     of inputs that queues have room for; `memory` that they may take."""
 
     target: Target = DEFAULT
-    aim: Objective = ONE_BY_ONE
+    objective: Objective = ONE_BY_ONE
     rules: tuple[Rule, ...] = ()
     fuse: bool = True
     entries: int = 2
@@ -103,13 +103,13 @@ def _tiles(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
 def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
     """Several graphs: the first is the quickest by itself, and the only one where nothing is searched."""
     found = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
-    return found[:1] if context.aim.effort == "low" else found
+    return found[:1] if context.objective.effort == "low" else found
 
 
 def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
     """Where one input is on its way, as in programs with caches: the longest way through the ops counts then."""
     return [
-        Ir(CORE, late_factors(form.graph)) if context.aim.microbatch == 1 or form.graph.one_by_one else form
+        Ir(CORE, late_factors(form.graph)) if context.objective.microbatch == 1 or form.graph.one_by_one else form
         for form in forms
     ]
 
@@ -121,7 +121,7 @@ def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
     tiles = [form.tiles for form in forms if form.tiles is not None]
-    number, placement = place_best(tiles, context.target, context.aim, entries=context.entries)
+    number, placement = place_best(tiles, context.target, context.objective, entries=context.entries)
     return [Ir(PLACED, forms[number].graph, placement.tiles, placement)]
 
 
@@ -257,7 +257,7 @@ def run(
     the device cannot do and where memory does not suffice, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
-    steps, crew = list(between(after, stop)), context.aim.work.crew
+    steps, pool = list(between(after, stop)), context.objective.work.pool
     if after == IMPORT:
         _cheaply(IMPORT, found)
         observer.look(IMPORT, found)
@@ -265,8 +265,8 @@ def run(
         if observer.foreseen is not None:
             observer.foreseen(words)
     try:
-        if crew is not None and any(step.name == "search" for step in steps):
-            crew.start()  # ready when the search begins
+        if pool is not None and any(step.name == "search" for step in steps):
+            pool.start()  # ready when the search begins
         for step in steps:
             if not step.wanted(context):
                 continue
@@ -283,8 +283,8 @@ def run(
             observer.look(step.name, found)
     finally:
         observer.chosen(0)
-        if crew is not None:
-            crew.close()
+        if pool is not None:
+            pool.close()
     return found
 
 

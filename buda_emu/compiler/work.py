@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from buda_emu.checker.text import plural
-from buda_emu.workers.spread import Crew
+from buda_emu.workers.spread import JobPool
 
 LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
 """Ops that are modelled for one model with each effort; 0 is not a bound, where nothing is searched."""
@@ -35,7 +35,7 @@ class Work:
     trials: list[Trial] = field(default_factory=list[Trial])
     tried: list[Any] = field(default_factory=list[Any], repr=False)
     """What starts came to (`search.trials`): an effort that tries what another one did takes it from here."""
-    crew: Crew | None = None
+    pool: JobPool | None = None
     """Workers that share the search with this process; what they find does not depend on them."""
     side_by_side: Any = field(default=None, repr=False)
     """How they share it (`search.speculative`)."""

@@ -24,9 +24,12 @@ def every_list() -> Mapping[str, tuple[str, ...]]:
     from buda_emu.coverage.units import device_steps
 
     return {
-        **lists(), "rules passed": asked_of_objects(), "rules broken": found_by_check(), "queues and rams": EVENTS,
+        **lists(),
+        "rules passed": asked_of_objects(),
+        "rules broken": found_by_check(),
+        "queues and rams": EVENTS,
         "device steps": device_steps(),
-    }  # fmt: skip
+    }
 
 
 @dataclass(slots=True)
@@ -79,10 +82,12 @@ class Coverage:
     def as_json(self) -> dict[str, Any]:
         """Plain data, with `schema_version`."""
         return {
-            "schema_version": RESULT_VERSION, "netlists": self.netlists, "percent": self.percent,
+            "schema_version": RESULT_VERSION,
+            "netlists": self.netlists,
+            "percent": self.percent,
             "counts": {subject: dict(sorted(counts.items())) for subject, counts in self.counts.items()},
             "missing": {subject: self.missing(subject) for subject in every_list()},
-        }  # fmt: skip
+        }
 
 
 def of_netlists(netlists: Iterable[Netlist]) -> Coverage:

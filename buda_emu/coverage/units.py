@@ -112,9 +112,16 @@ class NotingUnits(KernelUnits):
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         self._note("matmul" if spill is None else "matmul in blocks", operands[0].register)
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
@@ -146,9 +153,15 @@ class NotingUnits(KernelUnits):
         return KernelUnits.to_src(self, dst, mode, register)
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         self.steps.add(_pack(mode, df))
         if relu:
             self.steps.add(f"relu {'max' if relu == RELU_MODES['max'] else 'min'} in the packer")

@@ -53,10 +53,13 @@ class Document(Package):
         table, main = self.table, self.main if self.executables else None
         layers = {} if main is None else {"inputs": len(main.inputs), "outputs": len(main.outputs)}
         return {
-            "bytes": len(self.raw), "compiler": table.compiler_version or "",
-            "least runtime": table.min_runtime_version, "chips": len(self.parts) or 1,
-            "executables": ", ".join(item.kind for item in self.executables), **layers,
-        }  # fmt: skip
+            "bytes": len(self.raw),
+            "compiler": table.compiler_version or "",
+            "least runtime": table.min_runtime_version,
+            "chips": len(self.parts) or 1,
+            "executables": ", ".join(item.kind for item in self.executables),
+            **layers,
+        }
 
     def timeline(self) -> "TimelinePicture":
         """One request, replayed with no link or clock assumed. Raises PackageError for a package of several chips."""

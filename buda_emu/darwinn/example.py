@@ -90,8 +90,12 @@ def tree(item: Example) -> dict[str, Any]:
         _transfer("OUTPUT_ACTIVATION", "scores", 0, 12),
         _interrupt(),
     ]
-    fields = [("PARAMETER", None), ("INPUT_ACTIVATION", "image"), ("OUTPUT_ACTIVATION", "grid"),
-              ("OUTPUT_ACTIVATION", "scores")]  # fmt: skip
+    fields = [
+        ("PARAMETER", None),
+        ("INPUT_ACTIVATION", "image"),
+        ("OUTPUT_ACTIVATION", "grid"),
+        ("OUTPUT_ACTIVATION", "scores"),
+    ]
     runs = _executable(item, "EXECUTION_ONLY", "model", fields, 4096) | layers
     runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": item.cycles}
     parameters = item.parameters()
@@ -99,9 +103,12 @@ def tree(item: Example) -> dict[str, Any]:
     hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _interrupt()]
     caches |= {"dma_hints": {"hints": hints, "fully_deterministic": True}}
     return {
-        "min_runtime_version": 13, "compiler_version": "buda-emu example", "model_identifier": item.name,
-        "signature": b"", "executables": [runs, caches],
-    }  # fmt: skip
+        "min_runtime_version": 13,
+        "compiler_version": "buda-emu example",
+        "model_identifier": item.name,
+        "signature": b"",
+        "executables": [runs, caches],
+    }
 
 
 def _executable(
@@ -117,9 +124,14 @@ def _executable(
             code[first : first + 5] = word.to_bytes(5, "little")
             offsets.append({"meta": _meta(what, layer) | {"position": position}, "offset_bit": bit})
     return {
-        "name": name, "batch_size": 1, "chip": "beagle", "type": kind, "parameter_caching_token": _TOKEN,
-        "instruction_bitstreams": [{"bitstream": bytes(code), "field_offsets": offsets}], "parameters": b"",
-    }  # fmt: skip
+        "name": name,
+        "batch_size": 1,
+        "chip": "beagle",
+        "type": kind,
+        "parameter_caching_token": _TOKEN,
+        "instruction_bitstreams": [{"bitstream": bytes(code), "field_offsets": offsets}],
+        "parameters": b"",
+    }
 
 
 def _meta(what: str, layer: str | None) -> dict[str, Any]:
@@ -143,9 +155,15 @@ def _interrupt() -> dict[str, Any]:
 def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
     numerics = {"zero_point": _ZEROS[name], "dequantization_factor": _SCALES[name]}
     return {
-        "name": name, "y_dim": y, "x_dim": x, "z_dim": z, "size_bytes": size, "numerics": numerics,
-        "any_layer_type": "InputLayer", "any_layer": {},
-    }  # fmt: skip
+        "name": name,
+        "y_dim": y,
+        "x_dim": x,
+        "z_dim": z,
+        "size_bytes": size,
+        "numerics": numerics,
+        "any_layer_type": "InputLayer",
+        "any_layer": {},
+    }
 
 
 def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -171,9 +189,14 @@ def model(item: Example) -> bytes:
     grid = item.grid
     names = ("image", "conv/weights", "conv/bias", "grid", "scores/weights", "scores/bias", "scores")
     shapes = (
-        (1, item.size, item.size, _COLOURS), (item.channels, _KERNEL, _KERNEL, _COLOURS), (item.channels,),
-        (1, grid, grid, item.channels), (_SCORES, grid * grid * item.channels), (_SCORES,), (1, _SCORES),
-    )  # fmt: skip
+        (1, item.size, item.size, _COLOURS),
+        (item.channels, _KERNEL, _KERNEL, _COLOURS),
+        (item.channels,),
+        (1, grid, grid, item.channels),
+        (_SCORES, grid * grid * item.channels),
+        (_SCORES,),
+        (1, _SCORES),
+    )
     constants = item.constants()
     buffers = [tflite.Buffer(), *(tflite.Buffer(data=data) for data in constants.values())]
     places = {name: number + 1 for number, name in enumerate(constants)}

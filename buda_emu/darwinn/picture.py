@@ -34,11 +34,17 @@ def replay_picture(replay: Replay) -> TimelinePicture:
         notes.append(f"The computing time of {unknown} executable runs is unknown and drawn as 0.")
     about = {"requests": len(replay.requests), "packages": ", ".join(replay.packages)}
     return picture(
-        replay.schedule, replay.timing, f"Replay of {plural(len(replay.requests), 'request')}",
-        category=lambda task: kinds.get(task, "done"), details=lambda task: details.get(task, {}),
+        replay.schedule,
+        replay.timing,
+        f"Replay of {plural(len(replay.requests), 'request')}",
+        category=lambda task: kinds.get(task, "done"),
+        details=lambda task: details.get(task, {}),
         memories=[Memory("cached parameters (places are the drawing's)", tuple(_lives(replay)))],
-        time_unit="ns", per_microsecond=1000.0, notes=notes, about=about,
-    )  # fmt: skip
+        time_unit="ns",
+        per_microsecond=1000.0,
+        notes=notes,
+        about=about,
+    )
 
 
 def _lives(replay: Replay) -> Iterator[Live]:

@@ -75,14 +75,25 @@ def summarise(package: Package) -> Summary:
     caching = package.caching
     before, after = cpu_operators(package.model) if package.model is not None else ((), ())
     return Summary(
-        package.path, len(package.source), len(package.raw), package.custom_op is not None,
-        package.table.min_runtime_version, package.table.compiler_version or "",
-        package.custom_op.chips if package.custom_op else None, before, after,
-        caching.parameter_bytes if caching else 0, _moved(main, PARAMETER), _moved(main, INPUT), _moved(main, OUTPUT),
+        package.path,
+        len(package.source),
+        len(package.raw),
+        package.custom_op is not None,
+        package.table.min_runtime_version,
+        package.table.compiler_version or "",
+        package.custom_op.chips if package.custom_op else None,
+        before,
+        after,
+        caching.parameter_bytes if caching else 0,
+        _moved(main, PARAMETER),
+        _moved(main, INPUT),
+        _moved(main, OUTPUT),
         main is not None and main.fully_deterministic,
-        _sent(caching) + _moved(caching, PARAMETER), tuple(_executable(item) for item in package.executables),
-        tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (), len(package.parts),
-    )  # fmt: skip
+        _sent(caching) + _moved(caching, PARAMETER),
+        tuple(_executable(item) for item in package.executables),
+        tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (),
+        len(package.parts),
+    )
 
 
 def cpu_operators(model: tflite.Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -130,10 +141,18 @@ def _sent(executable: Executable | None) -> int:
 
 def _executable(item: Executable) -> ExecutableSummary:
     return ExecutableSummary(
-        item.kind, len(item.chunks), sum(len(chunk.bitstream or b"") for chunk in item.chunks), item.parameter_bytes,
-        item.parameter_caching_token, item.cycles, len(item.hints), item.fully_deterministic, item.scratch_size_bytes,
-        item.used_narrow_memory_bytes_per_tile, item.batch_size,
-    )  # fmt: skip
+        item.kind,
+        len(item.chunks),
+        sum(len(chunk.bitstream or b"") for chunk in item.chunks),
+        item.parameter_bytes,
+        item.parameter_caching_token,
+        item.cycles,
+        len(item.hints),
+        item.fully_deterministic,
+        item.scratch_size_bytes,
+        item.used_narrow_memory_bytes_per_tile,
+        item.batch_size,
+    )
 
 
 def _layer(layer: Layer) -> LayerSummary:
@@ -142,7 +161,12 @@ def _layer(layer: Layer) -> LayerSummary:
     if numerics is not None and element is not None:
         zero = numerics.zero_point - (1 << (8 * element.size - 1) if element.signed else 0)
     return LayerSummary(
-        "output" if layer.output is not None else "input", layer.name or "", (layer.y_dim, layer.x_dim, layer.z_dim),
-        element.name if element else str(layer.data_type), numerics.dequantization_factor if numerics else None, zero,
-        layer.actual_bytes, layer.padded_bytes,
-    )  # fmt: skip
+        "output" if layer.output is not None else "input",
+        layer.name or "",
+        (layer.y_dim, layer.x_dim, layer.z_dim),
+        element.name if element else str(layer.data_type),
+        numerics.dequantization_factor if numerics else None,
+        zero,
+        layer.actual_bytes,
+        layer.padded_bytes,
+    )

@@ -48,10 +48,16 @@ class Breakpoint:
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "number": self.number, "kind": self.kind, "text": self.text, "enabled": self.enabled,
-            "temporary": self.temporary, "ignore": self.ignore, "hits": self.hits, "condition": self.condition_text,
+            "number": self.number,
+            "kind": self.kind,
+            "text": self.text,
+            "enabled": self.enabled,
+            "temporary": self.temporary,
+            "ignore": self.ignore,
+            "hits": self.hits,
+            "condition": self.condition_text,
             "log": self.log_text,
-        }  # fmt: skip
+        }
 
     def line(self, names: Names) -> int:
         """Where it stands in the netlist; 0 where it has no place."""

@@ -22,13 +22,15 @@ def figures(values: NDArray[Any]) -> dict[str, Any]:
         plain = values.astype(np.float64) if values.dtype != np.float64 else values
         finite = plain[np.isfinite(plain)]
         return {
-            "elements": int(values.size), "nan": int(np.isnan(plain).sum()), "inf": int(np.isinf(plain).sum()),
+            "elements": int(values.size),
+            "nan": int(np.isnan(plain).sum()),
+            "inf": int(np.isinf(plain).sum()),
             "zeros": int((plain == 0).sum()),
             "min": float(finite.min()) if finite.size else None,
             "max": float(finite.max()) if finite.size else None,
             "mean": float(finite.mean()) if finite.size else None,
             "rms": float(np.sqrt(np.square(finite).mean())) if finite.size else None,
-        }  # fmt: skip
+        }
 
 
 def summary(found: Found) -> str:
@@ -68,9 +70,13 @@ def tile(found: Found, place: tuple[int, int, int], *, bits: bool, all_of_it: bo
     values = found.tiles[which].reshape(32, 32)[:height, :width]
     upto = slice(None) if all_of_it else slice(_ROWS)
     data: dict[str, Any] = {
-        "name": found.name, "format": found.df, "tile": list(place), "shape": [height, width],
-        "values": [[float(value) for value in row] for row in values], "figures": figures(values),
-    }  # fmt: skip
+        "name": found.name,
+        "format": found.df,
+        "tile": list(place),
+        "shape": [height, width],
+        "values": [[float(value) for value in row] for row in values],
+        "figures": figures(values),
+    }
     lines = [f"{found.name} tile {place[0]},{place[1]},{place[2]} of {found.df}"]
     if not bits:
         return answer("tile", [*lines, *_grid(values[upto, upto])], **data, words=None, exponents=None)
@@ -116,6 +122,13 @@ def difference(first: str, a: NDArray[Any], second: str, b: NDArray[Any]) -> Ans
         lines += table(("at", first, second), rows, right=(1, 2)).splitlines()
     places = [{"at": list(place), "first": float(a[place]), "second": float(b[place])} for place in worst]
     return answer(
-        "difference", lines, first=first, second=second, elements=int(a.size), differ=differ, largest=largest,
-        pcc=correlation, worst=places,
-    )  # fmt: skip
+        "difference",
+        lines,
+        first=first,
+        second=second,
+        elements=int(a.size),
+        differ=differ,
+        largest=largest,
+        pcc=correlation,
+        worst=places,
+    )

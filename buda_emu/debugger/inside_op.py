@@ -93,9 +93,16 @@ class RecordingUnits(ReferenceUnits):
         return result
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         """See `Units`: inner tile by inner tile, and of each phase by phase where phases run one after the other."""
         if spill is not None or REGISTERS[operands[0].register] is None:
             super().matmul(dst, items, operands, product, mode, k, spill, fresh)
@@ -146,9 +153,15 @@ class RecordingUnits(ReferenceUnits):
         return words
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         """See `Units`: Dst as the packer finds it, and what it leaves in L1."""
         self._note("Dst", "as the packer reads it", mode, dst)
         packed = super().pack(dst, mode, held_as, df, relu, threshold, out)

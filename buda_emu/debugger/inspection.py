@@ -27,9 +27,13 @@ def stop_data(run: Session) -> dict[str, Any]:
     stop = run.stop
     position = stop.position
     return {
-        "reason": stop.reason, "position": str(position), "text": stop.text, "breakpoints": list(stop.breakpoints),
-        "instructions": position.instruction, "input": position.input + 1 if position.in_epoch else None,
-    }  # fmt: skip
+        "reason": stop.reason,
+        "position": str(position),
+        "text": stop.text,
+        "breakpoints": list(stop.breakpoints),
+        "instructions": position.instruction,
+        "input": position.input + 1 if position.in_epoch else None,
+    }
 
 
 def where(run: Session) -> Answer:
@@ -40,9 +44,17 @@ def where(run: Session) -> Answer:
 def _where(run: Session) -> Answer:
     engine, stop = run.engine, run.stop
     data: dict[str, Any] = {
-        "stop": stop_data(run), "program": engine.program or None, "index": None, "line": None, "loops": [],
-        "graphs": list(engine.graphs), "op": None, "cores": None, "input": None, "inputs": None,
-    }  # fmt: skip
+        "stop": stop_data(run),
+        "program": engine.program or None,
+        "index": None,
+        "line": None,
+        "loops": [],
+        "graphs": list(engine.graphs),
+        "op": None,
+        "cores": None,
+        "input": None,
+        "inputs": None,
+    }
     lines: list[str] = []
     instruction = engine.instruction_now
     if instruction is None or not engine.program:
@@ -100,11 +112,18 @@ def queues(run: Session, pattern: str = "") -> Answer:
         raise HostError(f"no queue has {pattern!r} in its name")
     headers = ("queue", "kind", "fed by", "entries", "written", "held", "rd", "wr", "local", "format")
     cells = [
-        (run.names.shown(row["name"]), row["kind"], row["input"], *(
-            "-" if row[key] is None else str(row[key]) for key in ("entries", "written", "held", "rd", "wr", "local")
-        ), row["format"])
+        (
+            run.names.shown(row["name"]),
+            row["kind"],
+            row["input"],
+            *(
+                "-" if row[key] is None else str(row[key])
+                for key in ("entries", "written", "held", "rd", "wr", "local")
+            ),
+            row["format"],
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return answer("queues", table(headers, cells, right=(3, 4, 5, 6, 7, 8)), queues=rows)
 
 
@@ -116,10 +135,17 @@ def _queue_rows(run: Session, pattern: str) -> Iterator[dict[str, Any]]:
         ram = isinstance(channel, Ram)
         pointers = pointers_of(channel)
         yield {
-            "name": name, "kind": queue.type, "input": queue.input, "entries": queue.entries,
-            "written": channel.view.written, "held": None if ram else channel.ring.occupancy,
-            "rd": pointers[0], "wr": pointers[1], "local": None if ram else pointers[2], "format": queue.df,
-        }  # fmt: skip
+            "name": name,
+            "kind": queue.type,
+            "input": queue.input,
+            "entries": queue.entries,
+            "written": channel.view.written,
+            "held": None if ram else channel.ring.occupancy,
+            "rd": pointers[0],
+            "wr": pointers[1],
+            "local": None if ram else pointers[2],
+            "format": queue.df,
+        }
 
 
 def variables(run: Session) -> Answer:
@@ -139,20 +165,29 @@ def ops(run: Session) -> Answer:
         for number, op in enumerate(engine.topology(graph).ops):
             rows.append(
                 {
-                    "name": op.name, "type": op.type, "graph": op.graph, "inputs": list(op.inputs),
-                    "cores": _cores(op), "state": _state(run, number) if engine.graphs else "",
+                    "name": op.name,
+                    "type": op.type,
+                    "graph": op.graph,
+                    "inputs": list(op.inputs),
+                    "cores": _cores(op),
+                    "state": _state(run, number) if engine.graphs else "",
                     "node": run.names.nodes.get(op.name, ""),
                 }
-            )  # fmt: skip
+            )
     named = any(row["node"] for row in rows)
     headers = ("", "op", "type", "graph", "cores", "reads", *(("node",) if named else ()))
     cells = [
         (
-            row["state"], row["name"], row["type"], row["graph"], _short_cores(run, run.names.ops[row["name"]]),
-            ", ".join(row["inputs"]), *((row["node"],) if named else ()),
+            row["state"],
+            row["name"],
+            row["type"],
+            row["graph"],
+            _short_cores(run, run.names.ops[row["name"]]),
+            ", ".join(row["inputs"]),
+            *((row["node"],) if named else ()),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return answer("ops", table(headers, cells), ops=rows)
 
 
@@ -168,12 +203,14 @@ def epochs(run: Session) -> Answer:
     executed = run.engine.executed
     rows: list[dict[str, Any]] = [
         {
-            "graphs": list(temporal.graphs), "ops": len(run.engine.topology(temporal.graphs[0]).ops),
+            "graphs": list(temporal.graphs),
+            "ops": len(run.engine.topology(temporal.graphs[0]).ops),
             "inputs": run.netlist.graphs[temporal.graphs[0]].input_count,
-            "ran": executed.get(temporal.graphs[0], 0), "now": temporal.graphs[0] in run.engine.graphs,
+            "ran": executed.get(temporal.graphs[0], 0),
+            "now": temporal.graphs[0] in run.engine.graphs,
         }
         for temporal in run.netlist.temporal_graphs
-    ]  # fmt: skip
+    ]
     cells = [
         ("->" if row["now"] else "", " + ".join(row["graphs"]), str(row["ops"]), str(row["inputs"]), str(row["ran"]))
         for row in rows
@@ -187,9 +224,13 @@ def memory(run: Session) -> Answer:
     use = engine.emulator.memory
     kept = engine.history
     data = {
-        "queues": use.queues, "widest_cut": use.widest_cut, "limit": use.limit, "checkpoints": len(kept),
-        "checkpoint_bytes": kept.bytes, "chunks_remembered": len(engine.log),
-    }  # fmt: skip
+        "queues": use.queues,
+        "widest_cut": use.widest_cut,
+        "limit": use.limit,
+        "checkpoints": len(kept),
+        "checkpoint_bytes": kept.bytes,
+        "chunks_remembered": len(engine.log),
+    }
     machine = f"queues and rams {size_text(use.queues)}, widest cut {size_text(use.widest_cut)}"
     back = f"{plural(len(kept), 'checkpoint')} with {size_text(kept.bytes)}"
     told = f"the log of writes has {plural(len(engine.log), 'chunk')} of inputs"
@@ -206,11 +247,14 @@ def breakpoints(run: Session) -> Answer:
 def _breakpoint_line(item: dict[str, Any]) -> str:
     own = item["condition"] if item["kind"] != "if" else ""
     parts = [
-        f"{item['number']}: {item['text']}", f"if {own}" if own else "",
-        f"tells {item['log']}" if item["log"] else "", "temporary" if item["temporary"] else "",
-        "" if item["enabled"] else "disabled", f"ignored {item['ignore']} more times" if item["ignore"] else "",
+        f"{item['number']}: {item['text']}",
+        f"if {own}" if own else "",
+        f"tells {item['log']}" if item["log"] else "",
+        "temporary" if item["temporary"] else "",
+        "" if item["enabled"] else "disabled",
+        f"ignored {item['ignore']} more times" if item["ignore"] else "",
         f"hit {item['hits']} times" if item["hits"] else "",
-    ]  # fmt: skip
+    ]
     return ", ".join(part for part in parts if part)
 
 
@@ -256,9 +300,14 @@ def graph(run: Session) -> Answer:
         fed = topo.sinks.get(op.name, ())
         cells += [("", *_short(now, name), f"-> {name}", "written", "", "") for name in fed]
         rows.append(
-            {"op": op.name, "state": state, "inputs": list(op.inputs), "feeds": list(fed),
-             "value": _in_a_line(now, op.name) if op.name in now else ""}
-        )  # fmt: skip
+            {
+                "op": op.name,
+                "state": state,
+                "inputs": list(op.inputs),
+                "feeds": list(fed),
+                "value": _in_a_line(now, op.name) if op.name in now else "",
+            }
+        )
     queues = {name: _in_a_line(now, name) for name in now if name in run.netlist.queues}
     lines = table(("", "least", "greatest", "op or queue", "type", "cores", "reads"), cells)
     return answer("graph", lines, graphs=list(engine.graphs), ops=rows, queues=queues)
@@ -308,9 +357,13 @@ def graph_svg(run: Session) -> str:
     number = next(item.id for item in run.netlist.temporal_graphs if engine.graphs[0] in item.graphs)
     heat = {engine.op_now.name: 1.0} if engine.op_now is not None else None
     return grid_svg(
-        run.netlist, epochs=[number], notes={name: _in_a_line(now, name) for name in now}, heat=heat,
-        red="the op where the run stands", values={name: extremes(found) for name, found in now.items()},
-    )  # fmt: skip
+        run.netlist,
+        epochs=[number],
+        notes={name: _in_a_line(now, name) for name in now},
+        heat=heat,
+        red="the op where the run stands",
+        values={name: extremes(found) for name, found in now.items()},
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- memory

@@ -31,13 +31,20 @@ class Entry:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        where = None if self.position is None else {
-            "instruction": self.position.instruction, "input": self.position.input + 1
-        }  # fmt: skip
+        where = (
+            None
+            if self.position is None
+            else {"instruction": self.position.instruction, "input": self.position.input + 1}
+        )
         return {
-            "queue": self.queue, "slot": self.slot, "op": self.op, "written": where, "through": list(self.through),
-            "reads": list(self.reads), "forgotten": self.forgotten,
-        }  # fmt: skip
+            "queue": self.queue,
+            "slot": self.slot,
+            "op": self.op,
+            "written": where,
+            "through": list(self.through),
+            "reads": list(self.reads),
+            "forgotten": self.forgotten,
+        }
 
 
 class _Why:

@@ -53,9 +53,11 @@ class Session(Changing):
         self.precision: Precision = precision
         self.names = Names(self.netlist, opened.image)
         ready = prepared(
-            self.netlist, Chosen(programs, parameters or {}, memory_limit, opened.image), rams=inputs is None,
+            self.netlist,
+            Chosen(programs, parameters or {}, memory_limit, opened.image),
+            rams=inputs is None,
             as_bits=precision == "device",
-        )  # fmt: skip
+        )
         self.feed = ready.feed(inputs, seed)
         self.programs = ready.programs
         self._threads, self._limit, self._history_limit = threads, ready.limit, history_limit
@@ -69,9 +71,13 @@ class Session(Changing):
         emulator = Emulator(self.netlist, precision, self._threads, memory_limit=self._limit)
         try:
             return Engine(
-                emulator, self.programs, lambda machine: push(machine, self.feed.blocks()), self.changes,
-                self._interrupted, history_limit=self._history_limit,
-            )  # fmt: skip
+                emulator,
+                self.programs,
+                lambda machine: push(machine, self.feed.blocks()),
+                self.changes,
+                self._interrupted,
+                history_limit=self._history_limit,
+            )
         except BaseException:
             emulator.close()
             raise
@@ -259,7 +265,13 @@ def debug(
     program. Raises what loading and feeding raise."""
     opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
     return Session(
-        opened, precision=precision, programs=programs, parameters=parameters,
-        inputs=Path(inputs) if inputs is not None else None, seed=seed, threads=threads or usable_processors(),
-        memory_limit=memory_limit, history_limit=history_limit,
-    )  # fmt: skip
+        opened,
+        precision=precision,
+        programs=programs,
+        parameters=parameters,
+        inputs=Path(inputs) if inputs is not None else None,
+        seed=seed,
+        threads=threads or usable_processors(),
+        memory_limit=memory_limit,
+        history_limit=history_limit,
+    )

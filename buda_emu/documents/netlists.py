@@ -24,10 +24,13 @@ class Document:
         """What it is, in figures by name."""
         netlist = self.netlist
         return {
-            "arch": netlist.arch_name, "chips": len({graph.target_device for graph in netlist.graphs.values()}),
-            "graphs": len(netlist.graphs), "ops": len(netlist.ops), "queues": len(netlist.queues),
+            "arch": netlist.arch_name,
+            "chips": len({graph.target_device for graph in netlist.graphs.values()}),
+            "graphs": len(netlist.graphs),
+            "ops": len(netlist.ops),
+            "queues": len(netlist.queues),
             "programs": ", ".join(netlist.programs),
-        }  # fmt: skip
+        }
 
     def timeline(self) -> "TimelinePicture":
         """Modelled cycles of all programs, with their default parameters."""

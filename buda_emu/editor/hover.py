@@ -122,9 +122,12 @@ def op_cycles(netlist: Netlist, op: Op) -> float:
 def about_word(word: str, section: str) -> list[str]:
     """What a word of the language means in a section."""
     tables = {
-        "devices": (DEVICE_FIELDS,), "queues": (QUEUE_FIELDS,), "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
-        "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS), "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
-    }.get(section, ())  # fmt: skip
+        "devices": (DEVICE_FIELDS,),
+        "queues": (QUEUE_FIELDS,),
+        "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
+        "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
+        "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
+    }.get(section, ())
     said = [about_field(table[word]) for table in tables if word in table][:1]
     parts = word.split("_")
     if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():

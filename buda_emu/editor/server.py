@@ -320,8 +320,7 @@ def _writing(server: NetlistServer) -> None:
             after = formatted(text)
         except UnreadableError:
             return None  # the findings say why
-        changes = line_edits(uri, text, after).changes or {}
-        return [*changes.get(uri, [])] if after != text else []
+        return [*(line_edits(uri, text, after).changes or {}).get(uri, [])] if after != text else []
 
 
 def _value(kind: "lsp.CodeActionKind | str") -> str:
@@ -331,9 +330,13 @@ def _value(kind: "lsp.CodeActionKind | str") -> str:
 def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
     new = f"{offer.text}: " if offer.kind == "key" and not offer.tried else offer.text
     return lsp.CompletionItem(
-        offer.text, kind=_OFFERS[offer.kind], documentation=offer.doc or None, sort_text=f"{number:05}",
-        filter_text=offer.text, text_edit=lsp.TextEdit(spot, new),
-    )  # fmt: skip
+        offer.text,
+        kind=_OFFERS[offer.kind],
+        documentation=offer.doc or None,
+        sort_text=f"{number:05}",
+        filter_text=offer.text,
+        text_edit=lsp.TextEdit(spot, new),
+    )
 
 
 def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
@@ -345,9 +348,12 @@ def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> l
     new = fix.edits[0].text.strip(" ,\n")
     title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
     return lsp.CodeAction(
-        title if fix.safe else f"{title} (look at the result)", lsp.CodeActionKind.QuickFix,
-        [_diagnostic(positions, item)], is_preferred=fix.safe, edit=lsp.WorkspaceEdit({uri: edits}),
-    )  # fmt: skip
+        title if fix.safe else f"{title} (look at the result)",
+        lsp.CodeActionKind.QuickFix,
+        [_diagnostic(positions, item)],
+        is_preferred=fix.safe,
+        edit=lsp.WorkspaceEdit({uri: edits}),
+    )
 
 
 def _outline(server: NetlistServer) -> None:
@@ -383,10 +389,12 @@ def _outline(server: NetlistServer) -> None:
 def _symbols(positions: Positions, found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
     return [
         lsp.DocumentSymbol(
-            part.name or "(no name)", _KINDS[part.kind],
+            part.name or "(no name)",
+            _KINDS[part.kind],
             positions.range(part.line, part.column, part.last, part.last_column),
             positions.range(part.line, part.column, part.line, part.column + len(part.name)),
-            part.kind, children=_symbols(positions, part.parts),
+            part.kind,
+            children=_symbols(positions, part.parts),
         )
         for part in found
-    ]  # fmt: skip
+    ]

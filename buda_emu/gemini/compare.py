@@ -60,10 +60,14 @@ def compare(first: IR, second: IR, rates: Rates) -> Comparison:
     keys = dict.fromkeys([*ahead[0], *ahead[1]])
     moved = [Prefetch(*key, (ahead[0].get(key, ()), ahead[1].get(key, ()))) for key in keys]
     return Comparison(
-        (a.total, b.total), (a.dram.loaded + a.dram.stored, b.dram.loaded + b.dram.stored),
-        (a.noc_bytes, b.noc_bytes), (a.peak, b.peak), layers,
-        tuple(item for item in moved if item.ahead[0] != item.ahead[1]), tuple(dict.fromkeys([*a.models, *b.models])),
-    )  # fmt: skip
+        (a.total, b.total),
+        (a.dram.loaded + a.dram.stored, b.dram.loaded + b.dram.stored),
+        (a.noc_bytes, b.noc_bytes),
+        (a.peak, b.peak),
+        layers,
+        tuple(item for item in moved if item.ahead[0] != item.ahead[1]),
+        tuple(dict.fromkeys([*a.models, *b.models])),
+    )
 
 
 def _side(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:

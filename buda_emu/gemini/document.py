@@ -29,9 +29,13 @@ class Document(IR):
         works = self.workloads()
         mesh = f"{self.xlen}x{self.ylen}"
         return {
-            "dialect": self.dialect, "mesh": mesh, "cores": len(self.cores), "workloads": len(works),
-            "layers": len({work.layer_name for work in works}), "transfers": len(self.transfers),
-        }  # fmt: skip
+            "dialect": self.dialect,
+            "mesh": mesh,
+            "cores": len(self.cores),
+            "workloads": len(works),
+            "layers": len({work.layer_name for work in works}),
+            "transfers": len(self.transfers),
+        }
 
     def timeline(self) -> "TimelinePicture":
         """When everything happens, at the rates of the traces. Raises ProgramError for a deadlock."""

@@ -70,9 +70,15 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
     """Of a timeline from the schedule alone, or of an assembler file (then cores tell compute and rest only)."""
     cores, waited = _cores(ir, timeline)
     return RunFigures(
-        timeline.total, cores, _layers(ir, timeline, waited), _dram(timeline), fullest(ir),
-        sum(timeline.links.values()), _races(ir, timeline), models(ir, timeline),
-    )  # fmt: skip
+        timeline.total,
+        cores,
+        _layers(ir, timeline, waited),
+        _dram(timeline),
+        fullest(ir),
+        sum(timeline.links.values()),
+        _races(ir, timeline),
+        models(ir, timeline),
+    )
 
 
 def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:

@@ -105,9 +105,19 @@ def _layer(path: str, name: str, item: Any) -> Layer:
     down, right = _numbers(path, name, content, "stride", 2, 1) if window else (1, 1)
     a, b, c, d = _numbers(path, name, content, "padding", 4, 0) if window else (0, 0, 0, 0)
     return Layer(
-        name, operation, on_host, tuple(shapes[0]), shapes[1][0], dtypes[0], dtypes[1][0],
-        _texts(path, name, content, "previous_layer"), (height, width), (down, right), (a, b, c, d), content,
-    )  # fmt: skip
+        name,
+        operation,
+        on_host,
+        tuple(shapes[0]),
+        shapes[1][0],
+        dtypes[0],
+        dtypes[1][0],
+        _texts(path, name, content, "previous_layer"),
+        (height, width),
+        (down, right),
+        (a, b, c, d),
+        content,
+    )
 
 
 def _texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -110,11 +110,15 @@ class Index:
         """Ids that nothing makes, and that their sources say to come from a workload that makes nothing (G038)."""
         empty = {(work.core, work.layer_name) for work in self.ir.workloads() if not work.ofmap}
         return frozenset(
-            source.transfer_id for work in self.ir.workloads() if empty for tensor in work.buffer
+            source.transfer_id
+            for work in self.ir.workloads()
+            if empty
+            for tensor in work.buffer
             for source in tensor.source
-            if source.type == "core" and (source.core_id, source.layer_name) in empty
+            if source.type == "core"
+            and (source.core_id, source.layer_name) in empty
             and self.maker(source.transfer_id) is None
-        )  # fmt: skip
+        )
 
     def lost(self, work: Workload) -> bool:
         """It reads something that nothing makes, or a weight as an operand or the reverse (G016)."""
@@ -252,9 +256,12 @@ class Index:
 def holding(work: Workload, number: int) -> list[tuple[Tensor, Source]]:
     """`ifmap` tensors of a snapshot with a transfer among their sources, and that source."""
     return [
-        (tensor, source) for tensor in work.buffer if tensor.type == "ifmap"
-        for source in tensor.source if source.transfer_id == number
-    ]  # fmt: skip
+        (tensor, source)
+        for tensor in work.buffer
+        if tensor.type == "ifmap"
+        for source in tensor.source
+        if source.transfer_id == number
+    ]
 
 
 def read_tensor(work: Workload, operand: Ifmap) -> Tensor | None:

@@ -20,7 +20,9 @@ def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
     if not ir.form.addressed:
         notes.append("L2 is not drawn: not checkable, no addresses.")
     return picture(
-        timeline.schedule, timeline.timing, title,
+        timeline.schedule,
+        timeline.timing,
+        title,
         category=lambda task: facts[task][0],
         details=lambda task: facts[task][1],
         group=lambda unit: _group(timeline.timing.units[unit]),
@@ -28,9 +30,10 @@ def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
             Memory(space, [live for live in lives if live.space == space], ir.buffersize or 0)
             for space in dict.fromkeys(live.space for live in lives)
         ],
-        per_microsecond=timeline.rates.freq_ghz * 1000, notes=notes,
+        per_microsecond=timeline.rates.freq_ghz * 1000,
+        notes=notes,
         about={"cycles": timeline.total, "workloads": len(ir.workloads()), "cores": len(ir.cores)},
-    )  # fmt: skip
+    )
 
 
 Facts = Mapping[int, tuple[str, Mapping[str, Detail]]]

@@ -71,9 +71,12 @@ class _Cut:
         self.bits: dict[int, int] = {}
         self.free = 1 + max([*ir.transfers, *self.index.ins, -1])
         self.stored = {
-            piece.transfer_id for works in self.kept.values() for work in works for piece in work.ofmap
+            piece.transfer_id
+            for works in self.kept.values()
+            for work in works
+            for piece in work.ofmap
             if piece.to_dram or not self._readers(piece)
-        }  # fmt: skip
+        }
 
     def _keeps(self, made: Made) -> bool:
         return (made.work.core, made.work.workload_id) in self.steps
@@ -162,10 +165,17 @@ class _Cut:
         self._load(number, hull(boxes), gone[0].layer_name or "", reading)
         self.bits[number] = tensor.bitwidth
         item["transfer_id"] = [number]
-        item["source"] = [{
-            "core_id": -1, "type": "DRAM", "transfer_id": number, "size": item["size"], "lower": item["lower"],
-            "upper": item["upper"], "layer_name": gone[0].layer_name,
-        }]  # fmt: skip
+        item["source"] = [
+            {
+                "core_id": -1,
+                "type": "DRAM",
+                "transfer_id": number,
+                "size": item["size"],
+                "lower": item["lower"],
+                "upper": item["upper"],
+                "layer_name": gone[0].layer_name,
+            }
+        ]
         return True
 
     def _absolute(self, number: int) -> Box:
@@ -187,11 +197,17 @@ class _Cut:
                     if piece.transfer_id not in self.stored:
                         continue
                     box = piece.box if self.in_bits else piece.box.moved(work.box.lower)
-                    entry = before.get(piece.transfer_id, {
-                        "core_id": work.core, "workload_id": work.workload_id, "transfer_id": piece.transfer_id,
-                        "lower": list(box.lower), "upper": list(box.upper),
-                        **({} if self.in_bits else {"layer_name": work.layer_name}),
-                    })  # fmt: skip
+                    entry = before.get(
+                        piece.transfer_id,
+                        {
+                            "core_id": work.core,
+                            "workload_id": work.workload_id,
+                            "transfer_id": piece.transfer_id,
+                            "lower": list(box.lower),
+                            "upper": list(box.upper),
+                            **({} if self.in_bits else {"layer_name": work.layer_name}),
+                        },
+                    )
                     related = [number for number in entry.get("related_ofmap", ()) if number in out_ids]
                     found.append({**entry, "related_ofmap": related})
         return found
@@ -213,10 +229,18 @@ class _Cut:
             names: Json = {"layer_name": readers[0].layer_name} if self.in_bits else {}
             if not self.in_bits:
                 to = [{**one, "layer_name": work.layer_name} for one, work in zip(to, readers, strict=True)]
-            found.append({
-                "transfer_id": number, "type": "fmap", "size": size, "lower": list(box.lower),
-                "upper": list(box.upper), "destination": to, "related_ifmap": [], **names,
-            })  # fmt: skip
+            found.append(
+                {
+                    "transfer_id": number,
+                    "type": "fmap",
+                    "size": size,
+                    "lower": list(box.lower),
+                    "upper": list(box.upper),
+                    "destination": to,
+                    "related_ifmap": [],
+                    **names,
+                }
+            )
         return found
 
     # ------------------------------------------------------------------------------------------------ L2 (A)
@@ -243,11 +267,21 @@ class _Cut:
                 f"{work}: L2 has no room of {size} bytes for transfer {piece.transfer_id}", kind="allocation"
             )
         for one in range(at, last + 1):
-            entries[one]["buffer"].append({
-                "tensor_id": number, "address": address, "size": size, "align": aligned(bits), "bitwidth": bits,
-                "lower": list(box.lower), "upper": list(box.upper), "type": "ofmap", "layer_name": work.layer_name,
-                "tensor_order": 0, "start_send": one == last,
-            })  # fmt: skip
+            entries[one]["buffer"].append(
+                {
+                    "tensor_id": number,
+                    "address": address,
+                    "size": size,
+                    "align": aligned(bits),
+                    "bitwidth": bits,
+                    "lower": list(box.lower),
+                    "upper": list(box.upper),
+                    "type": "ofmap",
+                    "layer_name": work.layer_name,
+                    "tensor_order": 0,
+                    "start_send": one == last,
+                }
+            )
 
     def _orders(self, cores: Mapping[str, list[Json]]) -> None:
         """tensor_order, computed again: loads by the workload whose snapshot shows them first, stores after "

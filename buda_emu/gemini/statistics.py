@@ -64,10 +64,18 @@ def statistics(ir: IR) -> Statistics:
         moved[item.kind] += item.bytes
     moved["noc"] = sum(send.bytes for send in plan.sends)
     return Statistics(
-        ir.dialect, len(ir.cores), len(ir.workloads()), len({work.layer_name for work in ir.workloads()}),
-        len(ir.transfers), len(ir.dram_in), len(ir.dram_out), moved, _layers(index, plan), _accesses(index, plan),
+        ir.dialect,
+        len(ir.cores),
+        len(ir.workloads()),
+        len({work.layer_name for work in ir.workloads()}),
+        len(ir.transfers),
+        len(ir.dram_in),
+        len(ir.dram_out),
+        moved,
+        _layers(index, plan),
+        _accesses(index, plan),
         link_bytes(ir, plan.sends),
-    )  # fmt: skip
+    )
 
 
 def energy(accesses: Mapping[str, int], table: Mapping[str, object]) -> dict[str, float]:
@@ -153,6 +161,11 @@ def _accesses(index: Index, plan: Plan) -> dict[str, int]:
     written += sum(send.bytes * len(send.cores) for send in plan.sends)
     far = sum(link_bytes(ir, plan.sends).values())
     return {
-        "mac": multiplied, "vector_op": other, "l2_read_byte": read, "l2_write_byte": written,
-        "dram_read_byte": loaded, "dram_write_byte": stored, "noc_byte_hop": far,
-    }  # fmt: skip
+        "mac": multiplied,
+        "vector_op": other,
+        "l2_read_byte": read,
+        "l2_write_byte": written,
+        "dram_read_byte": loaded,
+        "dram_write_byte": stored,
+        "noc_byte_hop": far,
+    }

@@ -127,9 +127,13 @@ class DeviceImage:
             name = names.get(queue.name)
             if name is not None:
                 mapped = self._mapped(name, queue)
-                array = mapped if mapped is not None else image_tensors.for_queue(
-                    self._read(name, queue, to_push=True), self.tensors[name].format, queue
-                )  # fmt: skip
+                array = (
+                    mapped
+                    if mapped is not None
+                    else image_tensors.for_queue(
+                        self._read(name, queue, to_push=True), self.tensors[name].format, queue
+                    )
+                )
                 yield Held(queue.name, array, 0 if queue.is_ram else None)
 
     @property

@@ -131,8 +131,13 @@ def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict
     size = np.dtype(ELEMENTS[df]).itemsize
     strides = [size * prod(array.shape[place:]) for place in range(1, 5)]
     entry = {
-        "bin": f"{file}.bin", "itemsize": size, "shape": list(array.shape), "strides": strides, "dim": 4, "format": df
-    }  # fmt: skip
+        "bin": f"{file}.bin",
+        "itemsize": size,
+        "shape": list(array.shape),
+        "strides": strides,
+        "dim": 4,
+        "format": df,
+    }
     if flat:
         return entry, _Member(array.size * size, lambda: _coded(array, df))
     if form == "BACKEND":

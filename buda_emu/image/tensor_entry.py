@@ -92,9 +92,13 @@ def _description(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or "bin" not in value:
         raise FieldError("an object with 'bin', or the name of a .pkl file")
     read = {
-        "bin": text, "itemsize": positive, "shape": listed(positive, 4), "strides": listed(whole(0, _LARGEST), 4),
-        "dim": whole(1, 4), "format": number_format,
-    }  # fmt: skip
+        "bin": text,
+        "itemsize": positive,
+        "shape": listed(positive, 4),
+        "strides": listed(whole(0, _LARGEST), 4),
+        "dim": whole(1, 4),
+        "format": number_format,
+    }
     lacking = [key for key in read if key not in value]
     if lacking:
         raise FieldError(f"an object with {', '.join(lacking)}")

@@ -74,8 +74,13 @@ def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place) -> Ref
 
 def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place) -> Referenced:
     """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words."""
-    return packed_tiles(data, pushed_layout(queue.df, queue.blocking, alignment), str(place.member),
-                        still_whole(place.archive), lambda said: place.error("image-tensor", said))  # fmt: skip
+    return packed_tiles(
+        data,
+        pushed_layout(queue.df, queue.blocking, alignment),
+        str(place.member),
+        still_whole(place.archive),
+        lambda said: place.error("image-tensor", said),
+    )
 
 
 def pickled_tensor(data: bytes, place: Place) -> Array:

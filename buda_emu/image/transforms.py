@@ -103,8 +103,12 @@ def concatenated(arrays: Mapping[str, Array], transforms: Mapping[str, Transform
         if group is None:
             found[name] = array
         elif name == group[0]:
-            found[name] = _joined(sorted(group, key=lambda item: transforms[item].concat_index or 0), arrays,
-                                  transforms[name].concat_dim or 0, microbatch)  # fmt: skip
+            found[name] = _joined(
+                sorted(group, key=lambda item: transforms[item].concat_index or 0),
+                arrays,
+                transforms[name].concat_dim or 0,
+                microbatch,
+            )
     return found
 
 

@@ -34,8 +34,10 @@ def spoils(fault: Fault, trace: Trace, seed: int) -> dict[int, Spoil]:
         return {node: lambda value: _at(arithmetic, value, fault, _flip) for node in fault.nodes}
     if fault.kind == "burst":
         masks = burst_masks(fault.df, seed)
-        return {node: lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
-                for node in fault.nodes}  # fmt: skip
+        return {
+            node: lambda value: _at(arithmetic, value, fault, lambda bits, _: _burst(bits, fault, masks))
+            for node in fault.nodes
+        }
     if fault.kind == "packet":
         return {node: lambda value: _packet(arithmetic, value, fault) for node in fault.nodes}
     if fault.kind == "format":

@@ -66,12 +66,17 @@ class Draw:
     def _made(self, kind: Kind, number: int, random: Random) -> Fault | None:
         """A fault of a kind; None where it can hit nothing."""
         make: Mapping[Kind, Callable[[], Fault | None]] = {
-            "flip": lambda: self._flip(number, random), "burst": lambda: self._burst_of(number, random),
-            "stuck": lambda: self._stuck(number, random), "core": lambda: self._core(number, random),
-            "packet": lambda: self._packet(number, random), "entry": lambda: self._entry(number, random),
-            "pointer": lambda: self._pointer(number, random), "format": lambda: self._format(number, random),
-            "clock": lambda: self._clock(number, random), "link": lambda: self._link(number, random),
-        }  # fmt: skip
+            "flip": lambda: self._flip(number, random),
+            "burst": lambda: self._burst_of(number, random),
+            "stuck": lambda: self._stuck(number, random),
+            "core": lambda: self._core(number, random),
+            "packet": lambda: self._packet(number, random),
+            "entry": lambda: self._entry(number, random),
+            "pointer": lambda: self._pointer(number, random),
+            "format": lambda: self._format(number, random),
+            "clock": lambda: self._clock(number, random),
+            "link": lambda: self._link(number, random),
+        }
         return make[kind]()
 
     # ------------------------------------------------------------------------------------------------------- bits
@@ -223,14 +228,28 @@ class Draw:
         at = node if site.reader is None else self._trace.nodes[site.reader]
         op_type = at.step.op.type if isinstance(at.step, Run) else "queue"
         return Fault(
-            number, kind, site.place, name_of(at), op_type, site.df, entry=self._entry_of(at), tensor=name_of(node),
+            number,
+            kind,
+            site.place,
+            name_of(at),
+            op_type,
+            site.df,
+            entry=self._entry_of(at),
+            tensor=name_of(node),
             operand=site.operand,
-        )  # fmt: skip
+        )
 
     def _of_queue(
-        self, number: int, kind: Kind, queue: str, *, entry: int = -1, tile: int = -1, bits: tuple[int, ...] = (),
+        self,
+        number: int,
+        kind: Kind,
+        queue: str,
+        *,
+        entry: int = -1,
+        tile: int = -1,
+        bits: tuple[int, ...] = (),
         how: str = "",
-    ) -> Fault:  # fmt: skip
+    ) -> Fault:
         df = self._trace.netlist.queues[queue].df
         return Fault(number, kind, "dram", queue, "queue", df, entry=entry, tensor=queue, tile=tile, bits=bits, how=how)
 

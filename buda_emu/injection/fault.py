@@ -78,12 +78,25 @@ class Fault:
     def as_json(self) -> dict[str, Any]:
         """Plain data: all that a campaign of given faults needs."""
         return {
-            "number": self.number, "kind": self.kind, "place": self.place, "where": self.where,
-            "op_type": self.op_type, "df": self.df, "tensor": self.tensor, "entry": self.entry, "tile": self.tile,
-            "datum": self.datum, "bits": list(self.bits), "field": self.bit_name, "exponent": self.exponent,
-            "operand": self.operand, "core": None if self.core is None else list(self.core), "step": self.step,
-            "how": self.how, "stratum": self.stratum,
-        }  # fmt: skip
+            "number": self.number,
+            "kind": self.kind,
+            "place": self.place,
+            "where": self.where,
+            "op_type": self.op_type,
+            "df": self.df,
+            "tensor": self.tensor,
+            "entry": self.entry,
+            "tile": self.tile,
+            "datum": self.datum,
+            "bits": list(self.bits),
+            "field": self.bit_name,
+            "exponent": self.exponent,
+            "operand": self.operand,
+            "core": None if self.core is None else list(self.core),
+            "step": self.step,
+            "how": self.how,
+            "stratum": self.stratum,
+        }
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Fault":

@@ -71,9 +71,15 @@ class WatchedUnits(KernelUnits):
         return hit if self.fault.place == place and 0 <= hit < tiles else None
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         hit = self._seen("dst", len(dst), _HELD_AS[mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()

@@ -57,9 +57,16 @@ class Judge:
         tolerable = worst >= self._tolerance.least_pcc and (kept == 1.0 or not self._tolerance.top1)
         outcome: Outcome = "not finite" if strange else "tolerable" if tolerable else "corrupt"
         return Effect(
-            fault, outcome, worst, error if isfinite(error) else None, tiles, output, computed, top1=kept,
+            fault,
+            outcome,
+            worst,
+            error if isfinite(error) else None,
+            tiles,
+            output,
+            computed,
+            top1=kept,
             maps={queue: f"{bits:x}" for queue, bits in maps.items()},
-        )  # fmt: skip
+        )
 
     def of_machine(self, fault: Fault, left: Left) -> Effect:
         """What another run left. Entries that the host does not find, or finds and should not, are corrupt, too."""
@@ -72,14 +79,25 @@ class Judge:
         for queue in sorted({queue for queue, _ in self.outputs} & left.windows.keys()):
             clean, now = self._trace.left[queue], left.windows[queue]
             if clean != now:
-                wrong.append(f"{queue}: the host finds {len(now)} entries, not {len(clean)}" if len(clean) != len(now)
-                             else f"{queue}: the host finds other entries")  # fmt: skip
+                wrong.append(
+                    f"{queue}: the host finds {len(now)} entries, not {len(clean)}"
+                    if len(clean) != len(now)
+                    else f"{queue}: the host finds other entries"
+                )
         if not wrong or found.outcome == "not finite":
             return found
         return Effect(
-            fault, "corrupt", 0.0, found.max_error, found.tiles, found.output or wrong[0].partition(":")[0], 0,
-            "; ".join(wrong), found.top1, found.maps,
-        )  # fmt: skip
+            fault,
+            "corrupt",
+            0.0,
+            found.max_error,
+            found.tiles,
+            found.output or wrong[0].partition(":")[0],
+            0,
+            "; ".join(wrong),
+            found.top1,
+            found.maps,
+        )
 
     def _same_largest(self, queue: str, clean: Floats, found: Floats) -> float:
         """The share of an entry's rows whose largest element is where it was."""

@@ -63,10 +63,19 @@ class Effect:
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            **self.fault.as_json(), "outcome": self.outcome, "pcc": self.pcc, "max_error": self.max_error,
-            "top1": self.top1, "tiles": self.tiles, "output": self.output, "computed": self.computed,
-            "error": self.error, "ratio": self.ratio, "maps": dict(self.maps), "after": dict(self.after),
-        }  # fmt: skip
+            **self.fault.as_json(),
+            "outcome": self.outcome,
+            "pcc": self.pcc,
+            "max_error": self.max_error,
+            "top1": self.top1,
+            "tiles": self.tiles,
+            "output": self.output,
+            "computed": self.computed,
+            "error": self.error,
+            "ratio": self.ratio,
+            "maps": dict(self.maps),
+            "after": dict(self.after),
+        }
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
@@ -113,9 +122,14 @@ class Share:
         """Plain data."""
         low, high = self.interval
         return {
-            "name": self.name, "faults": self.faults, "failures": self.failures, "share": self.share, "low": low,
-            "high": high, **self.counts,
-        }  # fmt: skip
+            "name": self.name,
+            "faults": self.faults,
+            "failures": self.failures,
+            "share": self.share,
+            "low": low,
+            "high": high,
+            **self.counts,
+        }
 
 
 def wilson(successes: float, count: float) -> tuple[float, float]:
@@ -196,9 +210,12 @@ class Guarded:
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "name": self.name, "failures_before": self.before, "failures": self.failures, "after": dict(self.counts),
+            "name": self.name,
+            "failures_before": self.before,
+            "failures": self.failures,
+            "after": dict(self.counts),
             "cost": self.cost.as_json(),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +265,18 @@ class Campaign:
     def as_json(self) -> dict[str, Any]:
         """Everything, with `schema_version`."""
         return {
-            "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch,
-            "precision": self.precision, "seed": self.seed, "settings": dict(self.settings),
-            "bit_hours": self.bit_hours, "finished": self.finished, "left_out": list(self.left_out),
+            "schema_version": RESULT_VERSION,
+            "netlist": self.netlist,
+            "arch": self.arch,
+            "precision": self.precision,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "bit_hours": self.bit_hours,
+            "finished": self.finished,
+            "left_out": list(self.left_out),
             "total": self.total().as_json(),
-            "strata": dict(self.strata), "protection": [item.as_json() for item in self.protection()],
+            "strata": dict(self.strata),
+            "protection": [item.as_json() for item in self.protection()],
             "tables": {name: [share.as_json() for share in self.table(name)] for name in TABLES},
             "faults": [effect.as_json() for effect in self.effects],
-        }  # fmt: skip
+        }

@@ -78,9 +78,12 @@ class Sites:
     `only`: an op or a queue, "" for all; `places`: where bits flip."""
 
     def __init__(
-        self, trace: Trace, cycles: Mapping[tuple[str, ...], tuple[float, float]], only: str = "",
+        self,
+        trace: Trace,
+        cycles: Mapping[tuple[str, ...], tuple[float, float]],
+        only: str = "",
         places: Sequence[Place] = ("dram", "l1", "operand"),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.trace, self.only = trace, only
         durations = [cycles.get(graphs, (1.0, 1.0)) for graphs in trace.epochs]
         self._starts = [0.0, *accumulate(whole for whole, _ in durations)]
@@ -99,11 +102,14 @@ class Sites:
         """Bits times cycles of DRAM and L1: what a rate of upsets for a bit and an hour is multiplied by."""
         inside = list(self._inside()) if not {"dst", "sfpu", "packer"}.isdisjoint(places) else []
         self.places: dict[Place, Weighted] = {
-            "dram": Weighted.of(held["dram"]), "l1": Weighted.of(held["l1"]),
+            "dram": Weighted.of(held["dram"]),
+            "l1": Weighted.of(held["l1"]),
             "operand": Weighted.of(list(self._operands(nodes))),
-            **{place: Weighted.of([site for site in inside if site.place == place])
-               for place in ("dst", "sfpu", "packer")},
-        }  # fmt: skip
+            **{
+                place: Weighted.of([site for site in inside if site.place == place])
+                for place in ("dst", "sfpu", "packer")
+            },
+        }
         self.all = Weighted.of([site for place in places for site in self.places[place].items])
 
     def _is_asked(self, node: Node) -> bool:
@@ -151,9 +157,14 @@ class Sites:
                 }[visit.place]
                 share = visit.tiles / sum(other.tiles for other in known[key] if other.place == visit.place)
                 yield Site(
-                    visit.place, node.number, visit.df, visit.tiles, bits * share * cycles, first=visit.first,
+                    visit.place,
+                    node.number,
+                    visit.df,
+                    visit.tiles,
+                    bits * share * cycles,
+                    first=visit.first,
                     steps=visit.steps,
-                )  # fmt: skip
+                )
 
     def _lifetime(self, node: Node) -> float:
         """Cycles from when it is written (an entry of the host: from the beginning) to when it is last read; what the

@@ -127,8 +127,12 @@ def _compared(netlist: Netlist, op: Op) -> float:
     """Cycles of one pass of the vector unit that compares a core's results: what lrelu takes longer than a copy."""
     blocking = op.blocking
     call = OpCall(
-        op_type="lrelu", arch=netlist.arch_name if netlist.arch.documented else "wormhole_b0", t=blocking.t,
-        mblock_m=blocking.mblock[0], mblock_n=blocking.mblock[1], ublock_rt=blocking.ublock[0],
+        op_type="lrelu",
+        arch=netlist.arch_name if netlist.arch.documented else "wormhole_b0",
+        t=blocking.t,
+        mblock_m=blocking.mblock[0],
+        mblock_n=blocking.mblock[1],
+        ublock_rt=blocking.ublock[0],
         ublock_ct=blocking.ublock[1],
-    )  # fmt: skip
+    )
     return max(0.0, op_cycles(call) - op_cycles(replace(call, op_type="nop")))

@@ -31,9 +31,14 @@ class Arithmetic(Protocol):
         ...
 
     def run(
-        self, step: Run, inputs: list[Value], previous: Value | None, tiles: int, df: str,
+        self,
+        step: Run,
+        inputs: list[Value],
+        previous: Value | None,
+        tiles: int,
+        df: str,
         units: "WatchedUnits | None" = None,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         """The result of an op; on the device on the units of a core that are given. Raises ProgramError and
         UnsupportedError as the machine does."""
         ...
@@ -76,9 +81,14 @@ class Floats:
         return channel.view.block(slot, 1).copy()
 
     def run(
-        self, step: Run, inputs: list[Tiles], previous: Tiles | None, tiles: int, df: str,  # noqa: ARG002
+        self,
+        step: Run,
+        inputs: list[Tiles],
+        previous: Tiles | None,
+        tiles: int,
+        df: str,  # noqa: ARG002
         units: "WatchedUnits | None" = None,  # noqa: ARG002
-    ) -> Tiles:  # fmt: skip
+    ) -> Tiles:
         out = np.empty((1, tiles, 1024), np.float32)
         execute.run_step(step, inputs, previous, out, serial)
         return out
@@ -124,9 +134,14 @@ class OnDevice:
         return view.bits(slot, 1).copy()
 
     def run(
-        self, step: Run, inputs: list[Bits], previous: Bits | None, tiles: int, df: str,
+        self,
+        step: Run,
+        inputs: list[Bits],
+        previous: Bits | None,
+        tiles: int,
+        df: str,
         units: "WatchedUnits | None" = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         from buda_emu.ops.on_device.base import run
         from buda_emu.ops.on_device.kernel_units import KernelUnits
 

@@ -124,9 +124,15 @@ def _add(way: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
 
 @helper
 def _travel(
-    noc: int, start: tuple[int, int], end: tuple[int, int], block: int, size: float, row: int, rows: Rows,
+    noc: int,
+    start: tuple[int, int],
+    end: tuple[int, int],
+    block: int,
+    size: float,
+    row: int,
+    rows: Rows,
     mesh: Mesh,
-) -> None:  # fmt: skip
+) -> None:
     """NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). What a group has in common goes once."""
     (x, y), (to_x, to_y) = start, end
     for turn in range(_ALL):
@@ -224,9 +230,15 @@ def _count(row: int, sign: float, rows: Rows, change: Change, found: int) -> int
 
 @kernel
 def weigh_move(
-    moved: Ints, edges: Edges, grids: Grids, mesh: Mesh, rows: tuple[Rows, Rows], least: Floats, few: float,
+    moved: Ints,
+    edges: Edges,
+    grids: Grids,
+    mesh: Mesh,
+    rows: tuple[Rows, Rows],
+    least: Floats,
+    few: float,
     change: Change,
-) -> None:  # fmt: skip
+) -> None:
     """What it does to transfers that those at the ends of which an op `moved` have other rows: `rows` are the present
     ones and the new ones. Ways that change by no more than `few` cycles are left as they are; a transfer takes `least`
     cycles at least. Writes `change`, also for how long ways are busy, which `take_back` undoes."""

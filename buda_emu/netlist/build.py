@@ -84,7 +84,10 @@ def broken_names(netlist: Netlist) -> frozenset[str]:
     """Names of the objects in which reading found an error: nothing more is said about them."""
     graphs = netlist.graphs.values()
     objects = (
-        *netlist.queues.items(), *netlist.graphs.items(), *netlist.fused_ops.items(), *netlist.programs.items(),
+        *netlist.queues.items(),
+        *netlist.graphs.items(),
+        *netlist.fused_ops.items(),
+        *netlist.programs.items(),
         *((op.name, op) for graph in graphs for op in graph.ops),
-    )  # fmt: skip
+    )
     return frozenset(name for name, item in objects if item.broken)

@@ -80,9 +80,12 @@ def _graph(graph: Graph, written: str) -> Graph:
 
     def own(op: Op) -> Op:
         return evolve(
-            op, name=op.written_name, graph=written, inputs=tuple(name[:cut] for name in op.inputs),
+            op,
+            name=op.written_name,
+            graph=written,
+            inputs=tuple(name[:cut] for name in op.inputs),
             forked_dram_inputs=tuple((queue[:cut], fork[:cut]) for queue, fork in op.forked_dram_inputs),
-        )  # fmt: skip
+        )
 
     return evolve(graph, name=written, ops=tuple(map(own, graph.ops)))
 

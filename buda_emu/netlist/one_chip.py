@@ -29,8 +29,11 @@ def on_one_chip(netlist: Netlist, chip: int) -> Netlist:
                 yield step
 
     return replace(
-        netlist, queues=queues, graphs=graphs, temporal_graphs=tuple(item for item in epochs if item.graphs),
+        netlist,
+        queues=queues,
+        graphs=graphs,
+        temporal_graphs=tuple(item for item in epochs if item.graphs),
         programs={
             name: evolve(program, instructions=tuple(left(program))) for name, program in netlist.programs.items()
         },
-    )  # fmt: skip
+    )

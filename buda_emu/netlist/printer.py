@@ -120,13 +120,22 @@ def _if(**fields: Any) -> dict[str, Any]:
 def _queue(queue: Queue, devices: tuple[int, ...] | None) -> dict[str, Any]:
     blocking = queue.blocking
     return {
-        "input": queue.input, **_if(input_tms=_tms(queue.input_tms)), "type": queue.type, "entries": queue.entries,
-        "grid_size": blocking.grid_size, **_blocking(blocking), "ublock_order": blocking.ublock_order,
-        **_tile_dim(blocking), "df": queue.df, "target_device": queue.target_device if devices is None else devices,
-        "loc": queue.loc, **_if(alias=queue.alias), **({} if queue.layout == "tilized" else {"layout": queue.layout}),
+        "input": queue.input,
+        **_if(input_tms=_tms(queue.input_tms)),
+        "type": queue.type,
+        "entries": queue.entries,
+        "grid_size": blocking.grid_size,
+        **_blocking(blocking),
+        "ublock_order": blocking.ublock_order,
+        **_tile_dim(blocking),
+        "df": queue.df,
+        "target_device": queue.target_device if devices is None else devices,
+        "loc": queue.loc,
+        **_if(alias=queue.alias),
+        **({} if queue.layout == "tilized" else {"layout": queue.layout}),
         **_if(read_ports=queue.read_ports, write_ports=queue.write_ports),
         queue.loc: [(buffer.channel, Plain(f"{buffer.address:#x}")) for buffer in queue.buffers],
-    }  # fmt: skip
+    }
 
 
 def _tile_dim(blocking: Blocking) -> dict[str, Any]:
@@ -150,19 +159,31 @@ def _graph(graph: Graph, devices: tuple[int, ...] | None, notes: Mapping[str, tu
 def _op(op: Op) -> dict[str, Any]:
     blocking = op.blocking
     return {
-        "type": op.type, **_if(grid_loc=op.grid_loc), "grid_size": blocking.grid_size, "inputs": op.inputs,
-        "in_df": op.in_df, "out_df": op.out_df, "intermed_df": op.intermed_df, **_if(acc_df=op.acc_df),
-        "math_fidelity": op.math_fidelity, **_blocking(blocking), **_tile_dim(blocking),
-        "buf_size_mb": op.buf_size_mb, "ublock_order": blocking.ublock_order,
+        "type": op.type,
+        **_if(grid_loc=op.grid_loc),
+        "grid_size": blocking.grid_size,
+        "inputs": op.inputs,
+        "in_df": op.in_df,
+        "out_df": op.out_df,
+        "intermed_df": op.intermed_df,
+        **_if(acc_df=op.acc_df),
+        "math_fidelity": op.math_fidelity,
+        **_blocking(blocking),
+        **_tile_dim(blocking),
+        "buf_size_mb": op.buf_size_mb,
+        "ublock_order": blocking.ublock_order,
         **_if(
-            untilize_output=op.untilize_output, grid_transpose=op.grid_transpose, gradient_op=op.gradient_op,
+            untilize_output=op.untilize_output,
+            grid_transpose=op.grid_transpose,
+            gradient_op=op.gradient_op,
             input_buf_min_size_tiles=op.input_buf_min_size_tiles,
             input_dram_io_buf_size_tiles=op.input_dram_io_buf_size_tiles,
             forked_dram_inputs=[{queue: fork} for queue, fork in op.forked_dram_inputs],
         ),
         **({} if op.overlay_size == -1 else {"overlay_size": op.overlay_size}),
-        **_shaping(op), **_if(attributes=_attributes(op.attributes)),
-    }  # fmt: skip
+        **_shaping(op),
+        **_if(attributes=_attributes(op.attributes)),
+    }
 
 
 def _shaping(op: Op) -> dict[str, Any]:
@@ -230,11 +251,15 @@ def _fused(fused: FusedOp) -> Iterator[str]:
 
 def _sub_op(step: SubOp) -> dict[str, Any]:
     return {
-        "type": step.type, "inputs": step.inputs, "mblock": step.mblock, "ublock": step.ublock, "output": step.output,
+        "type": step.type,
+        "inputs": step.inputs,
+        "mblock": step.mblock,
+        "ublock": step.ublock,
+        "output": step.output,
         **_if(pop=step.pop, pop_last=step.pop_last, zero_point=step.zero_point),
         **{f"input_{number}_tms": _tms(tms) for number, tms in enumerate(step.input_tms) if tms},
         **_if(attributes=_attributes(step.attributes)),
-    }  # fmt: skip
+    }
 
 
 # ----------------------------------------------------------------------------------------------------------- programs
@@ -277,10 +302,13 @@ def _setting(setting: QueueSettings, viewed: bool) -> dict[str, str]:
     if viewed or setting.read_only != "false":  # NETLIST 1.10
         fields["read_only"] = setting.read_only
     return fields | _if(
-        rd_ptr_autoinc=setting.rd_ptr_autoinc, rd_ptr_local=setting.rd_ptr_local, rd_ptr_global=setting.rd_ptr_global,
-        wr_ptr_global=setting.wr_ptr_global, global_rdptr_autoinc=setting.global_rdptr_autoinc,
+        rd_ptr_autoinc=setting.rd_ptr_autoinc,
+        rd_ptr_local=setting.rd_ptr_local,
+        rd_ptr_global=setting.rd_ptr_global,
+        wr_ptr_global=setting.wr_ptr_global,
+        global_rdptr_autoinc=setting.global_rdptr_autoinc,
         global_wrptr_autoinc=setting.global_wrptr_autoinc,
-    )  # fmt: skip
+    )
 
 
 __all__ = ["Notes", "document_text", "netlist_text"]

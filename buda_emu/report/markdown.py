@@ -38,13 +38,19 @@ def _case(case: CaseResult) -> Iterator[str]:
             ("output", "verdict", "format", "shape", "PCC", "match", "max error", "bad tiles", "why"),
             (
                 (
-                    code(output.queue), "passed" if output.passed else "failed", output.format, shape(output.shape),
-                    correlation(output.pcc), percent(output.match), number(output.max_error),
-                    f"{output.bad_tiles}/{output.tiles}", output.reason,
+                    code(output.queue),
+                    "passed" if output.passed else "failed",
+                    output.format,
+                    shape(output.shape),
+                    correlation(output.pcc),
+                    percent(output.match),
+                    number(output.max_error),
+                    f"{output.bad_tiles}/{output.tiles}",
+                    output.reason,
                 )
                 for output in case.outputs
             ),
-        )  # fmt: skip
+        )
     bad = case.first_bad
     if bad is not None:
         yield from ("", f"The first op past the threshold is {code(bad.op)}: {_text(bad.reason)}. Its inputs:", "")
@@ -52,12 +58,17 @@ def _case(case: CaseResult) -> Iterator[str]:
             ("input", "format", "min", "max", "mean", "not finite", "PCC"),
             (
                 (
-                    code(stats.name), stats.format, number(stats.min), number(stats.max), number(stats.mean),
-                    percent(stats.not_finite), correlation(stats.pcc),
+                    code(stats.name),
+                    stats.format,
+                    number(stats.min),
+                    number(stats.max),
+                    number(stats.mean),
+                    percent(stats.not_finite),
+                    correlation(stats.pcc),
                 )
                 for stats in bad.inputs
             ),
-        )  # fmt: skip
+        )
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

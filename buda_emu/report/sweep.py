@@ -28,15 +28,18 @@ def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
         (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
         (
             (
-                *(row[name] for name in axes), whole(row["cycles"]),
-                figure(None if row["seconds"] is None else 1e3 * row["seconds"]), whole(row["cycles_per_input"]),
+                *(row[name] for name in axes),
+                whole(row["cycles"]),
+                figure(None if row["seconds"] is None else 1e3 * row["seconds"]),
+                whole(row["cycles_per_input"]),
                 figure(row["inputs_per_second"]),
                 row["problem"] or f"{row['bottleneck']}{' (quickest)' if row['seconds'] == best else ''}",
             )
             for row in rows
         ),
-        right=range(len(axes) + 4), prose=(len(axes) + 4,),
-    )  # fmt: skip
+        right=range(len(axes) + 4),
+        prose=(len(axes) + 4,),
+    )
 
 
 def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -15,7 +15,7 @@ from buda_emu.lazy import lazy
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.interpreter import Standing
 from buda_emu.program.steps import StepBudget
-from buda_emu.runtime.graph.chunk import Context
+from buda_emu.runtime.graph.chunk import Context, Recorder
 from buda_emu.runtime.graph.epochs import Epochs
 from buda_emu.runtime.graph.execute import Executor
 from buda_emu.runtime.graph.threads import WorkerPool
@@ -24,7 +24,7 @@ from buda_emu.runtime.host.host_io import HostIo, Readout
 from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.listeners import Listener
-from buda_emu.runtime.machine.memory import Memory, MemoryUse, Watched
+from buda_emu.runtime.machine.memory import Channel, Memory, MemoryUse, Watched
 from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.running import ProgressCallback, Run
 from buda_emu.runtime.machine.stepper import Stepper
@@ -32,18 +32,15 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from buda_emu.ops.on_device.kernel_units import KernelUnits
-    from buda_emu.runtime.graph.chunk import Recorder
-    from buda_emu.runtime.machine.memory import Channel
     from buda_emu.runtime.snapshots import archive, beginning, state
     from buda_emu.runtime.snapshots.checkpoint import Checkpoints
 else:  # only those who save need it
     archive = lazy("buda_emu.runtime.snapshots.archive")
     beginning = lazy("buda_emu.runtime.snapshots.beginning")
     state = lazy("buda_emu.runtime.snapshots.state")
-
 
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
@@ -357,9 +354,14 @@ class Emulator:
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
         with archive.Reader(path, memory_limit) as reader:
             found = cls(
-                state.netlist_of(reader, netlist), state.precision_of(reader), threads, memory_limit=memory_limit,
-                step_limit=step_limit, inputs_at_once=inputs_at_once, listeners=listeners,
-            )  # fmt: skip
+                state.netlist_of(reader, netlist),
+                state.precision_of(reader),
+                threads,
+                memory_limit=memory_limit,
+                step_limit=step_limit,
+                inputs_at_once=inputs_at_once,
+                listeners=listeners,
+            )
             try:
                 found._begun = state.restore(found._state(), reader, image)
                 if netlist is None:
@@ -371,9 +373,15 @@ class Emulator:
 
     def _state(self) -> "state.Machine":
         return state.Machine(
-            self.netlist, self.precision, self._memory, self._programs, self._context.gradients,
-            self._watched.journal, self._exchange.holding, self._begun,
-        )  # fmt: skip
+            self.netlist,
+            self.precision,
+            self._memory,
+            self._programs,
+            self._context.gradients,
+            self._watched.journal,
+            self._exchange.holding,
+            self._begun,
+        )
 
     def _require_idle(self, call: str) -> None:
         if not self._gate.idle:

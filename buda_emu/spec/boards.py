@@ -58,10 +58,13 @@ class Board:
         whole = device(self.arch)
         sheet = self.dram_gbps * 1e9 / self.dram_channels / (1 << 30)
         return replace(
-            whole.with_grid(*self.grid), board=self.name, clock=self.clock,
-            dram_cores=whole.dram_cores[: self.dram_channels], dram_measured=min(whole.dram_measured, sheet),
+            whole.with_grid(*self.grid),
+            board=self.name,
+            clock=self.clock,
+            dram_cores=whole.dram_cores[: self.dram_channels],
+            dram_measured=min(whole.dram_measured, sheet),
             neighbour_links=min(filter(None, (self.links, self.between)), default=whole.neighbour_links),
-        )  # fmt: skip
+        )
 
 
 _GRAYSKULL: Final = MappingProxyType({
@@ -122,8 +125,10 @@ def board(name: str) -> Board:
     one = BOARDS.get(word)
     if one is None or (count and not count.isdecimal()) or name.lower().endswith("x"):
         hint = near(word, BOARDS)
-        raise HostError(f"no board {name!r}{f' ({hint})' if hint else ''}; boards: {', '.join(BOARDS)}, "
-                        "or several in a row such as n150x4")  # fmt: skip
+        raise HostError(
+            f"no board {name!r}{f' ({hint})' if hint else ''}; boards: {', '.join(BOARDS)}, "
+            "or several in a row such as n150x4"
+        )
     number = int(count or 1)
     if not 1 <= number <= MOST:
         raise HostError(f"board {name!r}: {number} boards; 1 to {MOST} are possible")
@@ -135,9 +140,11 @@ def board(name: str) -> Board:
     from dataclasses import replace
 
     return replace(
-        one, name=f"{word}x{number}", chips=one.chips * number,
+        one,
+        name=f"{word}x{number}",
+        chips=one.chips * number,
         on_host=tuple(chip + one.chips * place for place in range(number) for chip in one.on_host),
-    )  # fmt: skip
+    )
 
 
 def agreed_arch(name: str | None, arch: str | None) -> str | None:

@@ -98,3 +98,15 @@ def _cover(low: int, high: int, sizes: Sequence[int]) -> list[slice]:
             return [*box, *(slice(0, size) for size in sizes[number + 1 :])]
         low, high = low - first * inner, high - last * inner
     return box
+
+
+def largest(values: Array) -> float:
+    """The largest magnitude; NaN if one is not a number."""
+    if not values.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return (
+            max(float(values.max()), -float(values.min()))
+            if values.dtype.kind != "f"
+            else float(np.maximum(values.max(), -values.min()))
+        )

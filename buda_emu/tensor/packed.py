@@ -71,8 +71,13 @@ def packed_tiles(
 
     shape = (held.shape[1], *blocking.element_shape)
     found = Referenced(
-        shape, np.float32, read, (data.__array_interface__["data"][0], shape), origin, lambda: np.inf,
+        shape,
+        np.float32,
+        read,
+        (data.__array_interface__["data"][0], shape),
+        origin,
+        lambda: np.inf,
         giving_back(data),
-    )  # fmt: skip
+    )
     found.packed = packed
     return found

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from buda_emu.tensor.boxes import Array, Box, Read, groups, reshaped, taken
+from buda_emu.tensor.boxes import Array, Box, Read, groups, largest, reshaped, taken
 
 LARGE: Final = 1 << 20
 """Bytes in the file from which on an array is held by reference."""
@@ -50,9 +50,15 @@ class Referenced(NDArrayOperatorsMixin):
     __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")
 
     def __init__(
-        self, shape: Sequence[int], dtype: DTypeLike, read: Read, key: Hashable, origin: str,
-        bound: Callable[[], float], give_back: Callable[[], None],
-    ) -> None:  # fmt: skip
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        read: Read,
+        key: Hashable,
+        origin: str,
+        bound: Callable[[], float],
+        give_back: Callable[[], None],
+    ) -> None:
         self.shape = tuple(int(size) for size in shape)
         self.dtype = np.dtype(dtype)
         self.key = key
@@ -175,13 +181,22 @@ class Referenced(NDArrayOperatorsMixin):
 
     # ---------------------------------------------------------------------------------------------------------- steps
     def _step(
-        self, name: Hashable, shape: Sequence[int], read: Read, dtype: DTypeLike | None = None,
+        self,
+        name: Hashable,
+        shape: Sequence[int],
+        read: Read,
+        dtype: DTypeLike | None = None,
         bound: Callable[[], float] | None = None,
-    ) -> "Referenced":  # fmt: skip
+    ) -> "Referenced":
         return Referenced(
-            shape, self.dtype if dtype is None else dtype, read, (self.key, name), self.origin, bound or self._bound,
+            shape,
+            self.dtype if dtype is None else dtype,
+            read,
+            (self.key, name),
+            self.origin,
+            bound or self._bound,
             self._give_back,
-        )  # fmt: skip
+        )
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Referenced":  # noqa: ARG002 - numpy's word
         """Another element type."""
@@ -232,14 +247,14 @@ class Referenced(NDArrayOperatorsMixin):
         """Multiplied by an array that is repeated along the dimensions where it has one element."""
         factor = factor.reshape((1,) * (self.ndim - factor.ndim) + factor.shape)
         dtype = np.result_type(self.dtype, factor.dtype)
-        largest = float(np.abs(factor).max()) if factor.size else 0.0
+        most = float(np.abs(factor).max()) if factor.size else 0.0
 
         def read(box: Box) -> Array:
             own = tuple(part if size > 1 else slice(0, 1) for part, size in zip(box, factor.shape, strict=True))
             return self.read(box) * factor[own]
 
         name = ("times", factor.dtype.str, factor.shape, factor.tobytes())
-        return self._step(name, self.shape, read, dtype, lambda: self.bound() * largest)
+        return self._step(name, self.shape, read, dtype, lambda: self.bound() * most)
 
     def each(self, name: Hashable, function: Callable[[Array], Array], most: float) -> "Referenced":
         """Element by element through a function that gives none further from 0 than `most`."""
@@ -247,9 +262,13 @@ class Referenced(NDArrayOperatorsMixin):
 
 
 def referenced(
-    array: Array, origin: str, give_back: Callable[[], None] = lambda: None, look: Callable[[], None] = lambda: None,
-    *, bfloat16: bool = False,
-) -> Referenced:  # fmt: skip
+    array: Array,
+    origin: str,
+    give_back: Callable[[], None] = lambda: None,
+    look: Callable[[], None] = lambda: None,
+    *,
+    bfloat16: bool = False,
+) -> Referenced:
     """An array whose memory is a file's. `look` is called before it is read: raises where the file is not what it was.
     `bfloat16`: its elements are uint16, the upper halves of float32."""
     dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
@@ -267,16 +286,26 @@ def referenced(
     def bound() -> float:
         if not found:
             look()
-            found.append(max(map(_largest, (array[box] if not bfloat16 else read(box) for box in made.boxes())),
-                             key=lambda value: (np.isnan(value), value), default=0.0))  # fmt: skip
+            found.append(
+                max(
+                    map(largest, (array[box] if not bfloat16 else read(box) for box in made.boxes())),
+                    key=lambda value: (np.isnan(value), value),
+                    default=0.0,
+                )
+            )
             give_back()
         return found[0]
 
     where = array.__array_interface__["data"][0]
     made = Referenced(
-        array.shape, dtype, read, (where, array.shape, array.strides, array.dtype.str, bfloat16), origin, bound,
+        array.shape,
+        dtype,
+        read,
+        (where, array.shape, array.strides, array.dtype.str, bfloat16),
+        origin,
+        bound,
         give_back,
-    )  # fmt: skip
+    )
     return made
 
 
@@ -301,7 +330,7 @@ def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
                 part.give_back()
 
     def bound() -> float:
-        return max(part.bound() if isinstance(part, Referenced) else _largest(part) for part in parts)
+        return max(part.bound() if isinstance(part, Referenced) else largest(part) for part in parts)
 
     keys = [
         part.key if isinstance(part, Referenced) else (part.dtype.str, part.shape, part.tobytes()) for part in parts
@@ -334,16 +363,6 @@ _MOVES: Final[dict[Any, Callable[..., Any]]] = {
     np.reshape: Referenced.reshape,
     np.concatenate: joined,
 }
-
-
-def _largest(values: Array) -> float:
-    """The largest magnitude; NaN where something is none."""
-    if not values.size:
-        return 0.0
-    with np.errstate(all="ignore"):
-        return max(float(values.max()), -float(values.min())) if values.dtype.kind != "f" else float(
-            np.maximum(values.max(), -values.min())
-        )  # fmt: skip
 
 
 def _picked(array: Referenced, key: tuple[Any, ...]) -> Any:

@@ -57,12 +57,21 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
         nanoseconds = run.seconds(pace) * 1e9 if pace else 0.0
         output = output_bytes.get(item.op, 0)
         yield OpFigures(
-            op=item.op, type=op.type, chip=op.target_device, place=tuple(op.grid_loc), cores=op.blocking.cells,
-            inputs=timing.inputs, math=item.cost.math, cycles_first=item.first_end - item.first_start,
-            cycles_last=item.last_end - item.last_start, total_runtime=total, cycles_per_input=pace,
+            op=item.op,
+            type=op.type,
+            chip=op.target_device,
+            place=tuple(op.grid_loc),
+            cores=op.blocking.cells,
+            inputs=timing.inputs,
+            math=item.cost.math,
+            cycles_first=item.first_end - item.first_start,
+            cycles_last=item.last_end - item.last_start,
+            total_runtime=total,
+            cycles_per_input=pace,
             average_utilisation=100 * item.cost.math * timing.inputs / max(total, 1.0),
             input_bandwidth=tuple(size / nanoseconds if nanoseconds else None for size in incoming.get(item.op, [])),
             output_bandwidth=output / nanoseconds if nanoseconds and output else None,
             waiting_for_input=item.waiting_for_input / timing.modelled,
-            waiting_for_room=item.waiting_for_room / timing.modelled, provenance=item.cost.provenance,
-        )  # fmt: skip
+            waiting_for_room=item.waiting_for_room / timing.modelled,
+            provenance=item.cost.provenance,
+        )

@@ -52,10 +52,19 @@ def model_netlist(
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
             found.append(model_epoch(netlist, epoch))
     return PerfRun(
-        netlist.path, netlist.arch_name, fast.clock, fast.host, fast.setup, version, dict(parameters),
-        dict(what_if or {}), tuple(found), dram_use(netlist, chip),
-        {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()}, chip,
-    )  # fmt: skip
+        netlist.path,
+        netlist.arch_name,
+        fast.clock,
+        fast.host,
+        fast.setup,
+        version,
+        dict(parameters),
+        dict(what_if or {}),
+        tuple(found),
+        dram_use(netlist, chip),
+        {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()},
+        chip,
+    )
 
 
 def require_places(netlist: Netlist, chip: Device) -> None:
@@ -120,25 +129,55 @@ class EpochModel:
         timing, load = self._timed(netlist, epoch, edges, ways, costs)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
-            epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges),
-            load, timing, bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed), tuple(edges),
+            epoch.program,
+            epoch.temporal.graphs,
+            chips,
+            epoch.runs,
+            timing.inputs * _host_bytes(netlist, edges),
+            load,
+            timing,
+            bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed),
+            tuple(edges),
             tuple(ways),
-        )  # fmt: skip
+        )
 
     def totals(self, netlist: Netlist, epoch: Epoch, known: KnownEpochs) -> Totals:
         """The same in figures; one that is like a known one is not modelled again. Raises as `model_netlist`."""
         edges, ways, costs = self._parts(netlist, epoch)
         places: dict[str, int] = {}
-        key = netlist.graphs[epoch.temporal.graphs[0]].input_count, *(
-            (op.type, op.blocking, op.buf_size_mb, op.overlay_size, op.target_device, len(op.grid_loc), costs[op.name],
-             places.setdefault(op.name, len(places)))
-            for name in epoch.temporal.graphs for op in netlist.graphs[name].ops
-        ), *(
-            (edge.operand, edge.core_bytes, edge.memory, tuple(edge.memory_bytes.items()), edge.hops, edge.crosses,
-             edge.once, edge.chip, edge.packet, id(way),
-             *(places.setdefault(name, len(places)) for name in (edge.source, edge.target)))
-            for edge, way in zip(edges, ways, strict=True)
-        )  # fmt: skip
+        key = (
+            netlist.graphs[epoch.temporal.graphs[0]].input_count,
+            *(
+                (
+                    op.type,
+                    op.blocking,
+                    op.buf_size_mb,
+                    op.overlay_size,
+                    op.target_device,
+                    len(op.grid_loc),
+                    costs[op.name],
+                    places.setdefault(op.name, len(places)),
+                )
+                for name in epoch.temporal.graphs
+                for op in netlist.graphs[name].ops
+            ),
+            *(
+                (
+                    edge.operand,
+                    edge.core_bytes,
+                    edge.memory,
+                    tuple(edge.memory_bytes.items()),
+                    edge.hops,
+                    edge.crosses,
+                    edge.once,
+                    edge.chip,
+                    edge.packet,
+                    id(way),
+                    *(places.setdefault(name, len(places)) for name in (edge.source, edge.target)),
+                )
+                for edge, way in zip(edges, ways, strict=True)
+            ),
+        )
         if key not in known:
             timing, load = self._timed(netlist, epoch, edges, ways, costs)
             known[key] = self._fast.setup + load.cycles + timing.total, ways

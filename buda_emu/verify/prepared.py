@@ -88,8 +88,14 @@ def prepared(
     progress("walking the programs")  # loops of millions of rounds take seconds
     steps = foreseen(netlist, bodies, values)
     limit = require_room(
-        netlist, steps, chosen.memory_limit, machines=machines, rams=rams, as_bits=as_bits,
-        beside=beside + host_copies(image), known=known_queues(image, all_read=chosen.all_read),
+        netlist,
+        steps,
+        chosen.memory_limit,
+        machines=machines,
+        rams=rams,
+        as_bits=as_bits,
+        beside=beside + host_copies(image),
+        known=known_queues(image, all_read=chosen.all_read),
         tell=foretell or progress,
-    )  # fmt: skip
+    )
     return Prepared(netlist, image, bodies, config, values, steps, limit)

@@ -109,9 +109,14 @@ def pack(
             dims_at = start + dims if tensor.dims_address is None else tensor.dims_address
             strides_at = start + strides if tensor.strides_address is None else tensor.strides_address
             head = _HEAD.pack(
-                tensor.address, not tensor.dynamic, len(tensor.shape), dims_at, strides_at,
-                data_type(tensor.element, arch), tensor.dims_order.kernel_code,
-            )  # fmt: skip
+                tensor.address,
+                not tensor.dynamic,
+                len(tensor.shape),
+                dims_at,
+                strides_at,
+                data_type(tensor.element, arch),
+                tensor.dims_order.kernel_code,
+            )
             heads.append(head + (struct.pack("<I", LOCATIONS[tensor.location]) if abi == 36 else b""))
     except (struct.error, KeyError) as error:
         raise HostError(f"a tensor cannot be packed: {error}") from None

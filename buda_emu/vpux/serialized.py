@@ -67,9 +67,13 @@ class _Serializer:
                 continue
             for number, call in enumerate(invocations(program, task.op)):
                 tasks.append(
-                    {"invocation": len(calls), "task": task.index, "waits": list(task.waits),
-                     "updates": list(task.updates)}
-                )  # fmt: skip
+                    {
+                        "invocation": len(calls),
+                        "task": task.index,
+                        "waits": list(task.waits),
+                        "updates": list(task.updates),
+                    }
+                )
                 calls.append(
                     {
                         "kernel": self._numbers[declaration],
@@ -79,9 +83,12 @@ class _Serializer:
                     }
                 )
         return {
-            "kernel_data": self._data, "kernels": self._kernels, "invocations": calls, "tasks": tasks,
+            "kernel_data": self._data,
+            "kernels": self._kernels,
+            "invocations": calls,
+            "tasks": tasks,
             "runtime": self._runtime(),
-        }  # fmt: skip
+        }
 
     def _runtime(self) -> dict[str, Any] | None:
         """The management kernel and its stacks: for each SHAVE today, for each tile in the old dialect."""

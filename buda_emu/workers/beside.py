@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any, Final
 
 from buda_emu.workers.job import Job, Workers
-from buda_emu.workers.spread import Crew, spread
+from buda_emu.workers.spread import JobPool, spread
 
 _LOOK_SECONDS: Final = 0.05
 """How often it is looked whether the others have ended."""
@@ -51,7 +51,7 @@ class _Others:
 
     def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
         self._items, self._lock = enumerate(items), Lock()
-        self._crew = Crew(job, replace(Workers(), count=count), isolated=True)
+        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True)
         self._done: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
         self._are_done = self._closed = False
         self._thread = Thread(target=self._serve, daemon=True)
@@ -82,10 +82,10 @@ class _Others:
     def close(self) -> None:
         """End them at once, those too that are just being started."""
         self._closed = True
-        self._crew.close()
+        self._pool.close()
         while self._thread.is_alive():
             self._thread.join(_LOOK_SECONDS)
-            self._crew.close()
+            self._pool.close()
 
     def _serve(self) -> None:
         numbers: list[int] = []
@@ -97,7 +97,7 @@ class _Others:
 
         try:
             with short_turns():
-                for place, result in self._crew.spread(theirs()):
+                for place, result in self._pool.spread(theirs()):
                     self._done.put((numbers[place], result))
             self._done.put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised where results are waited for

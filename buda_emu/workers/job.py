@@ -30,7 +30,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Stands in an item, a tuple, for a value that many items have: it goes to each worker once (`Crew.share`)."""
+    """In an item, a tuple, in place of a value that many items have: it goes to each worker once
+    (`JobPool.share`)."""
 
     number: int
 

@@ -29,8 +29,10 @@ class Process:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _MODULE, str(number)],
-                pass_fds=(number,), stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path},
-            )  # fmt: skip
+                pass_fds=(number,),
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+            )
         except OSError:
             self.connection.close()
             raise

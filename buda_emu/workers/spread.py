@@ -17,7 +17,7 @@ OnLost = Callable[[int, Lost], Any]
 """What the result of an item is (by its number) whose worker gave none."""
 
 
-class Crew:
+class JobPool:
     """Workers that are kept for several rounds of items of one job; they start with the first. Close it."""
 
     def __init__(self, job: Job, workers: Workers, timeout: float | None = None, *, isolated: bool = False) -> None:
@@ -103,9 +103,9 @@ def spread(
     on_lost: OnLost | None = None,
     isolated: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
-    """One round of a crew of its own: see `Crew`."""
-    with closing(Crew(job, workers, timeout, isolated=isolated)) as crew:
-        yield from crew.spread(items, on_lost)
+    """One round of a pool of its own: see `JobPool`."""
+    with closing(JobPool(job, workers, timeout, isolated=isolated)) as pool:
+        yield from pool.spread(items, on_lost)
 
 
 def _noted(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:

@@ -28,8 +28,12 @@ def test_nothing_overlaps_and_shapes_stay(data):
     rows, columns = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
     places, taken = {}, set()
     for number in range(data.draw(st.integers(1, 8))):
-        place = (data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1)),
-                 data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2)))  # fmt: skip
+        place = (
+            data.draw(st.integers(0, rows - 1)),
+            data.draw(st.integers(0, columns - 1)),
+            data.draw(st.integers(1, 2)),
+            data.draw(st.integers(1, 2)),
+        )
         inside = place[0] + place[2] <= rows and place[1] + place[3] <= columns
         if inside and taken.isdisjoint(cells(place)):
             places[f"op{number}"] = place

@@ -152,9 +152,11 @@ def test_two_edits_of_one_place_and_what_is_not_there():
 def test_what_an_edited_netlist_is():
     netlist = loaded(MATMUL)
     edits = [
-        Edit("op", "product", ("grid_size",), (1, 1)), Edit("op", "product", ("input_2_tms", 0, "broadcast", "r"), 2),
-        Edit("op", "product", ("in_df",), ("Bfp8_b",) * 3), Edit("queue", "weights", ("df",), "Bfp4_b"),
-    ]  # fmt: skip
+        Edit("op", "product", ("grid_size",), (1, 1)),
+        Edit("op", "product", ("input_2_tms", 0, "broadcast", "r"), 2),
+        Edit("op", "product", ("in_df",), ("Bfp8_b",) * 3),
+        Edit("queue", "weights", ("df",), "Bfp4_b"),
+    ]
     new = edited(netlist, edits)
     assert new.ops["product"].blocking.grid_size == (1, 1)
     assert new.ops["product"].input_tms[2][0].args == ("r", 2)

@@ -42,6 +42,17 @@ def test_the_json_form_is_plain_and_strict(root):
     assert again["schema_version"] == RESULT_VERSION
     assert "arrays" not in content
     assert set(content) == {
-        "schema_version", "netlist", "arch", "precision", "readout", "threads", "seed", "version", "load_seconds",
-        "push_seconds", "inputs", "programs", "outputs",
-    }  # fmt: skip
+        "schema_version",
+        "netlist",
+        "arch",
+        "precision",
+        "readout",
+        "threads",
+        "seed",
+        "version",
+        "load_seconds",
+        "push_seconds",
+        "inputs",
+        "programs",
+        "outputs",
+    }

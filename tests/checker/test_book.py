@@ -37,8 +37,11 @@ def test_every_kind_of_place() -> None:
 
     found = {item.message: item for item in rules.run(path="x")}
     assert {name: item.where for name, item in found.items()} == {
-        "bytes": "0x1f40 DmaHint.size", "text": "5:27", "pointer": "a/b", "whole": ""
-    }  # fmt: skip
+        "bytes": "0x1f40 DmaHint.size",
+        "text": "5:27",
+        "pointer": "a/b",
+        "whole": "",
+    }
     assert (found["text"].line, found["text"].column, found["text"].end_column) == (5, 27, 31)
     assert (found["bytes"].offset, found["bytes"].element) == (0x1F40, "DmaHint.size")
     assert {item.path for item in found.values()} == {"x"}

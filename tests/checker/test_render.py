@@ -19,10 +19,16 @@ from buda_emu.screen import Screen
 def finding(line: str = "  q1: {type: qeue}", start: str = "qeue", **changes: object) -> Diagnostic:
     column = line.index(start) + 1
     values = {
-        "path": "net.yaml", "line": 5, "column": column, "rule": "V013", "severity": "error",
-        "message": "queue q1: unknown type 'qeue'", "end_column": column + len(start), "source_line": line,
+        "path": "net.yaml",
+        "line": 5,
+        "column": column,
+        "rule": "V013",
+        "severity": "error",
+        "message": "queue q1: unknown type 'qeue'",
+        "end_column": column + len(start),
+        "source_line": line,
         "hint": "did you mean 'queue'?",
-    }  # fmt: skip
+    }
     return Diagnostic(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -79,9 +85,15 @@ def test_json_is_versioned_plain_data() -> None:
     content = json.loads(json.dumps(as_json([finding(), finding(severity="warning")])))
     assert (content["schema_version"], content["errors"], content["warnings"]) == (1, 1, 1)
     assert content["diagnostics"][0] == {
-        "path": "net.yaml", "line": 5, "column": 14, "end_column": 18, "rule": "V013", "severity": "error",
-        "message": "queue q1: unknown type 'qeue'", "hint": "did you mean 'queue'?",
-    }  # fmt: skip
+        "path": "net.yaml",
+        "line": 5,
+        "column": 14,
+        "end_column": 18,
+        "rule": "V013",
+        "severity": "error",
+        "message": "queue q1: unknown type 'qeue'",
+        "hint": "did you mean 'queue'?",
+    }
 
 
 def test_github_annotations_escape_their_values() -> None:
@@ -108,9 +120,7 @@ def test_json_has_what_is_known_of_a_place() -> None:
 
 
 def test_github_has_no_place_below_a_line() -> None:
-    assert as_github([POINTED]) == (
-        "::notice file=net.json,title=G041::0/3/buffer/1/address: they overlap"
-    )  # fmt: skip
+    assert as_github([POINTED]) == ("::notice file=net.json,title=G041::0/3/buffer/1/address: they overlap")
 
 
 def test_sarif_holds_place_rule_and_fix() -> None:

@@ -102,8 +102,14 @@ def test_choices_may_have_as_many_slips_as_are_allowed():
 
 @pytest.mark.parametrize("most", range(6))
 def test_a_distance_is_exact_up_to_the_most_that_is_asked_for(most):
-    for first, second, slips in (("kitten", "sitting", 3), ("abcd", "badc", 2), ("aaaaaa", "bbbbbb", 6), ("", "abc", 3),
-                                 ("abcdef", "abcdef", 0), ("axbxcx", "abc", 3)):  # fmt: skip
+    for first, second, slips in (
+        ("kitten", "sitting", 3),
+        ("abcd", "badc", 2),
+        ("aaaaaa", "bbbbbb", 6),
+        ("", "abc", 3),
+        ("abcdef", "abcdef", 0),
+        ("axbxcx", "abc", 3),
+    ):
         assert distance(first, second, most) == min(slips, most + 1), (first, second)
 
 

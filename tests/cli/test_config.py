@@ -230,9 +230,10 @@ def others(tmp_path_factory):
     ex.hint(tree, 3)["size_in_bytes"] = 511
     (folder / "short.dwn").write_bytes(build(tree))
     return {
-        "gemini": ("G090", str(ROOT / "examples/gemini/unplaced.json")), "vpux": ("X033", str(folder / "late.mlir")),
+        "gemini": ("G090", str(ROOT / "examples/gemini/unplaced.json")),
+        "vpux": ("X033", str(folder / "late.mlir")),
         "darwinn": ("D060", str(folder / "short.dwn")),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])

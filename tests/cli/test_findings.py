@@ -22,9 +22,12 @@ def written(tmp_path, *, inputs=1, entries=4, size=(1, 1), warned=0):
     ops = [op(f"n{number}", "nop", ["x"], loc=(0, number), mblock=size) for number in range(5)]
     path = tmp_path / "net.yaml"
     path.write_text(
-        text(lines, [graph("g", *ops, inputs=inputs)],
-             [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))])
-    )  # fmt: skip
+        text(
+            lines,
+            [graph("g", *ops, inputs=inputs)],
+            [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))],
+        )
+    )
     return str(path)
 
 
@@ -92,9 +95,12 @@ def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
     """It does what the reference does: the body once (NETLIST 3.4)."""
     path = tmp_path / "net.yaml"
     path.write_text(
-        text([queue("x"), queue("o", "n")], [graph("fwd", op("n", "nop", ["x"]))],
-             [program("run", "var: {$c_zero: 0}", "loop: 4", execute("fwd", fifo_settings("x")))])
-    )  # fmt: skip
+        text(
+            [queue("x"), queue("o", "n")],
+            [graph("fwd", op("n", "nop", ["x"]))],
+            [program("run", "var: {$c_zero: 0}", "loop: 4", execute("fwd", fifo_settings("x")))],
+        )
+    )
     assert main(["run", str(path)]) == 0
     shown = capsys.readouterr()
     assert "warning[V276]: program run: a loop without an endloop: its body is run once" in shown.err
@@ -105,9 +111,12 @@ def test_a_misspelt_variable_is_told_before_the_run_stops_at_it(tmp_path, capsys
     path = tmp_path / "net.yaml"
     settings = fifo_settings("x").replace("$c_zero", "$c_zreo", 1)
     path.write_text(
-        text([queue("x"), queue("o", "n")], [graph("g", op("n", "nop", ["x"]))],
-             [program("run", "var: {$c_zero: 0}", execute("g", settings))])
-    )  # fmt: skip
+        text(
+            [queue("x"), queue("o", "n")],
+            [graph("g", op("n", "nop", ["x"]))],
+            [program("run", "var: {$c_zero: 0}", execute("g", settings))],
+        )
+    )
     assert main(["run", str(path)]) == 4
     shown = capsys.readouterr()
     assert "warning[V270]" in shown.err

@@ -16,8 +16,12 @@ def test_compiled_kernels_serve_another_process(tmp_path, child_environment):
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-m", "buda_emu", "run", "-q", "netlists/softmax.yaml", "--outputs", str(out)],
-            cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         printed.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert printed[0] == printed[1]

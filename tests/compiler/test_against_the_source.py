@@ -26,10 +26,11 @@ def model(batch=2, sizes=(40, 50, 7)):
         for name, shape in (("W", sizes[:2]), ("V", sizes[1:]))
     ]
     nodes = [
-        helper.make_node("MatMul", ["x", "W"], ["h"], name="up"), helper.make_node("Relu", ["h"], ["r"], name="act"),
+        helper.make_node("MatMul", ["x", "W"], ["h"], name="up"),
+        helper.make_node("Relu", ["h"], ["r"], name="act"),
         helper.make_node("MatMul", ["r", "V"], ["s"], name="down"),
         helper.make_node("Softmax", ["s"], ["y"], name="probabilities"),
-    ]  # fmt: skip
+    ]
     ins = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, sizes[0]])]
     outs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, sizes[2]])]
     return helper.make_model(

@@ -68,8 +68,9 @@ def test_a_board_of_two_chips_uses_both():
 
 def test_a_board_and_a_file_of_a_cluster_exclude_each_other(tmp_path):
     path = tmp_path / "cluster.yaml"
-    path.write_text("chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}\n"
-                    "ethernet_connections: [[{chip: 0, chan: 0}, {chip: 1, chan: 0}]]\n")  # fmt: skip
+    path.write_text(
+        "chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}\nethernet_connections: [[{chip: 0, chan: 0}, {chip: 1, chan: 0}]]\n"
+    )
     with pytest.raises(be.HostError, match="board n300 says what its chips are"):
         compiled(board="n300", chips=path)
 
@@ -81,8 +82,9 @@ def test_a_board_of_another_architecture_is_refused():
 
 def test_p100_uses_the_memory_that_it_has():
     model = compiled(board="p100", effort="low")
-    channels = {buffer.channel for queue in model.netlist.queues.values() if queue.loc == "dram"
-                for buffer in queue.buffers}  # fmt: skip
+    channels = {
+        buffer.channel for queue in model.netlist.queues.values() if queue.loc == "dram" for buffer in queue.buffers
+    }
     assert max(channels) < 7
 
 

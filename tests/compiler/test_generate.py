@@ -12,7 +12,7 @@ import buda_emu as be
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.starts import searched_spots
+from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.target import ONE_BY_ONE
 
 torch = pytest.importorskip("torch")
@@ -76,7 +76,7 @@ def test_decoder_layers_that_fit_are_an_epoch_each_and_quicker_than_with_free_lo
         assert len(channels) == placement.ops[store.op].blocks.grid[1]
         assert len(set(channels)) > 1
     monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
-    monkeypatch.setattr(refine, "spots_of_one", lambda line, full: searched_spots(line, ONE_BY_ONE, full))
+    monkeypatch.setattr(refine, "decisions_of_one", lambda line, full: searched_decisions(line, ONE_BY_ONE, full))
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 

@@ -16,8 +16,12 @@ def test_a_decoder_from_sharded_parameters_to_its_logits(tmp_path):
     """Written, compiled from its files, run from its image, held against torch; all within the limit that is given."""
     found = subprocess.run(
         [sys.executable, "benchmarks/large.py", "tiny", str(tmp_path), "all", "--memory-limit", "3G"],
-        cwd=ROOT, env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     said = found.stdout
     assert re.search(r"^needs about .* of 3\.0 GiB: .* stay in their files$", said, re.MULTILINE), said
     (ratio,) = re.findall(r"([\d.]+) times the bytes of its formats", said)

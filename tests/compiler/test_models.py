@@ -113,12 +113,15 @@ def mlp():
 
     weights = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
     nodes = [
-        helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
         helper.make_node("Softmax", ["r"], ["y"]),
-    ]  # fmt: skip
+    ]
     graph = helper.make_graph(
-        nodes, "mlp", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 5])],
+        nodes,
+        "mlp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 5])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])],
         [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.ones(3, np.float32), "b")],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])

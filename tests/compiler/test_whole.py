@@ -16,10 +16,12 @@ def model(nodes, inputs, output=TYPES.FLOAT, **held):
     info = helper.make_tensor_value_info
     shape = next(iter(inputs.values())).shape
     graph = helper.make_graph(
-        nodes, "g",
+        nodes,
+        "g",
         [info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()],
-        [info("y", output, shape)], [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()],
-    )  # fmt: skip
+        [info("y", output, shape)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
@@ -130,7 +132,11 @@ def test_what_is_equal_is_so_wherever_a_comparison_is_packed(arch, fuse, op):
     nodes = [helper.make_node(op, ["x", "z"], ["c"]), helper.make_node("Cast", ["c"], ["y"], to=TYPES.FLOAT)]
     compiled = be.compile(model(nodes, {"x": x, "z": y}), arch=arch, fuse=fuse, effort="low")
     want = {
-        "Equal": x == y, "GreaterOrEqual": x >= y, "LessOrEqual": x <= y, "Greater": x > y, "Less": x < y,
-    }[op]  # fmt: skip
+        "Equal": x == y,
+        "GreaterOrEqual": x >= y,
+        "LessOrEqual": x <= y,
+        "Greater": x > y,
+        "Less": x < y,
+    }[op]
     for precision in PRECISIONS:
         np.testing.assert_array_equal(compiled(x, y, precision=precision)[0], want, precision)

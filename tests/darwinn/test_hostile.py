@@ -28,7 +28,7 @@ def bases():
     ex.grid(rich)["any_layer"]["shape_info"] = {
         "slice_layout": [{"shape": {"dimension": [{"start": 0, "end": 7}] * 3}, "stride": [64, 8, 1]}],
         "slice_offset": [0],
-    }  # fmt: skip
+    }
     ex.grid(rich)["shape"] = {"dimension": [{"start": 0, "end": 7}] * 3}
     ex.hints(rich)[1:1] = [{"any_hint_type": "FenceHint", "any_hint": {}}]
     rich |= {"virtual_chip_id": -1, "multi_chip_package": [{"serialized_package": build(plain)}]}

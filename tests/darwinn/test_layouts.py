@@ -39,13 +39,24 @@ def tiled(draw, kinds=TYPES):
     kind = draw(st.sampled_from(kinds))
     element = idl.ELEMENT_TYPES[kind]
     layout = idl.OutputLayout(
-        tuple(t * per_row for t in ys), tuple(xs), tuple(offsets.get(t, 0) for t in range(max(offsets) + 1)),
-        tuple(local_x), tuple(local_y), tuple(size[t] for t in xs),
-    )  # fmt: skip
+        tuple(t * per_row for t in ys),
+        tuple(xs),
+        tuple(offsets.get(t, 0) for t in range(max(offsets) + 1)),
+        tuple(local_x),
+        tuple(local_y),
+        tuple(size[t] for t in xs),
+    )
     return idl.Layer(
-        "out", at * element.size + draw(st.integers(0, 3)), y, x, z, idl.NumericsConstants(3, 0.5), kind, 1,
+        "out",
+        at * element.size + draw(st.integers(0, 3)),
+        y,
+        x,
+        z,
+        idl.NumericsConstants(3, 0.5),
+        kind,
+        1,
         idl.OutputLayer(layout),
-    )  # fmt: skip
+    )
 
 
 def plain_index(layer, y, x, z):
@@ -59,8 +70,10 @@ def plain_index(layer, y, x, z):
 def everywhere(layer):
     return [
         ((y, x, z), plain_index(layer, y, x, z))
-        for y in range(layer.y_dim) for x in range(layer.x_dim) for z in range(layer.z_dim)
-    ]  # fmt: skip
+        for y in range(layer.y_dim)
+        for x in range(layer.x_dim)
+        for z in range(layer.z_dim)
+    ]
 
 
 def random_bytes(count, seed=1):
@@ -116,9 +129,16 @@ def muddled(draw):
         maps[name][place] += draw(st.integers(-4, 8))
     layout = idl.OutputLayout(**{name: tuple(values) for name, values in maps.items()})
     return idl.Layer(
-        "out", layer.size_bytes, layer.y_dim, layer.x_dim, layer.z_dim, layer.numerics, layer.data_type, 1,
+        "out",
+        layer.size_bytes,
+        layer.y_dim,
+        layer.x_dim,
+        layer.z_dim,
+        layer.numerics,
+        layer.data_type,
+        1,
         idl.OutputLayer(layout),
-    )  # fmt: skip
+    )
 
 
 @settings(deadline=None, max_examples=300)
@@ -126,8 +146,11 @@ def muddled(draw):
 def test_the_rules_find_what_a_loop_finds(layer):
     m = layer.any_layer.layout
     assume(layer.size_bytes >= layer.y_dim * layer.x_dim * layer.z_dim * layer.element.size)
-    tiles = [a + b for a in m.y_coordinate_to_linear_tile_id_map[: layer.y_dim]
-             for b in m.x_coordinate_to_linear_tile_id_map[: layer.x_dim]]  # fmt: skip
+    tiles = [
+        a + b
+        for a in m.y_coordinate_to_linear_tile_id_map[: layer.y_dim]
+        for b in m.x_coordinate_to_linear_tile_id_map[: layer.x_dim]
+    ]
     if not all(0 <= tile < len(m.linearized_tile_byte_offset) for tile in tiles):
         assert rules_of(layer) == {"D077"}
         return
@@ -257,9 +280,17 @@ def sliced(draw):
     shape = idl.TensorShape(tuple((low, low + n - 1) for low, n in zip(lows, lengths, strict=True)))
     info = idl.OutputShapeInfo(tuple(layouts), tuple(offsets))
     return idl.Layer(
-        "out", at * size, 1, 1, prod(lengths), idl.NumericsConstants(0, 1.0), kind, 1,
-        idl.OutputLayer(shape_info=info), shape=shape,
-    )  # fmt: skip
+        "out",
+        at * size,
+        1,
+        1,
+        prod(lengths),
+        idl.NumericsConstants(0, 1.0),
+        kind,
+        1,
+        idl.OutputLayer(shape_info=info),
+        shape=shape,
+    )
 
 
 @settings(deadline=None)

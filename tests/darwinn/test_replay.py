@@ -83,9 +83,15 @@ def test_one_request_by_hand():
     assert found.request_end == (cached + moved_in + 6000 + 512 + 12,)
     assert found.unknown_compute == 1  # the compiler estimates no cycles of caching
     assert found.bytes == {
-        "instructions": 4608, "input": 768, "output": 524, "parameters_cached": 5440, "parameters_streamed": 0,
-        "scratch_in": 0, "scratch_out": 0, "headers": 40,
-    }  # fmt: skip
+        "instructions": 4608,
+        "input": 768,
+        "output": 524,
+        "parameters_cached": 5440,
+        "parameters_streamed": 0,
+        "scratch_in": 0,
+        "scratch_out": 0,
+        "headers": 40,
+    }
 
 
 def test_overlap_lets_the_next_request_begin():

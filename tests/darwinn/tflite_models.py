@@ -29,9 +29,13 @@ class T:
 
 
 def model(
-    name: str, inputs: Sequence[T | None], outputs: Sequence[T], options: Table | None = None, version: int = 1,
+    name: str,
+    inputs: Sequence[T | None],
+    outputs: Sequence[T],
+    options: Table | None = None,
+    version: int = 1,
     intermediates: Sequence[T] = (),
-) -> bytes:  # fmt: skip
+) -> bytes:
     """A model of one operator; inputs without data are the model's."""
     tensors = [item for item in (*inputs, *outputs, *intermediates) if item is not None]
     numbers = {id(item): n for n, item in enumerate(tensors)}
@@ -57,9 +61,11 @@ def model(
     option_type = next((n for n, t in tflite.OPTIONS.items() if options is not None and isinstance(options, t)), 0)
     operator = tflite.Operator(
         inputs=tuple(-1 if item is None else numbers[id(item)] for item in inputs),
-        outputs=tuple(numbers[id(item)] for item in outputs), builtin_options_type=option_type, builtin_options=options,
+        outputs=tuple(numbers[id(item)] for item in outputs),
+        builtin_options_type=option_type,
+        builtin_options=options,
         intermediates=tuple(numbers[id(item)] for item in intermediates) or None,
-    )  # fmt: skip
+    )
     fed = tuple(numbers[id(t)] for t in inputs if t is not None and t.data is None and not t.variable)
     graph = tflite.SubGraph(tuple(tables), fed, tuple(numbers[id(t)] for t in outputs), (operator,))
     code = tflite.OperatorCode(min(_CODES[name], 127), None, version, _CODES[name])

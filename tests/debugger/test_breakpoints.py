@@ -118,13 +118,16 @@ def test_wraps_and_pointer_values(tmp_path):
             queue("q_in", entries=2) + queue("q_out", "n", entries=2) + queue("end", "m", entries=12),
             graph("g", op("n", "nop", ["q_in"]), inputs=2) + graph("h", op("m", "nop", ["q_out"]), inputs=2),
             program(
-                "p", "staticvar: {$c_zero: 0, $rd: 0}", "loop: 6",
+                "p",
+                "staticvar: {$c_zero: 0, $rd: 0}",
+                "loop: 6",
                 execute("g", fifo_settings("q_in", prologue="true")),
                 execute("h", fifo_settings("q_out", "$rd", "$rd")),
-                "varinst: [$rd, incwrap, 2, 4]", "endloop",
+                "varinst: [$rd, incwrap, 2, 4]",
+                "endloop",
             ),
         )
-    )  # fmt: skip
+    )
     with session(str(path)) as run:
         run.break_at("wrap q_out")
         forward = hits(run)

@@ -51,11 +51,16 @@ def test_the_examples_are_taken(tmp_path, monkeypatch):
             queue("q", entries=2) + queue("out", "exp", entries=2),
             graph("fwd", op("exp", "exp", ["q"])),
             program(
-                "run_fwd", "staticvar: {$c_zero: 0}", "var: {$i: 0}", "loop: 2",
-                run_it("fwd", fifo_settings("q", "$i", "$i")), "varinst: [$i, incwrap, 1, 4]", "endloop",
+                "run_fwd",
+                "staticvar: {$c_zero: 0}",
+                "var: {$i: 0}",
+                "loop: 2",
+                run_it("fwd", fifo_settings("q", "$i", "$i")),
+                "varinst: [$i, incwrap, 1, 4]",
+                "endloop",
             ),
         )
-    )  # fmt: skip
+    )
     for name, command in COMMANDS.items():
         precision = "device" if name == "into" else "format"
         with session("n.yaml", precision=precision) as run:
@@ -139,11 +144,13 @@ def test_what_is_refused_says_what_was_meant(console, line, said):
 
 def test_a_walk(console):
     assert told(console, "break op a if $p_loop_count == 2", "continue").splitlines() == [
-        "breakpoint 1: op a (gelu, line 40)", "run_fwd instruction 5, line 108: execute forward",
-        "  round 1 of 2 of the loop of line 107", "  epoch forward, input 1 of 1",
+        "breakpoint 1: op a (gelu, line 40)",
+        "run_fwd instruction 5, line 108: execute forward",
+        "  round 1 of 2 of the loop of line 107",
+        "  epoch forward, input 1 of 1",
         "  before op a (gelu, chip 0 cores 0,1 2x1, line 40)",
         "     40  a: {type: gelu, grid_loc: [0, 1], grid_size: [2, 1], inputs: [h],",
-    ]  # fmt: skip
+    ]
     assert told(console, "where").splitlines()[0] == "run_fwd instruction 5, line 108: execute forward"
     assert "-> " in told(console, "info epochs")
     assert "->" in told(console, "list")

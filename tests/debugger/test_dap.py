@@ -37,12 +37,16 @@ def test_a_whole_session(client):
     client.ask("launch", program=TRAINING, precision="device", parameters={"p_loop_count": 2}, threads=1)
     client.event("initialized")
     answers = client.ask(
-        "setBreakpoints", source={"path": TRAINING},
+        "setBreakpoints",
+        source={"path": TRAINING},
         breakpoints=[
-            {"line": line_of("a: {type: gelu")}, {"line": line_of("product:"), "condition": "nan(op:h)"},
-            {"line": 9999}, {"line": line_of("grad_h:"), "hitCondition": "2"}, {"line": 1, "condition": "nan("},
+            {"line": line_of("a: {type: gelu")},
+            {"line": line_of("product:"), "condition": "nan(op:h)"},
+            {"line": 9999},
+            {"line": line_of("grad_h:"), "hitCondition": "2"},
+            {"line": 1, "condition": "nan("},
         ],
-    )["breakpoints"]  # fmt: skip
+    )["breakpoints"]
     assert [item["verified"] for item in answers] == [True, True, False, True, False]
     assert answers[0]["line"] == line_of("a: {type: gelu")
     assert "9999" in answers[2]["message"]
@@ -56,8 +60,10 @@ def test_a_whole_session(client):
     assert client.ask("threads")["threads"] == [{"id": 1, "name": "chip 0"}]
     frames = client.frames()
     assert [frame["name"] for frame in frames] == [
-        "a (gelu)", "epoch forward, input 1 of 1", "run_fwd [5], round 1 of 2"
-    ]  # fmt: skip
+        "a (gelu)",
+        "epoch forward, input 1 of 1",
+        "run_fwd [5], round 1 of 2",
+    ]
     assert [frame["line"] for frame in frames] == [line_of("a: {type: gelu"), line_of("forward:"), 108]
     assert client.ask("stackTrace", threadId=1, startFrame=1, levels=1)["stackFrames"] == frames[1:2]
     own = client.scope("op a")
@@ -178,17 +184,33 @@ def test_every_capability_is_answered(client):
         "SteppingGranularity",
     }
     requests = {
-        "StepBack": ("stepBack", "reverseContinue"), "FunctionBreakpoints": ("setFunctionBreakpoints",),
-        "DataBreakpoints": ("dataBreakpointInfo", "setDataBreakpoints"), "CancelRequest": (),
-    }  # fmt: skip
+        "StepBack": ("stepBack", "reverseContinue"),
+        "FunctionBreakpoints": ("setFunctionBreakpoints",),
+        "DataBreakpoints": ("dataBreakpointInfo", "setDataBreakpoints"),
+        "CancelRequest": (),
+    }
     asked = set()
     for flag in flags - of_a_request:
         asked |= set(requests.get(flag, (flag[0].lower() + flag[1:].removesuffix("Request"),)))
     assert asked <= set(HANDLERS)
     always = {
-        "initialize", "launch", "setBreakpoints", "setExceptionBreakpoints", "threads", "stackTrace", "scopes",
-        "variables", "evaluate", "continue", "next", "stepIn", "stepOut", "pause", "source", "disconnect",
-    }  # fmt: skip
+        "initialize",
+        "launch",
+        "setBreakpoints",
+        "setExceptionBreakpoints",
+        "threads",
+        "stackTrace",
+        "scopes",
+        "variables",
+        "evaluate",
+        "continue",
+        "next",
+        "stepIn",
+        "stepOut",
+        "pause",
+        "source",
+        "disconnect",
+    }
     assert set(HANDLERS) == asked | always  # what is answered is declared
 
 

@@ -36,7 +36,11 @@ def test_a_session_of_vscodes_own_client(tmp_path, child_environment):
     lines = line_of("a: {type: gelu"), line_of("new_w1: {type")
     done = subprocess.run(
         ["node", str(driver), sys.executable, str(adapter), TRAINING, *lines],
-        capture_output=True, text=True, env=child_environment, cwd=tmp_path, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=child_environment,
+        cwd=tmp_path,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok ") == 11

@@ -50,12 +50,17 @@ def ring(tmp_path):
             queue("q_in", entries=6) + queue("q_mid", "n", entries=2) + queue("q_out", "m", entries=6),
             graph("g", op("n", "exp", ["q_in"]), inputs=2) + graph("h", op("m", "nop", ["q_mid"]), inputs=2),
             program(
-                "p", "staticvar: {$c_zero: 0, $a: 0, $b: 0}", "loop: 3",
-                execute("g", fifo_settings("q_in", "$a", "$a")), execute("h", fifo_settings("q_mid", "$b", "$b")),
-                "varinst: [$a, incwrap, 2, 12]", "varinst: [$b, incwrap, 2, 4]", "endloop",
+                "p",
+                "staticvar: {$c_zero: 0, $a: 0, $b: 0}",
+                "loop: 3",
+                execute("g", fifo_settings("q_in", "$a", "$a")),
+                execute("h", fifo_settings("q_mid", "$b", "$b")),
+                "varinst: [$a, incwrap, 2, 12]",
+                "varinst: [$b, incwrap, 2, 4]",
+                "endloop",
             ),
         )
-    )  # fmt: skip
+    )
     return str(path)
 
 
@@ -65,8 +70,10 @@ def test_slots_that_are_used_again(tmp_path):
         for slot in range(6):
             entries = why(run.engine, run.names, "q_out", slot)
             assert [(entry.queue, entry.slot) for entry in entries] == [
-                ("q_out", slot), ("q_mid", slot % 2), ("q_in", slot)
-            ]  # fmt: skip
+                ("q_out", slot),
+                ("q_mid", slot % 2),
+                ("q_in", slot),
+            ]
 
 
 def test_it_says_what_the_numbers_say(tmp_path):

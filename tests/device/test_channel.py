@@ -48,8 +48,14 @@ def test_what_an_epoch_moved_is_moved_back(rd, local, held, step, flag, inputs):
 @given(rd=st.integers(0, 3), wr=st.integers(0, 3), steps=st.tuples(st.integers(0, 9), st.integers(0, 9)),
        flag=st.booleans(), inputs=st.integers(0, 9))  # fmt: skip
 def test_a_rams_pointers_are_moved_back(rd, wr, steps, flag, inputs):
-    ram = Ram(EntryView("r", store(4), 4, 1), rd, wr, prologue=flag,
-              global_rdptr_autoinc=steps[0], global_wrptr_autoinc=steps[1])  # fmt: skip
+    ram = Ram(
+        EntryView("r", store(4), 4, 1),
+        rd,
+        wr,
+        prologue=flag,
+        global_rdptr_autoinc=steps[0],
+        global_wrptr_autoinc=steps[1],
+    )
     for _ in range(inputs):
         ram.next_read()
         ram.next_write()

@@ -40,8 +40,11 @@ def test_version_2(system, quota, count):
 @pytest.mark.parametrize(("quota", "count"), [("300000", 3), ("-1", MANY), ("nonsense", MANY)])
 def test_version_1(system, quota, count):
     folder = "sys/fs/cgroup/cpu/box"
-    files = {"proc/self/cgroup": "4:cpu,cpuacct:/box\n3:memory:/box\n", f"{folder}/cpu.cfs_quota_us": quota,
-             f"{folder}/cpu.cfs_period_us": "100000"}  # fmt: skip
+    files = {
+        "proc/self/cgroup": "4:cpu,cpuacct:/box\n3:memory:/box\n",
+        f"{folder}/cpu.cfs_quota_us": quota,
+        f"{folder}/cpu.cfs_period_us": "100000",
+    }
     assert usable_processors(system(files)) == count
 
 

@@ -26,9 +26,7 @@ def child(code, environment, *arguments):
     """What a new process prints."""
     command = [sys.executable, "-W", "error", *code, *map(str, arguments)]
     path = f"{environment['PYTHONPATH']}:{SCRIPT.parent}"
-    return subprocess.run(
-        command, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    return subprocess.run(command, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
 
 
 def test_it_learns_as_well_as_numpy(tmp_path, child_environment):
@@ -179,9 +177,11 @@ def test_the_curve_is_a_picture(tmp_path):
     picture = ET.parse(tmp_path / "curve.svg").getroot()
     circles = [e for e in picture.iter("{http://www.w3.org/2000/svg}circle") if len(e)]
     assert [circle[0].text for circle in circles] == [
-        "epoch 1: device 2.5000, numpy 2.4000", "epoch 2: device 0.5000, numpy 0.4000",
-        "epoch 1: device 0.5000, numpy 0.6000", "epoch 2: device 0.9000, numpy 1.0000",
-    ]  # fmt: skip
+        "epoch 1: device 2.5000, numpy 2.4000",
+        "epoch 2: device 0.5000, numpy 0.4000",
+        "epoch 1: device 0.5000, numpy 0.6000",
+        "epoch 2: device 0.9000, numpy 1.0000",
+    ]
     width, height = float(picture.get("width")), float(picture.get("height"))
     assert all(0 < float(c.get("cx")) < width and 0 < float(c.get("cy")) < height for c in circles)
     write_curve(tmp_path / "one.svg", points[:1], "one epoch")

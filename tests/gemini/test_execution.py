@@ -36,8 +36,9 @@ def wraps(name):
     """Entries of snapshots that pass the end of their region."""
     return sum(
         tensor.address + tensor.size > next(high for low, high in work.regions if low <= tensor.address < high)
-        for work in gemini.load(schedule(name)).workloads() for tensor in work.buffer
-    )  # fmt: skip
+        for work in gemini.load(schedule(name)).workloads()
+        for tensor in work.buffer
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,8 +90,10 @@ def test_what_goes_wrong_is_a_mismatch(case):
 
 
 def test_a_stop_names_what_is_waited_for():
-    swapped = [put(f"0/{place}/tensor_order", order) for place, order in (
-        ("0/buffer/0", 2), ("1/buffer/0", 2), ("1/buffer/2", 0), ("2/buffer/0", 0))]  # fmt: skip
+    swapped = [
+        put(f"0/{place}/tensor_order", order)
+        for place, order in (("0/buffer/0", 2), ("1/buffer/0", 2), ("1/buffer/2", 0), ("2/buffer/0", 0))
+    ]
     (first, *_) = run("third_tile", *swapped).mismatches
     assert "stopped: it waits for load of transfer 4 to core 0, after weight of transfer 2 to core 0" in str(first)
 

@@ -89,7 +89,10 @@ def test_all_findings_are_told_at_once():
     with pytest.raises(ScheduleError) as error:
         gemini.load(broken)
     assert [(item.rule, item.where) for item in error.value.diagnostics] == [
-        ("G002", "0/1"), ("G003", "1/0/workload"), ("G002", "1/2/layer_type")]  # fmt: skip
+        ("G002", "0/1"),
+        ("G003", "1/0/workload"),
+        ("G002", "1/2/layer_type"),
+    ]
     assert "3 errors" in str(error.value)
 
 

@@ -80,8 +80,10 @@ def test_times_of_cores_add_up(name):
 
 
 def test_deadlock_names_who_waits_for_whom():
-    swapped = [put(f"0/{place}/tensor_order", order) for place, order in (
-        ("0/buffer/0", 2), ("1/buffer/0", 2), ("1/buffer/2", 0), ("2/buffer/0", 0))]  # fmt: skip
+    swapped = [
+        put(f"0/{place}/tensor_order", order)
+        for place, order in (("0/buffer/0", 2), ("1/buffer/0", 2), ("1/buffer/2", 0), ("2/buffer/0", 0))
+    ]
     broken = edited(schedule("third_tile"), *swapped)
     ir = gemini.load(broken)
     assert [item.rule for item in ir.check() if item.severity == "error"] == []

@@ -122,9 +122,12 @@ class Process(Client):
 
     def __init__(self, environment, *arguments):
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*COMMAND, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment,
-        )  # fmt: skip
+        )
         super().__init__(self.process.stdout, self.process.stdin)
 
     def __enter__(self):

@@ -82,24 +82,39 @@ def _entry(layer, workload, whole, sources):
     lower, upper = whole
     bits = _fmap(lower, upper)["size"]
     return {
-        "type": "ifmap", "layer": layer, "workload_id": workload, "lower": lower, "upper": upper,
-        "block": -(-bits // 8192), "transfer_id": [source["transfer_id"] for source in sources], "source": sources,
-    }  # fmt: skip
+        "type": "ifmap",
+        "layer": layer,
+        "workload_id": workload,
+        "lower": lower,
+        "upper": upper,
+        "block": -(-bits // 8192),
+        "transfer_id": [source["transfer_id"] for source in sources],
+        "source": sources,
+    }
 
 
 def _source(number, core, layer, lower, upper):
     return {
-        "id": core, "type": "core" if core else "DRAM", "transfer_id": number, "layer_name": layer,
-        "channel": [lower[1], upper[1]], **_fmap(lower, upper),
-    }  # fmt: skip
+        "id": core,
+        "type": "core" if core else "DRAM",
+        "transfer_id": number,
+        "layer_name": layer,
+        "channel": [lower[1], upper[1]],
+        **_fmap(lower, upper),
+    }
 
 
 def _weights(layer, number, channels, bits):
     source = {"id": 0, "type": "DRAM", "transfer_id": number, "lower": 0, "upper": channels - 1, "size": bits}
     return {
-        "type": "weight", "layer": layer, "lower": 0, "upper": channels - 1, "block": -(-bits // 8192),
-        "transfer_id": [[number]], "source": [source],
-    }  # fmt: skip
+        "type": "weight",
+        "layer": layer,
+        "lower": 0,
+        "upper": channels - 1,
+        "block": -(-bits // 8192),
+        "transfer_id": [[number]],
+        "source": [source],
+    }
 
 
 def _stream(layer, lower, upper):
@@ -122,49 +137,73 @@ def dialect_b():
 
     def conv(number, box, read, transfer, out):
         return {
-            "workload_id": number, "layer_name": "c", "layer_type": "conv2d", "time": 300, "workload": list(box),
+            "workload_id": number,
+            "layer_name": "c",
+            "layer_type": "conv2d",
+            "time": 300,
+            "workload": list(box),
             "ifmap": {"lower": read[0], "upper": read[1], "transfer_id": [transfer], "max_workload_id": -1},
             "weight": {"lower": 0, "upper": 7, "transfer_id": [0]},
             "ofmap": [{"transfer_id": out, "destination": [core(1, 2)], **_fmap(*box)}],
             "ofmap_size": _fmap(*box)["size"],
             "buffer": [
-                _weights("c", 0, 8, conv_bits), _stream("c", *box),
+                _weights("c", 0, 8, conv_bits),
+                _stream("c", *box),
                 _entry("c", number, read, [_source(transfer, 0, "input", *read)]),
             ],
-        }  # fmt: skip
+        }
 
     both = [_source(4, 1, "c", *top), _source(5, 2, "c", *bottom)]
     wide = _entry("e", 2, whole, both)
     add = {
-        "workload_id": 2, "layer_name": "e", "layer_type": "element_wise", "time": 50, "workload": list(whole),
+        "workload_id": 2,
+        "layer_name": "e",
+        "layer_type": "element_wise",
+        "time": 50,
+        "workload": list(whole),
         "ifmap": {"lower": whole[0], "upper": whole[1], "transfer_id": [4, 5], "max_workload_id": 1},
         "ofmap": [{"transfer_id": 6, "destination": [dram("f")], **_fmap(*whole)}],
-        "ofmap_size": _fmap(*whole)["size"], "buffer": [wide, _stream("e", *whole)],
-    }  # fmt: skip
+        "ofmap_size": _fmap(*whole)["size"],
+        "buffer": [wide, _stream("e", *whole)],
+    }
     last = {
-        "workload_id": 3, "layer_name": "f", "layer_type": "fc", "time": 40, "workload": list(dense),
+        "workload_id": 3,
+        "layer_name": "f",
+        "layer_type": "fc",
+        "time": 40,
+        "workload": list(dense),
         "ifmap": {"lower": whole[0], "upper": whole[1], "transfer_id": [7], "max_workload_id": 2},
         "weight": {"lower": 0, "upper": 9, "transfer_id": [3]},
         "ofmap": [{"transfer_id": 8, "destination": [dram("output")], **_fmap(*dense)}],
         "ofmap_size": _fmap(*dense)["size"],
         "buffer": [
-            _weights("f", 3, 10, dense_bits), _stream("f", *dense), _entry("f", 3, whole, [_source(7, 0, "e", *whole)]),
+            _weights("f", 3, 10, dense_bits),
+            _stream("f", *dense),
+            _entry("f", 3, whole, [_source(7, 0, "e", *whole)]),
         ],
-    }  # fmt: skip
+    }
     first = conv(0, top, inputs[0], 1, 4)
     first["buffer"].append(copy.deepcopy(wide))
 
     def out(number, kind, layer, destination, content, related=()):
         return {
-            "transfer_id": number, "type": kind, "layer_name": layer, "destination": destination,
-            "related_ifmap": list(related), **content,
-        }  # fmt: skip
+            "transfer_id": number,
+            "type": kind,
+            "layer_name": layer,
+            "destination": destination,
+            "related_ifmap": list(related),
+            **content,
+        }
 
     def arrives(core, workload, transfer, box, related):
         return {
-            "core_id": core, "workload_id": workload, "transfer_id": transfer, "lower": box[0], "upper": box[1],
+            "core_id": core,
+            "workload_id": workload,
+            "transfer_id": transfer,
+            "lower": box[0],
+            "upper": box[1],
             "related_ofmap": related,
-        }  # fmt: skip
+        }
 
     return {
         "-1": {
@@ -185,4 +224,4 @@ def dialect_b():
         "top_batch_cut": 1,
         "xlen": 2,
         "ylen": 1,
-    }  # fmt: skip
+    }

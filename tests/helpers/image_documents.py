@@ -89,9 +89,17 @@ def transformed():
     state = content["compiled_graph_state"]
     shape = {"dims_": [1, 4, 16, 16]}
     state["ordered_input_runtime_tensor_transforms"] = [
-        {"type": "ReinterpretShape", "original_shape": shape, "reinterpreted_shape": {"dims_": [1, 1, 32, 32]},
-         "stride_height": 2, "stride_width": 2, "concat_group": 0, "concat_index": 0, "concat_dim": -1}
-    ]  # fmt: skip
+        {
+            "type": "ReinterpretShape",
+            "original_shape": shape,
+            "reinterpreted_shape": {"dims_": [1, 1, 32, 32]},
+            "stride_height": 2,
+            "stride_width": 2,
+            "concat_group": 0,
+            "concat_index": 0,
+            "concat_dim": -1,
+        }
+    ]
     state["ordered_output_runtime_tensor_transforms"] = [{"type": "Unpad", "unpadded_shape": {"dims_": [1, 1, 5, 7]}}]
     state["ordered_input_shapes"] = [[1, 4, 16, 16]]
     state["ordered_output_shapes"] = [[1, 1, 5, 7]]
@@ -150,8 +158,24 @@ def spoil_value(stream, value, path):
 def spoil_text(stream, data):
     """Bytes of a document changed where nobody asks what they mean."""
     at = stream.randrange(len(data) + 1)
-    pieces = [b"NaN", b"Infinity", b"\xff\xfe", b"\xed\xa0\x80", b"[" * 3000, b"9" * 500, b"\\ud800", b"}", b'"', b"\0",
-              b"-", b"1e999", b"\xef\xbb\xbf", b'"version": "1.1.0", ', b",,", b"//x\n"]  # fmt: skip
+    pieces = [
+        b"NaN",
+        b"Infinity",
+        b"\xff\xfe",
+        b"\xed\xa0\x80",
+        b"[" * 3000,
+        b"9" * 500,
+        b"\\ud800",
+        b"}",
+        b'"',
+        b"\0",
+        b"-",
+        b"1e999",
+        b"\xef\xbb\xbf",
+        b'"version": "1.1.0", ',
+        b",,",
+        b"//x\n",
+    ]
     return stream.choice([data[:at] + stream.choice(pieces) + data[at:], data[:at], b"", stream.randbytes(40)])
 
 

@@ -117,10 +117,12 @@ def two(g, x, stream):
     shape = g.shape(x)
     kind = stream.choice(["value", "itself", "held", "scalar", "row"])
     other = {
-        "value": lambda: g.pick(), "itself": lambda: x, "held": lambda: g.weights(*shape),
+        "value": lambda: g.pick(),
+        "itself": lambda: x,
+        "held": lambda: g.weights(*shape),
         "scalar": lambda: g.weights(),
         "row": lambda: g.weights(*[size if stream.random() < 0.5 else 1 for size in shape]),
-    }[kind]()  # fmt: skip
+    }[kind]()
     pair = [x, other] if stream.random() < 0.8 else [other, x]
     g.add(stream.choice(["Add", "Sub", "Mul", "Max", "Min", "Mean", "Sum", "PRelu"]), *pair)
 
@@ -160,9 +162,10 @@ def window(g, x, stream):
     shape = g.shape(x)
     k = stream.choice([size for size in (1, 2, 3) if size <= min(shape[2:])] or [1])
     attrs = {
-        "kernel_shape": [k] * space, "strides": [stream.choice([1, 2])] * space,
+        "kernel_shape": [k] * space,
+        "strides": [stream.choice([1, 2])] * space,
         "pads": [stream.choice([0, k // 2])] * 2 * space,
-    }  # fmt: skip
+    }
     op = stream.choice(["Conv", "ConvTranspose", "MaxPool", "AveragePool", "depthwise", "LpPool"])
     if op == "depthwise":
         g.add("Conv", x, g.weights(shape[1], 1, *[k] * space), group=shape[1], **attrs)
@@ -187,10 +190,29 @@ def moved(g, x, stream):
     shape = g.shape(x)
     rank = len(shape)
     axis = stream.randrange(-rank, rank) if rank else 0
-    op = stream.choice([
-        "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Concat", "Split", "Slice", "Pad",
-        "Gather", "GatherElements", "DepthToSpace", "SpaceToDepth", "Resize", "Trilu", "Shape", "Size",
-    ])  # fmt: skip
+    op = stream.choice(
+        [
+            "Reshape",
+            "Transpose",
+            "Flatten",
+            "Squeeze",
+            "Unsqueeze",
+            "Expand",
+            "Tile",
+            "Concat",
+            "Split",
+            "Slice",
+            "Pad",
+            "Gather",
+            "GatherElements",
+            "DepthToSpace",
+            "SpaceToDepth",
+            "Resize",
+            "Trilu",
+            "Shape",
+            "Size",
+        ]
+    )
     if op == "Reshape":
         reshaped(g, x, stream.randrange(1, 6))
     elif op == "Transpose":
@@ -241,10 +263,25 @@ def moved(g, x, stream):
 def along(g, x, stream):
     rank = len(g.shape(x))
     axis = stream.randrange(-rank, rank) if rank else -1
-    op = stream.choice([
-        "Softmax", "LogSoftmax", "Hardmax", "norm", "reduce", "reduce", "reduce", "CumSum", "TopK", "ArgMax", "LRN",
-        "BatchNormalization", "InstanceNormalization", "LpNormalization", "Einsum",
-    ])  # fmt: skip
+    op = stream.choice(
+        [
+            "Softmax",
+            "LogSoftmax",
+            "Hardmax",
+            "norm",
+            "reduce",
+            "reduce",
+            "reduce",
+            "CumSum",
+            "TopK",
+            "ArgMax",
+            "LRN",
+            "BatchNormalization",
+            "InstanceNormalization",
+            "LpNormalization",
+            "Einsum",
+        ]
+    )
     shape = g.shape(x)
     if op == "norm" and rank:
         g.add("LayerNormalization", x, g.weights(shape[-1]), *[g.weights(shape[-1])] * stream.randrange(2))
@@ -326,10 +363,11 @@ def looped(g, x, stream):
     kind, shape = g.types[x]
     info = helper.make_tensor_value_info
     body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Neg", ["state"], ["next"])], "body",
+        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Neg", ["state"], ["next"])],
+        "body",
         [info("turn", INT64, []), info("go", BOOL, []), info("state", kind, shape)],
         [info("again", BOOL, []), info("next", kind, shape)],
-    )  # fmt: skip
+    )
     g.add("Loop", g.hold(np.int64(stream.choice([0, 2, 1 << 40]))), g.hold(np.array(True)), x, body=body)
 
 
@@ -361,10 +399,12 @@ def generated(stream):
         outputs.append(stream.choice([name for name in g.types if name not in outputs] or outputs[:1]))
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
-        g.nodes, stream.choice(NAMES) if g.strange else "g", [info(name, *g.types[name]) for name in g.inputs],
+        g.nodes,
+        stream.choice(NAMES) if g.strange else "g",
+        [info(name, *g.types[name]) for name in g.inputs],
         [info(name, *g.types[name]) for name in dict.fromkeys(outputs)],
         [numpy_helper.from_array(array, name) for name, array in g.held.items()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=8)
 
 

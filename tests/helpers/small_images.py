@@ -29,14 +29,29 @@ def netlist_text(df="Float32", arch="wormhole_b0", *, t=1, mblock=(1, 1), more=(
     """out = (x + c) + w: an input x, a constant c (a queue of 2), a parameter w (a ram). `more`: further queues."""
     shape = {"t": t, "mblock": mblock}
     return text(
-        [queue("x", entries=2, df=df, **shape), queue("c", entries=2, df=df, **shape),
-         queue("w", kind="ram", entries=2, df=df, **shape), queue("out", "sum", entries=2, df=df, **shape), *more],
-        [graph("fwd", op("plus", "add", ["x", "c"], df=df, **shape),
-               op("sum", "add", ["plus", "w"], df=df, loc=(0, 1), **shape))],
-        [program("run", "var: {$c_zero: 0}",
-                 execute("fwd", fifo_settings("x"), fifo_settings("c", prologue="true"), ram_settings("w")))],
+        [
+            queue("x", entries=2, df=df, **shape),
+            queue("c", entries=2, df=df, **shape),
+            queue("w", kind="ram", entries=2, df=df, **shape),
+            queue("out", "sum", entries=2, df=df, **shape),
+            *more,
+        ],
+        [
+            graph(
+                "fwd",
+                op("plus", "add", ["x", "c"], df=df, **shape),
+                op("sum", "add", ["plus", "w"], df=df, loc=(0, 1), **shape),
+            )
+        ],
+        [
+            program(
+                "run",
+                "var: {$c_zero: 0}",
+                execute("fwd", fifo_settings("x"), fifo_settings("c", prologue="true"), ram_settings("w")),
+            )
+        ],
         arch=arch,
-    )  # fmt: skip
+    )
 
 
 ELEMENTS = {
@@ -59,20 +74,44 @@ def bin_entry(name, array, df="Float32", dim=4):
 def device(constants, parameters, **changes):
     """device.json of an image of `netlist_text`."""
     state = {
-        "microbatch": 1, "graph_name": "fwd", "ordered_input_names": ["x"], "ordered_output_names": ["out"],
-        "ordered_constant_node_names": list(constants), "ordered_parameter_node_names": list(parameters),
-        "ordered_output_data_formats": ["Float32"], "netlist_filename": "/build/of/someone/net.yaml",
-        "post_const_eval_constants": constants, "post_const_eval_parameters": parameters, "cpueval_outputs": None,
-        "has_cache_buffers": False, **{key: [] for key in STATE_LISTS}, **{key: {} for key in STATE_MAPS},
-    }  # fmt: skip
+        "microbatch": 1,
+        "graph_name": "fwd",
+        "ordered_input_names": ["x"],
+        "ordered_output_names": ["out"],
+        "ordered_constant_node_names": list(constants),
+        "ordered_parameter_node_names": list(parameters),
+        "ordered_output_data_formats": ["Float32"],
+        "netlist_filename": "/build/of/someone/net.yaml",
+        "post_const_eval_constants": constants,
+        "post_const_eval_parameters": parameters,
+        "cpueval_outputs": None,
+        "has_cache_buffers": False,
+        **{key: [] for key in STATE_LISTS},
+        **{key: {} for key in STATE_MAPS},
+    }
     return {
-        "version": "1.1.0", "device_image_name": "small", "arch": "Wormhole_B0", "devtype": "Silicon", "chip_ids": [0],
-        "fp32_fallback": "Float16_b", "optimizer": None, "training": False, "microbatch_size": 1, "microbatch_count": 1,
-        "grid_size": [8, 8], "harvested_rows": [], "compiled_graph_state": state, "verify_cfg": {}, "compiler_cfg": {},
+        "version": "1.1.0",
+        "device_image_name": "small",
+        "arch": "Wormhole_B0",
+        "devtype": "Silicon",
+        "chip_ids": [0],
+        "fp32_fallback": "Float16_b",
+        "optimizer": None,
+        "training": False,
+        "microbatch_size": 1,
+        "microbatch_count": 1,
+        "grid_size": [8, 8],
+        "harvested_rows": [],
+        "compiled_graph_state": state,
+        "verify_cfg": {},
+        "compiler_cfg": {},
         "loss_module": None,
         "module_name_to_metadata": {"m": {"module": "m", "class": "M", "module_file_path": "m.py"}},
-        "pybuda_pip_version_id": "0.1", "pybuda_commit_hash": "a", "budabackend_commit_hash": "b", **changes,
-    }  # fmt: skip
+        "pybuda_pip_version_id": "0.1",
+        "pybuda_commit_hash": "a",
+        "budabackend_commit_hash": "b",
+        **changes,
+    }
 
 
 def values(shape=(1, 1, 32, 32), seed=1):

@@ -68,8 +68,10 @@ def endless():
     block = {"mblock": (8, 8), "ublock": (1, 1)}
     return text(
         [queue("a", kind="ram", entries=2, **block), queue("o", "n", kind="ram", entries=2, **block)],
-        [graph("g", op("n", "matmul", ["a", "a"], **block,
-                       more=", attributes: {m_k: 8, u_kt: 1}"))],
-        [program("p", "var: {$c_zero: 0}", "loop: 3000000",
-                 execute("g", ram_settings("a"), ram_settings("o")), "endloop")],
-    )  # fmt: skip
+        [graph("g", op("n", "matmul", ["a", "a"], **block, more=", attributes: {m_k: 8, u_kt: 1}"))],
+        [
+            program(
+                "p", "var: {$c_zero: 0}", "loop: 3000000", execute("g", ram_settings("a"), ram_settings("o")), "endloop"
+            )
+        ],
+    )

@@ -22,9 +22,14 @@ class Pipes:
         """A buffer of four tiles, twice, of which 64 move in an epoch."""
         id = 10**11 + len(self.buffers) * 10**9
         given: dict[str, object] = {
-            "id": id, "buffer_type": kind, "epoch_tiles": 64, "tiles_per_input": 4, "size_tiles": 8, "tile_size": TILE,
+            "id": id,
+            "buffer_type": kind,
+            "epoch_tiles": 64,
+            "tiles_per_input": 4,
+            "size_tiles": 8,
+            "tile_size": TILE,
             "scatter_gather_num_tiles": 4,
-        }  # fmt: skip
+        }
         self.buffers.append(Buffer(**{**given, **fields}))  # pyright: ignore[reportArgumentType]
         return id
 

@@ -14,9 +14,7 @@ NHWC = "#NHWC = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>\n"
 def dma(source: str, target: str, source_type: str = DDR, target_type: str = CMX, attributes: str = "") -> str:
     """An NNDMA."""
     given = f"{{{attributes}}} " if attributes else ""
-    return (
-        f"VPUIP.NNDMA {given}inputs({source} : {source_type}) outputs({target} : {target_type}) -> {target_type}"
-    )  # fmt: skip
+    return f"VPUIP.NNDMA {given}inputs({source} : {source_type}) outputs({target} : {target_type}) -> {target_type}"
 
 
 def task(op: str, waits: str = "", updates: str = "") -> str:

@@ -122,8 +122,8 @@ def test_every_field_that_is_wrong_is_told_with_its_place(tmp_path):
     found = {item.pointer: item.message for item in check_image(path).diagnostics}
     assert found == {
         f"{STATE}/post_const_eval_constants/c/dim": "9 is not an integer from 1 to 4",
-        f"{STATE}/post_const_eval_parameters/w/bin":
-            "../w.bin: a part of its name is empty, '.' or '..', or ends in ' ' or '.'",
+        f"{STATE}/post_const_eval_parameters/w/bin": "../w.bin: a part of its name is empty, '.' or '..', "
+        "or ends in ' ' or '.'",
         f"{STATE}/ordered_input_shapes/0/2": "'x' is not an integer from 1 to 2147483647",
         f"{STATE}/netlist_filename": "this field is missing",
         f"{STATE}/output_host_tms/a~1b/vstack_factor": "0 is not an integer from 1 to 2147483647",
@@ -131,7 +131,7 @@ def test_every_field_that_is_wrong_is_told_with_its_place(tmp_path):
         "chip_ids/1": "-1 is not an integer from 0 to 2147483647",
         "training": "'no' is not true or false",
         "grid_size": "[1] is not a list of 2",
-    }  # fmt: skip
+    }
     with pytest.raises(ImageError, match=r"constants/c/dim: 9 is not .* \(and 8 more, which `buda-emu check` shows\)"):
         be.load_image(path)
 

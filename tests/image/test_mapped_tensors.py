@@ -99,10 +99,14 @@ def test_a_tile_with_a_wrong_header_is_refused_when_it_is_read(tmp_path):
 def test_the_command_says_what_it_needs_and_then_needs_no_more(tmp_path):
     path = write(tmp_path / "w.tti", packed(source("Bfp8_b"), {"w": W}, "BACKEND_TILIZED"))
     done = [
-        subprocess.run([sys.executable, "-m", "buda_emu", "run", path, "--memory-limit", limit, "--precision", "ideal"],
-                       capture_output=True, text=True, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "buda_emu", "run", path, "--memory-limit", limit, "--precision", "ideal"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         for limit in ("4M", "8M")
-    ]  # fmt: skip
+    ]
     assert done[0].returncode == 3
     assert "parameters in the image's file" in done[0].stderr
     assert done[1].returncode == 0, done[1].stderr

@@ -84,9 +84,15 @@ def header(stream, contents):
     if stream.random() < 0.5:
         size = last - first
         data[at + first : at + last] = stream.choice(
-            [b"\xff" * size, b"\0" * size, (b"\x80" + b"\x7f" * size)[:size], b"7" * size, stream.randbytes(size),
-             stream.choice(b"123456789LKxgSVMD").to_bytes(1, "big") * size]
-        )  # fmt: skip
+            [
+                b"\xff" * size,
+                b"\0" * size,
+                (b"\x80" + b"\x7f" * size)[:size],
+                b"7" * size,
+                stream.randbytes(size),
+                stream.choice(b"123456789LKxgSVMD").to_bytes(1, "big") * size,
+            ]
+        )
     else:
         data[at + stream.randrange(first, last)] = stream.randrange(256)
     data[at + 148 : at + 156] = b" " * 8

@@ -81,8 +81,15 @@ def test_a_front_end_finds_what_it_reads():
     for transforms in ("ordered_input_runtime_tensor_transforms", "ordered_output_runtime_tensor_transforms"):
         for transform in state[transforms]:
             shapes = {"original_shape", "reinterpreted_shape", "unpadded_shape"}
-            numbers = {"stride_height", "stride_width", "kernel_height", "kernel_width", "concat_group",
-                       "concat_index", "concat_dim"}  # fmt: skip
+            numbers = {
+                "stride_height",
+                "stride_width",
+                "kernel_height",
+                "kernel_width",
+                "concat_group",
+                "concat_index",
+                "concat_dim",
+            }
             assert set(transform) == {"type"} | shapes | numbers
             assert all(set(transform[shape]) == {"valid_", "type_", "dims_"} for shape in shapes)
             assert all(type(transform[number]) is int for number in numbers)
@@ -98,7 +105,7 @@ def test_microbatch_is_the_input_count_and_queues_between_graphs_are_no_intermed
         [queue("x", entries=4), queue("between", "n", entries=4), queue("out", "m", entries=4)],
         [graph("g", op("n", "nop", ["x"]), inputs=2), graph("h", op("m", "nop", ["between"]), inputs=2)],
         [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x")), execute("h", fifo_settings("between")))],
-    )  # fmt: skip
+    )
     content = device_json(source, {})
     state = content["compiled_graph_state"]
     assert (content["microbatch_size"], state["microbatch"]) == (2, 2)
@@ -115,9 +122,14 @@ def test_equal_contents_give_equal_bytes(container):
 
 def test_any_reader_of_archives_reads_it():
     names = sorted(
-        [f"{TOP}/device.json", f"{TOP}/compile_and_runtime_config.json", f"{TOP}/net.yaml",
-         f"{TOP}/tensors/torch.Tensor.c.bin", f"{TOP}/tensors/torch.Tensor.w.bin"]
-    )  # fmt: skip
+        [
+            f"{TOP}/device.json",
+            f"{TOP}/compile_and_runtime_config.json",
+            f"{TOP}/net.yaml",
+            f"{TOP}/tensors/torch.Tensor.c.bin",
+            f"{TOP}/tensors/torch.Tensor.w.bin",
+        ]
+    )
     with tarfile.open(fileobj=io.BytesIO(packed(SOURCE, TENSORS))) as archive:
         assert sorted(member.name for member in archive if member.isfile()) == names
         assert {member.mtime for member in archive} == {0}
@@ -288,7 +300,7 @@ def test_a_queue_on_several_chips(tmp_path):
         [queue("x", device="[0, 1]"), queue("w", kind="ram", device="[0, 1]"), queue("out", "n", device="[0, 1]")],
         [graph("g", op("n", "add", ["x", "w"]), device="[0, 1]")],
         [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), ram_settings("w")))],
-    )  # fmt: skip
+    )
     image = loaded(tmp_path, source, {"w.0": values(seed=1), "w.1": values(seed=2)})
     assert image.held_queues == {"w.0", "w.1"}
     with image.emulator(threads=1) as emulator:

@@ -17,9 +17,18 @@ def dims(*sizes):
 
 
 def image(
-    tmp_path, *, inputs=None, outputs=None, tms=None, t=1, mblock=(1, 1), microbatch=1, stated=None, broadcast=None,
+    tmp_path,
+    *,
+    inputs=None,
+    outputs=None,
+    tms=None,
+    t=1,
+    mblock=(1, 1),
+    microbatch=1,
+    stated=None,
+    broadcast=None,
     stated_output=None,
-):  # fmt: skip
+):
     shape = (1, t, 32 * mblock[0], 32 * mblock[1])
     net = netlist_text(t=t, mblock=mblock)
     content, files = parts(c=entry("c", values(shape)), w=entry("w", values(shape)), net=net)
@@ -90,8 +99,14 @@ def test_shapes_of_different_size(tmp_path):
 
 def test_prestride(tmp_path):
     """LAYOUT 5: a 3 channel image of 8x12 with stride 2 becomes 12 rows (padded to 32) of 24 columns (padded to 32)."""
-    transform = {"type": "Prestride", "original_shape": dims(1, 3, 8, 12), "stride_height": 2, "stride_width": 2,
-                 "kernel_height": 3, "kernel_width": 3}  # fmt: skip
+    transform = {
+        "type": "Prestride",
+        "original_shape": dims(1, 3, 8, 12),
+        "stride_height": 2,
+        "stride_width": 2,
+        "kernel_height": 3,
+        "kernel_width": 3,
+    }
     array = values((2, 3, 8, 12))
     got = image(tmp_path, inputs=transform).host_input("x", array)
     expected = np.zeros((2, 1, 32, 32), np.float32)

@@ -58,14 +58,27 @@ def sums(tmp_path, df="Float32"):
     path = tmp_path / "net.yaml"
     path.write_text(
         text(
-            [queue("x", df=df), queue("y", df=df), queue("between", "sum", df=df), queue("spare", "sum", df=df),
-             queue("z", "power", df=df)],
-            [graph("first", op("sum", "add", ["x", "y"], df=df)),
-             graph("second", op("power", "exp", ["between"], df=df))],
-            [program("run", "var: {$c_zero: 0}", execute("first", fifo_settings("x"), fifo_settings("y")),
-                     execute("second", fifo_settings("between")))],
+            [
+                queue("x", df=df),
+                queue("y", df=df),
+                queue("between", "sum", df=df),
+                queue("spare", "sum", df=df),
+                queue("z", "power", df=df),
+            ],
+            [
+                graph("first", op("sum", "add", ["x", "y"], df=df)),
+                graph("second", op("power", "exp", ["between"], df=df)),
+            ],
+            [
+                program(
+                    "run",
+                    "var: {$c_zero: 0}",
+                    execute("first", fifo_settings("x"), fifo_settings("y")),
+                    execute("second", fifo_settings("between")),
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     return str(path)
 
 
@@ -161,8 +174,10 @@ def test_shared_exponents_are_worse_than_mantissas():
 def test_low_mantissa_bits_are_harmless_and_the_highest_exponent_bit_is_not():
     found = bench(ATTENTION)
     effects = [found.effect(number) for number in range(1500)]
-    of_bit = {bit: [item for item in effects if item.fault.df == "Float16_b" and item.fault.bits == (bit,)]
-              for bit in (0, 1, 2, 14)}  # fmt: skip
+    of_bit = {
+        bit: [item for item in effects if item.fault.df == "Float16_b" and item.fault.bits == (bit,)]
+        for bit in (0, 1, 2, 14)
+    }
     assert all(share(of_bit[bit]) == 0 for bit in (0, 1, 2))
     assert share(of_bit[14]) > 0.25
 

@@ -23,10 +23,22 @@ def test_the_script_makes_the_same_outputs(tmp_path, number):
     script = str(tmp_path / f"fault-{number}.txt")
     asked = [f"mean(out[{slot}])" for slot in range(4)]
     told = subprocess.run(
-        [*command, "debug", ATTENTION, "-x", script, "--batch", "-q", "-e", "continue",
-         *(word for name in asked for word in ("-e", f"print {name}"))],
-        check=True, capture_output=True, text=True,
-    ).stdout.splitlines()  # fmt: skip
+        [
+            *command,
+            "debug",
+            ATTENTION,
+            "-x",
+            script,
+            "--batch",
+            "-q",
+            "-e",
+            "continue",
+            *(word for name in asked for word in ("-e", f"print {name}")),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
     values = [float(told[told.index(f"(buda) print {name}") + 1]) for name in asked]
     found = bench("attention", places=("dram", "l1"))
     fault = found.fault(number)

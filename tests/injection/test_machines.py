@@ -16,14 +16,22 @@ def two_graphs(tmp_path):
     path = tmp_path / "net.yaml"
     path.write_text(
         text(
-            [queue("x", entries=2, df=B), queue("between", "first", entries=2, df=B),
-             queue("z", "second", entries=2, df=B)],
-            [graph("a", op("first", "exp", ["x"], df=B), inputs=2),
-             graph("b", op("second", "abs", ["between"], df=B), inputs=2)],
-            [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")),
-                     execute("b", fifo_settings("between")))],
+            [
+                queue("x", entries=2, df=B),
+                queue("between", "first", entries=2, df=B),
+                queue("z", "second", entries=2, df=B),
+            ],
+            [
+                graph("a", op("first", "exp", ["x"], df=B), inputs=2),
+                graph("b", op("second", "abs", ["between"], df=B), inputs=2),
+            ],
+            [
+                program(
+                    "run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")), execute("b", fifo_settings("between"))
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     return str(path)
 
 
@@ -52,7 +60,7 @@ def test_later_entries_move_up(tmp_path):
             [graph("a", op("first", "abs", ["x"], df=B))],
             [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")))],
         )
-    )  # fmt: skip
+    )
     values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
@@ -99,7 +107,7 @@ def test_an_entry_that_is_added_shifts_those_after_it(tmp_path):
             [graph("a", op("first", "abs", ["x"], df=B), inputs=2)],
             [program("run", "var: {$c_zero: 0}", execute("a", fifo_settings("x")))],
         )
-    )  # fmt: skip
+    )
     values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
@@ -129,11 +137,15 @@ def with_views():
     lines = VIEWS.splitlines()
     own = next(line for line in lines if line.startswith("  whole:"))
     address = own.partition("dram: ")[2].partition("]]")[0]
-    return "\n".join(
-        line.partition("dram: ")[0] + "dram: " + address + "]]" + line.partition("]]")[2]
-        if line.startswith("  pair:") else line
-        for line in lines
-    ) + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            line.partition("dram: ")[0] + "dram: " + address + "]]" + line.partition("]]")[2]
+            if line.startswith("  pair:")
+            else line
+            for line in lines
+        )
+        + "\n"
+    )
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])

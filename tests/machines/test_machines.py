@@ -372,8 +372,9 @@ def test_parameters_of_an_image_travel_in_the_bytes_of_their_formats(tmp_path, m
 def bert(tmp_path_factory):
     """The image of a small BERT over four chips."""
     torch.manual_seed(0)
-    compiled = be.compile(Encoder().eval(), (torch.zeros(1, 64, 64),), arch="wormhole_b0", chips=4, effort="low",
-                          microbatch=16)  # fmt: skip
+    compiled = be.compile(
+        Encoder().eval(), (torch.zeros(1, 64, 64),), arch="wormhole_b0", chips=4, effort="low", microbatch=16
+    )
     return be.load_image(compiled.save(tmp_path_factory.mktemp("bert"))[1])
 
 

@@ -71,22 +71,45 @@ def variables(n: int) -> str:
 
 
 def loops(n: int) -> str:
-    return text(IO, NOP, [program("p", "var: {$c_zero: 0}", *["loop: 2", "varinst: [$c_zero, set, 0]", "endloop"] * n,
-                                  execute("g", fifo_settings("a")))])  # fmt: skip
+    return text(
+        IO,
+        NOP,
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0}",
+                *["loop: 2", "varinst: [$c_zero, set, 0]", "endloop"] * n,
+                execute("g", fifo_settings("a")),
+            )
+        ],
+    )
 
 
 def settings(n: int) -> str:
     names = [f"a{i}" for i in range(n)]
     many = [op(f"n{i}", "nop", [name], loc=(i % 8, i // 8 % 8)) for i, name in enumerate(names)]
-    return text([*map(queue, names), *(queue(f"o{i}", f"n{i}") for i in range(n))], [graph("g", *many)],
-                [program("p", "var: {$c_zero: 0}", execute("g", *map(fifo_settings, names)))])  # fmt: skip
+    return text(
+        [*map(queue, names), *(queue(f"o{i}", f"n{i}") for i in range(n))],
+        [graph("g", *many)],
+        [program("p", "var: {$c_zero: 0}", execute("g", *map(fifo_settings, names)))],
+    )
 
 
 def dynamic(n: int) -> str:
     names = [f"d{i}" for i in range(n)]
-    return text([*IO, *(queue(name) for name in names)], NOP,
-                [program("p", "var: {$c_zero: 0}", f"allocate_queue: [{', '.join(names)}]",
-                         execute("g", fifo_settings("a")), f"deallocate_queue: [{', '.join(names)}]")])  # fmt: skip
+    return text(
+        [*IO, *(queue(name) for name in names)],
+        NOP,
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0}",
+                f"allocate_queue: [{', '.join(names)}]",
+                execute("g", fifo_settings("a")),
+                f"deallocate_queue: [{', '.join(names)}]",
+            )
+        ],
+    )
 
 
 def rams(n: int) -> str:
@@ -103,8 +126,7 @@ def tms(n: int) -> str:
 def ram_settings_of_all(n: int) -> str:
     names = [f"r{i}" for i in range(n)]
     body = execute("g", fifo_settings("a"), *map(ram_settings, names))
-    return text([*IO, *(queue(name, kind="ram") for name in names)], NOP,
-                [program("p", "var: {$c_zero: 0}", body)])  # fmt: skip
+    return text([*IO, *(queue(name, kind="ram") for name in names)], NOP, [program("p", "var: {$c_zero: 0}", body)])
 
 
 def work(source: str) -> int:

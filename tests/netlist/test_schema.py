@@ -43,9 +43,12 @@ def test_the_schema_file_is_what_the_tables_say(root: Path) -> None:
 def test_every_field_stands_in_the_schema_with_its_description() -> None:
     definitions = schema()["$defs"]
     for table, name in (
-        (QUEUE_FIELDS, "queue"), (GRAPH_FIELDS, "graph"), (OP_FIELDS, "op"), (FUSED_FIELDS, "fused_op"),
+        (QUEUE_FIELDS, "queue"),
+        (GRAPH_FIELDS, "graph"),
+        (OP_FIELDS, "op"),
+        (FUSED_FIELDS, "fused_op"),
         (SUB_OP_FIELDS, "scheduled_op"),
-    ):  # fmt: skip
+    ):
         properties = definitions[name]["properties"]
         assert set(properties) == set(table)
         assert all(properties[field].get("description") for field in table)

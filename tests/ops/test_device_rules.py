@@ -33,8 +33,19 @@ def bits(seed, *shape, df="Float16_b"):
     return Bits.encoded(df, values)
 
 
-def device(kind, shapes, /, *, df="Float16_b", intermed="Float16_b", acc="Float16_b", out="Float16_b", gradient=False,
-           transpose=False, **attributes):  # fmt: skip
+def device(
+    kind,
+    shapes,
+    /,
+    *,
+    df="Float16_b",
+    intermed="Float16_b",
+    acc="Float16_b",
+    out="Float16_b",
+    gradient=False,
+    transpose=False,
+    **attributes,
+):
     operands = [operand(shape, label=df) for shape in shapes]
     call = make_call(kind, operands, attributes=attributes, transpose=transpose)
     return DeviceCall(replace(call, out_df=out, intermed_df=intermed, acc_df=acc), CORE, "HiFi3", gradient)
@@ -227,8 +238,9 @@ def test_relu_is_the_packers():
 def test_a_gradient_matmul_has_no_relu_and_no_gelu_and_sums_up_in_l1_after_its_first_block(l1, start):
     """DEVICE_NUMERICS 10: 6.2."""
     a, b, before = bits(1, 3), bits(2, 3), bits(3, 1) if start else None
-    call = device("matmul", ((1, 1, 3), (1, 3, 1)), m_k=3, u_kt=1, gradient=True, l1_acc=l1, relu_en=True,
-                  sfpu_op="gelu")  # fmt: skip
+    call = device(
+        "matmul", ((1, 1, 3), (1, 3, 1)), m_k=3, u_kt=1, gradient=True, l1_acc=l1, relu_en=True, sfpu_op="gelu"
+    )
     total = packed(product(ZEROS if before is None else reloaded(before), words(a)[:1], words(b)[:1]), "Float16_b")
     for k in (1, 2):
         dst = ZEROS if l1 else reloaded(total)
@@ -301,6 +313,14 @@ def test_the_packers_relu_of_a_fused_op_has_the_threshold_in_bits_of_family_a_fr
     found = fused_relu({"out_df": "Float16", **formats}, steps, x)
     # Above the limit 0x38000000 each becomes it, and a Float16 has nothing so small.
     assert np.array_equal(found, np.zeros(1024, np.float32))
-    single = device("nop", ((1, 1, 1),), out="Float16", intermed="Float32", acc="Float32", relu_en=True,
-                    relu_mode="max", relu_threshold=0.5)  # fmt: skip
+    single = device(
+        "nop",
+        ((1, 1, 1),),
+        out="Float16",
+        intermed="Float32",
+        acc="Float32",
+        relu_en=True,
+        relu_mode="max",
+        relu_threshold=0.5,
+    )
     assert np.array_equal(reference(single, [x]).values().reshape(-1)[:4], [2.0**-13, 0.25, 0.5, 0])

@@ -94,7 +94,9 @@ def test_what_cannot_be_reduced(attributes, message):
 
 
 def test_shapes():
-    call_of = {dim: make_call("reduce", [operand((4, 2, 3))], attributes={"type": "max", "dim": dim, "z": 2})
-               for dim in ("r", "c", "rc", "z")}  # fmt: skip
+    call_of = {
+        dim: make_call("reduce", [operand((4, 2, 3))], attributes={"type": "max", "dim": dim, "z": 2})
+        for dim in ("r", "c", "rc", "z")
+    }
     shapes = {dim: ops.implementation("reduce").shape(call) for dim, call in call_of.items()}
     assert shapes == {"r": (4, 1, 3), "c": (4, 2, 1), "rc": (4, 1, 1), "z": (2, 2, 3)}

@@ -55,10 +55,19 @@ def test_a_place_is_named(instructions):
 
 def test_of_many_settings_the_first_are_shown_or_those_of_the_queue():
     settings = [fifo_settings(name) for name in "abcd"]
-    source = text([*(queue(name) for name in "abcd"), queue("m", kind="ram"), queue("o", "n", entries=8)],
-                  [graph("g", op("n", "add", ["a", "b"]), op("k", "add", ["c", "d"], loc=(0, 1)),
-                         op("j", "add", ["k", "m"], loc=(0, 2)), op("i", "add", ["n", "j"], loc=(0, 3)))],
-                  [program("p", "var: {$c_zero: 0}", execute("g", *settings, ram_settings("m")))])  # fmt: skip
+    source = text(
+        [*(queue(name) for name in "abcd"), queue("m", kind="ram"), queue("o", "n", entries=8)],
+        [
+            graph(
+                "g",
+                op("n", "add", ["a", "b"]),
+                op("k", "add", ["c", "d"], loc=(0, 1)),
+                op("j", "add", ["k", "m"], loc=(0, 2)),
+                op("i", "add", ["n", "j"], loc=(0, 3)),
+            )
+        ],
+        [program("p", "var: {$c_zero: 0}", execute("g", *settings, ram_settings("m")))],
+    )
     net = check_text(source.replace("input: n", "input: i")).netlist
     assert net is not None
     (_, run) = net.programs["p"].instructions

@@ -38,9 +38,15 @@ def pipeline(stages: int = 4, items: int = 6) -> TimelinePicture:
     times = list(range(0, timing.makespan, max(timing.makespan // 200, 1)))
     counter = Counter("DRAM", "bytes a cycle", times, [abs(time // 7 % 33 - 16) for time in times])
     return picture(
-        schedule, timing, "a pipeline <of> \"cores\" & memory", category=lambda task: kinds[task],
+        schedule,
+        timing,
+        'a pipeline <of> "cores" & memory',
+        category=lambda task: kinds[task],
         details=lambda task: {"bytes": 4096 * (task + 1), "layer": f"conv_{task % stages}"},
         group=lambda unit: "cores" if unit % 4 else "loaders",
-        memories=[Memory("L2", lives, 262_144)], counters=[counter], per_microsecond=1000.0,
-        notes=("This is a model.",), about={"clock_mhz": 1000},
-    )  # fmt: skip
+        memories=[Memory("L2", lives, 262_144)],
+        counters=[counter],
+        per_microsecond=1000.0,
+        notes=("This is a model.",),
+        about={"clock_mhz": 1000},
+    )

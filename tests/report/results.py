@@ -18,9 +18,12 @@ def nop(df="Float16_b", *, broken=False, compare="Exact"):
     body = text(
         [queue("a"), queue("o", "n", df=df)],
         [graph("g", op("n", "nop", ["a"], out_df=df))],
-        [program("p", "var: {$c_zero: 0}", *(["loop: 0", "endloop"] if broken else []),
-                 execute("g", fifo_settings("a")))],
-    )  # fmt: skip
+        [
+            program(
+                "p", "var: {$c_zero: 0}", *(["loop: 0", "endloop"] if broken else []), execute("g", fifo_settings("a"))
+            )
+        ],
+    )
     return body + config + "uniform_lower_bound: 0, uniform_upper_bound: 1}}\n"
 
 
@@ -39,7 +42,7 @@ def finished_run() -> TestRun:
         case(ODD_NAME, nop().replace("Float16_b", "Float99")),
         case("stopped.yaml", nop(broken=True)),
         CaseResult("crashed.yaml", "crashed", "its worker process died (signal SIGKILL)", command="buda-emu test it"),
-    )  # fmt: skip
+    )
     assert [item.status for item in cases] == ["passed", "passed", "failed", "rejected", "stopped", "crashed"]
     settings = {"paths": ["netlists"], "precision": "format", "expected": "ideal", "threshold": 0.99, "seed": 0}
     return TestRun(cases, "1.2.3", 4.5, {**settings, "arch": None})

@@ -82,10 +82,21 @@ class _Draft:
         more += "".join(f", input_{index}_tms: [{chain}]" for index, chain in (tms or {}).items() if chain)
         self.ops.append(
             op(
-                name, type, inputs, grid, shape[0], mblock, ublock, at=self.place(grid), order=order, buffers=buffers,
-                attributes=attributes, more=more, out_df=out_df,
+                name,
+                type,
+                inputs,
+                grid,
+                shape[0],
+                mblock,
+                ublock,
+                at=self.place(grid),
+                order=order,
+                buffers=buffers,
+                attributes=attributes,
+                more=more,
+                out_df=out_df,
             )
-        )  # fmt: skip
+        )
         return name
 
     def fed(self, name: str, shape: Shape, cut: Cut, source: str) -> None:
@@ -246,9 +257,15 @@ def _tms(draft: _Draft) -> str:
         cut = draft.cut(after)
         try:
             source = draft.op(
-                f"n{number}", "nop", [source], after, cut, tms={0: chain}, order=random.choice("rc"),
+                f"n{number}",
+                "nop",
+                [source],
+                after,
+                cut,
+                tms={0: chain},
+                order=random.choice("rc"),
                 buffers=random.choice((1, 2)),
-            )  # fmt: skip
+            )
         except _FullError:
             break
         shape = after

@@ -92,8 +92,9 @@ def test_an_op_of_a_graph_that_is_not_executed_beside_its_reader_is_refused():
     assert len(both) == 2
     (found,) = _routed(text.replace(both[0] + "\n", ""))
     assert (found.what, found.message) == (
-        "V126", "second: first is an op of a graph that is not executed together with this one"
-    )  # fmt: skip
+        "V126",
+        "second: first is an op of a graph that is not executed together with this one",
+    )
 
 
 def test_chips_far_apart_form_no_ring():

@@ -33,11 +33,18 @@ def _read(
         [
             op("first", "nop", ["a"], t=t, mblock=mblock, ublock=ublock),
             op(
-                "second", "nop", ["first"], grid, own_t, own_mblock, own_ublock, at=(0, 1),
+                "second",
+                "nop",
+                ["first"],
+                grid,
+                own_t,
+                own_mblock,
+                own_ublock,
+                at=(0, 1),
                 more=f", input_0_tms: [{tms}]{more.get('pad', '')}",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _broadcast(attributes: str, tms: str, mblock: Size, t: int, source: Size = (1, 1)) -> str:
@@ -50,11 +57,17 @@ def _broadcast(attributes: str, tms: str, mblock: Size, t: int, source: Size = (
         [
             op("copy", "nop", ["b"], t=t, mblock=source),
             op(
-                "sum", "add", ["a", "copy"], t=t, mblock=mblock, at=(0, 1), attributes=attributes,
+                "sum",
+                "add",
+                ["a", "copy"],
+                t=t,
+                mblock=mblock,
+                at=(0, 1),
+                attributes=attributes,
                 more=f", input_1_tms: [{tms}]",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _embedding(mblock: Size, ublock: Size) -> str:
@@ -66,11 +79,16 @@ def _embedding(mblock: Size, ublock: Size) -> str:
         ],
         [
             op(
-                "look", "embedding", ["a", "i"], (1, 2), mblock=(1, 4), in_df="Float16, RawUInt32",
+                "look",
+                "embedding",
+                ["a", "i"],
+                (1, 2),
+                mblock=(1, 4),
+                in_df="Float16, RawUInt32",
                 attributes="num_indices: 32",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _readers(count: int, *, through: bool) -> str:

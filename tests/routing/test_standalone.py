@@ -43,7 +43,7 @@ def whole() -> Netlist:
                 op("copy", "nop", ["product"], mblock=(4, 4), at=(4, 1)),
             ],
         )
-    )  # fmt: skip
+    )
 
 
 def _said(graph: PipeGraph, producer: str, reader: str) -> list[object]:

@@ -28,9 +28,14 @@ def _turned(rows: int, columns: int, *, from_op: bool) -> str:
     before, after = (rows, columns), (columns, rows)
     first = [op("first", "nop", ["a"], mblock=before, buffers=1)] if from_op else []
     turned = op(
-        "second", "nop", ["first" if from_op else "a"], mblock=after, buffers=1, at=(0, 1),
+        "second",
+        "nop",
+        ["first" if from_op else "a"],
+        mblock=after,
+        buffers=1,
+        at=(0, 1),
         more=", input_0_tms: [transpose]",
-    )  # fmt: skip
+    )
     text = netlist([queue("a", mblock=before), queue("o", "second", mblock=after)], [*first, turned])
     return text.replace("Float16", "Bfp2")
 

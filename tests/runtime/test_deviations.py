@@ -27,8 +27,12 @@ def tiles(*values, t=1):
 def test_depthwise_rounds_product_and_sum(load, arch):
     kind = op("d", "depthwise", ["a", "b"], more=", attributes: {m_k: 1, u_kt: 1}")
     settings = (fifo_settings("a"), fifo_settings("b"))
-    content = text([queue("a"), queue("b"), queue("o", "d")], [graph("g", kind)],
-                   [program("p", ZERO, execute("g", *settings))], arch=arch)  # fmt: skip
+    content = text(
+        [queue("a"), queue("b"), queue("o", "d")],
+        [graph("g", kind)],
+        [program("p", ZERO, execute("g", *settings))],
+        arch=arch,
+    )
     a, b = np.zeros((2, 1, 1, 32, 32), np.float32)
     a[..., 0], b[..., 0, :] = -1, 1
     a[..., 1], b[..., 1, :] = 1 + 2.0**-12, 1 + 2.0**-12
@@ -39,8 +43,11 @@ def test_depthwise_rounds_product_and_sum(load, arch):
 
 def test_an_int32_result_below_the_range_is_zero(load):
     kind = op("n", "nop", ["a"], out_df="Int32").replace("acc_df: Float32", "acc_df: Int32")
-    content = text([queue("a"), queue("o", "n", df="Int32")], [graph("g", kind)],
-                   [program("p", ZERO, execute("g", fifo_settings("a")))])  # fmt: skip
+    content = text(
+        [queue("a"), queue("o", "n", df="Int32")],
+        [graph("g", kind)],
+        [program("p", ZERO, execute("g", fifo_settings("a")))],
+    )
     pushed = tiles(-(2.0**31), -3e9, -(2.0**31) + 128, -2.5)
     out = [ran(load(content), {"a": pushed[i : i + 1]})["o"].flat[0] for i in range(4)]
     assert out == [0, 0, -(2.0**31) + 128, -3]
@@ -49,8 +56,11 @@ def test_an_int32_result_below_the_range_is_zero(load):
 def test_a_slot_of_a_view_that_nobody_pushed_to_reads_what_lies_beneath(load):
     base, view = queue("base", kind="ram", entries=2), queue("view", kind="ram", entries=1, t=2)
     view = view[: view.index("dram:")] + base[base.index("dram:") :].replace("}", ", alias: base}")
-    content = text([base, view, queue("o", "n", t=2)], [graph("g", op("n", "nop", ["view"], t=2))],
-                   [program("p", ZERO, execute("g", ram_settings("view")))])  # fmt: skip
+    content = text(
+        [base, view, queue("o", "n", t=2)],
+        [graph("g", op("n", "nop", ["view"], t=2))],
+        [program("p", ZERO, execute("g", ram_settings("view")))],
+    )
     assert ran(load(content), {"base": tiles(3, 4)})["o"][0, :, 0, 0].tolist() == [3, 4]
 
 
@@ -58,9 +68,14 @@ def fed_and_read(local):
     return text(
         [queue("a"), queue("m", "f"), queue("o", "n")],
         [graph("g", op("f", "nop", ["a"]), op("n", "nop", ["m"], loc=(0, 1)), inputs=4)],
-        [program("p", "var: {$c_zero: 0, $local: " + str(local) + "}",
-                 execute("g", fifo_settings("a"), fifo_settings("m", local="$local", prologue="true")))],
-    )  # fmt: skip
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0, $local: " + str(local) + "}",
+                execute("g", fifo_settings("a"), fifo_settings("m", local="$local", prologue="true")),
+            )
+        ],
+    )
 
 
 @pytest.mark.parametrize("inputs_at_once", [None, 1])

@@ -23,11 +23,13 @@ def test_a_tilizer_passes_on_the_label_that_its_operand_has_got(load):
     net = load(
         text(
             [queue("a", more=", layout: flat"), queue("o", "n"), queue("b"), queue("p", "m")],
-            [graph("g", op("t", "tilizer", ["a"]), op("n", "nop", ["t"], loc=(0, 1))),
-             graph("h", op("m", "nop", ["b"], loc=(0, 2)))],
+            [
+                graph("g", op("t", "tilizer", ["a"]), op("n", "nop", ["t"], loc=(0, 1))),
+                graph("h", op("m", "nop", ["b"], loc=(0, 2))),
+            ],
             [program("r", ZERO, execute("g", fifo_settings("a")), execute("h", fifo_settings("b")))],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, "format", threads=1) as emu:
         emu.push("a", entries(1 + TINY))
         emu.push("b", entries(1 + TINY))
@@ -49,12 +51,17 @@ def dual_view():
             graph("i", op("m", "nop", ["base"])),
         ],
         [
-            program("fill", ZERO, execute("g", fifo_settings("a"), fifo_settings("b"),
-                                          ram_settings("base", more=", global_wrptr_autoinc: 1"))),
+            program(
+                "fill",
+                ZERO,
+                execute(
+                    "g", fifo_settings("a"), fifo_settings("b"), ram_settings("base", more=", global_wrptr_autoinc: 1")
+                ),
+            ),
             program("read", ZERO, execute("h", ram_settings("view"))),
             program("under", ZERO, execute("i", ram_settings("base"))),
         ],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("restored", [False, True])

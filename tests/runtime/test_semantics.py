@@ -22,10 +22,19 @@ def test_streamed_entries_come_out_in_order(load):
         text(
             [queue("a"), queue("o", "n")],
             [graph("g", op("n", "nop", ["a"]), inputs=2)],
-            [program("p", ZERO, "staticvar: {$rd: 0}", "loop: 2", execute("g", fifo_settings("a", "$rd", "$rd")),
-                     "varinst: [$rd, incwrap, 2, 8]", "endloop")],
+            [
+                program(
+                    "p",
+                    ZERO,
+                    "staticvar: {$rd: 0}",
+                    "loop: 2",
+                    execute("g", fifo_settings("a", "$rd", "$rd")),
+                    "varinst: [$rd, incwrap, 2, 8]",
+                    "endloop",
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("a", entries(1, 2, 3, 4))
         emu.run("p")
@@ -56,10 +65,19 @@ def test_prologue_serves_every_input_with_the_same_entry(load):
         text(
             [queue("a"), queue("w", entries=2), queue("o", "n")],
             [graph("g", op("n", "add", ["a", "w"]), inputs=3)],
-            [program("p", ZERO, execute("g", fifo_settings("a", more=", rd_ptr_autoinc: 1, global_rdptr_autoinc: 1"),
-                                        fifo_settings("w", prologue="true")))],
+            [
+                program(
+                    "p",
+                    ZERO,
+                    execute(
+                        "g",
+                        fifo_settings("a", more=", rd_ptr_autoinc: 1, global_rdptr_autoinc: 1"),
+                        fifo_settings("w", prologue="true"),
+                    ),
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("a", entries(1, 2, 3))
         emu.push("w", entries(10, 20))
@@ -73,10 +91,15 @@ def gradient_net(load, *, zero="false", inputs=2, relu=""):
         text(
             [queue("a"), queue("acc", "n", kind="ram", entries=1)],
             [graph("g", op("n", "nop", ["a"], more=f", gradient_op: true{relu}"), inputs=inputs)],
-            [program("p", ZERO, execute("g", fifo_settings("a"),
-                                        ram_settings("acc", prologue="true", epilogue="true", zero=zero)))],
+            [
+                program(
+                    "p",
+                    ZERO,
+                    execute("g", fifo_settings("a"), ram_settings("acc", prologue="true", epilogue="true", zero=zero)),
+                )
+            ],
         )
-    )  # fmt: skip
+    )
 
 
 def test_a_gradient_starts_from_what_the_ram_holds(load):  # deviation NETLIST 9.2
@@ -172,11 +195,19 @@ def test_nops_after_each_other_into_several_queues(load):
     net = load(
         text(
             [queue("a"), queue("o", "n"), queue("p", "m"), queue("q", "m", kind="ram", entries=1), queue("r", "s")],
-            [graph("g", op("x", "add", ["a", "a"]), op("n", "nop", ["x"], loc=(0, 1)),
-                   op("m", "datacopy", ["n"], loc=(0, 2)), op("s", "add", ["m", "n"], loc=(0, 3)), inputs=2)],
+            [
+                graph(
+                    "g",
+                    op("x", "add", ["a", "a"]),
+                    op("n", "nop", ["x"], loc=(0, 1)),
+                    op("m", "datacopy", ["n"], loc=(0, 2)),
+                    op("s", "add", ["m", "n"], loc=(0, 3)),
+                    inputs=2,
+                )
+            ],
             [program("p", ZERO, execute("g", fifo_settings("a"), ram_settings("q")))],
         )
-    )  # fmt: skip
+    )
     for listeners in ((), (Watch(),)):
         with be.Emulator(net, threads=1, listeners=listeners) as emu:
             emu.push("a", entries(1, 2))
@@ -324,11 +355,19 @@ def test_a_varinst_moves_the_pointer_of_a_ram_seen_before(load):
         text(
             [queue("a"), queue("r", "n", kind="ram", entries=4)],
             [graph("g", op("n", "nop", ["a"]))],
-            [program("p", "var: {$c_zero: 0, $rd: 0, $wr: 2}", "loop: 2",
-                     execute("g", fifo_settings("a", "$rd", "$rd"), ram_settings("r", wr="$wr")),
-                     "varinst: [$rd, incwrap, 1, 8]", "varinst: [$wr, incwrap, 1, 4]", "endloop")],
+            [
+                program(
+                    "p",
+                    "var: {$c_zero: 0, $rd: 0, $wr: 2}",
+                    "loop: 2",
+                    execute("g", fifo_settings("a", "$rd", "$rd"), ram_settings("r", wr="$wr")),
+                    "varinst: [$rd, incwrap, 1, 8]",
+                    "varinst: [$wr, incwrap, 1, 4]",
+                    "endloop",
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("a", entries(1, 2))
         emu.run("p")
@@ -340,10 +379,16 @@ def test_settings_of_a_sibling_graph_must_agree(load):
         text(
             [queue("a"), queue("o", "m", device=1), queue("u", "n")],
             [graph("g0", op("n", "nop", ["a"])), graph("g1", op("m", "add", ["n", "a"]), device=1)],
-            [program("p", "var: {$c_zero: 0, $z: 0}", execute("g0", fifo_settings("a")),
-                     execute("g1", fifo_settings("a", "$z")))],
+            [
+                program(
+                    "p",
+                    "var: {$c_zero: 0, $z: 0}",
+                    execute("g0", fifo_settings("a")),
+                    execute("g1", fifo_settings("a", "$z")),
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("a", entries(1))
         with pytest.raises(be.ProgramError, match="settings of queue a differ"):
@@ -354,11 +399,19 @@ def test_dynamic_queues_reset_their_pointers_and_must_not_overlap(load):
     net_text = text(
         [queue("a"), queue("d", "n"), queue("o", "m")],
         [graph("g", op("n", "nop", ["a"])), graph("h", op("m", "nop", ["d"]))],
-        [program("p", ZERO, "allocate_queue: [d]", execute("g", fifo_settings("a")), execute("h", fifo_settings("d")),
-                 "deallocate_queue: [d]"),
-         program("twice", "allocate_queue: [d]", "allocate_queue: [d]"),
-         program("free", "deallocate_queue: [d]")],
-    )  # fmt: skip
+        [
+            program(
+                "p",
+                ZERO,
+                "allocate_queue: [d]",
+                execute("g", fifo_settings("a")),
+                execute("h", fifo_settings("d")),
+                "deallocate_queue: [d]",
+            ),
+            program("twice", "allocate_queue: [d]", "allocate_queue: [d]"),
+            program("free", "deallocate_queue: [d]"),
+        ],
+    )
     net = load(net_text)
     with be.Emulator(net, threads=1) as emu:
         emu.push("a", entries(1))
@@ -383,7 +436,7 @@ def test_work_and_memory_are_bounded(load, inputs, broadcast, message):
             [graph("g", op("n", "nop", ["a"], t=broadcast, more=tms), inputs=inputs)],
             [program("p", ZERO, execute("g", fifo_settings("a", more=", rd_ptr_autoinc: 0"), ram_settings("r")))],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1, step_limit=1000, memory_limit=8 << 20) as emu:
         emu.push("a", entries(1))
         with pytest.raises(be.ProgramError, match=message):

@@ -127,8 +127,12 @@ def test_integers_and_raw_words(name, bits, magnitude):
 
 def test_a_precision_by_its_name():
     assert [precision_named(word) for word in ("format", "ideal", "device", "exact", "")] == [
-        "format", "ideal", "device", None, None
-    ]  # fmt: skip
+        "format",
+        "ideal",
+        "device",
+        None,
+        None,
+    ]
 
 
 def test_exponents_of_tiles_of_any_size():  # FORMATS 2

@@ -7,8 +7,15 @@ from buda_emu.spec.ops import OP_TYPES
 def test_how_many_inputs_an_op_takes():
     least = {name: op.inputs[0] for name, op in OP_TYPES.items()}
     assert {name for name, number in least.items() if number == 2} == {
-        "matmul", "add", "subtract", "multiply", "maximum", "quantization", "requantization", "dequantization"
-    }  # fmt: skip
+        "matmul",
+        "add",
+        "subtract",
+        "multiply",
+        "maximum",
+        "quantization",
+        "requantization",
+        "dequantization",
+    }
     assert set(least.values()) == {1, 2}
     exact = {name for name, op in OP_TYPES.items() if op.inputs == (1, 1)}
     assert exact == {name for name, op in OP_TYPES.items() if op.family in ("unary", "ethernet", "sfpu")} | {"drainer"}

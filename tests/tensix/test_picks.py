@@ -124,7 +124,7 @@ def test_picked_lines_are_those_of_the_product(seed, kind, middle, spread, expon
     stream = np.random.default_rng(seed)
     picked, products = both(
         stream, df, mode, fidelity, middle, spread, max(exponent, 1), core, transposed=transposed, terms=terms
-    )  # fmt: skip
+    )
     assert np.array_equal(picked, products)
 
 

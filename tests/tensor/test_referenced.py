@@ -52,8 +52,10 @@ def test_step(name: str) -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         ends = [sorted(rng.integers(0, size + 1, 2)) for size in want.shape]
-        box = tuple(slice(int(a), int(max(a + 1, b))) if a < size else slice(size - 1, size)
-                    for (a, b), size in zip(ends, want.shape, strict=True))  # fmt: skip
+        box = tuple(
+            slice(int(a), int(max(a + 1, b))) if a < size else slice(size - 1, size)
+            for (a, b), size in zip(ends, want.shape, strict=True)
+        )
         assert np.array_equal(found.read(box), want[box]), box
 
 

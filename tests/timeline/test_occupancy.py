@@ -37,10 +37,15 @@ def line(*durations):
 
 def test_a_tensor_lives_from_its_write_to_its_last_read():
     accesses = [
-        Access(1, "L1", 0, 64, True), Access(2, "L1", 0, 64, False), Access(3, "L1", 0, 64, False),
-        Access(4, "L1", 0, 64, True), Access(5, "L1", 0, 64, True), Access(6, "L1", 0, 64, False),
-        Access(2, "L1", 64, 32, False), Access(0, "L2", 0, 8, True),
-    ]  # fmt: skip
+        Access(1, "L1", 0, 64, True),
+        Access(2, "L1", 0, 64, False),
+        Access(3, "L1", 0, 64, False),
+        Access(4, "L1", 0, 64, True),
+        Access(5, "L1", 0, 64, True),
+        Access(6, "L1", 0, 64, False),
+        Access(2, "L1", 64, 32, False),
+        Access(0, "L2", 0, 8, True),
+    ]
     lives = live_ranges(line(10, 10, 10, 10, 10, 10, 10), accesses)
     assert [(live.space, live.address, live.start, live.end) for live in lives] == [
         ("L1", 64, 0, 30),  # read before it was written: it was there

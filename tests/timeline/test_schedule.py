@@ -208,9 +208,11 @@ def test_what_holds_for_every_schedule(schedule):
             for wait in schedule.waits_of(task):
                 if wait.object == number and not wait.takes:
                     given_before = schedule.tokens_at_first(number) + sum(
-                        count for other in tasks for item, count in schedule.signals_of(other)
+                        count
+                        for other in tasks
+                        for item, count in schedule.signals_of(other)
                         if item == number and timing.end[other] <= timing.start[task]
-                    )  # fmt: skip
+                    )
                     assert given_before >= wait.tokens
     # a start has its cause, and the critical path leads from the beginning to the end without a gap
     for task in tasks:

@@ -30,16 +30,20 @@ def test_idle_time_is_put_down_to_what_came_last():
     ]
     gaps = [gap for gap in idle(timing, words) if gap.unit == 2]
     assert [(gap.start, gap.end, gap.task, gap.category) for gap in gaps] == [
-        (0, 10, 2, "load"), (15, 25, 3, "weights"), (32, 35, -1, "end"),
-    ]  # fmt: skip
+        (0, 10, 2, "load"),
+        (15, 25, 3, "weights"),
+        (32, 35, -1, "end"),
+    ]
 
 
 def test_the_critical_path_says_what_was_waited_for():
     timing, words = fed()
     steps = critical_steps(timing, words)
     assert [(step.task, step.start, step.end, step.category) for step in steps] == [
-        (1, 0, 25, "busy"), (3, 25, 32, "weights"), (4, 32, 35, "done"),
-    ]  # fmt: skip
+        (1, 0, 25, "busy"),
+        (3, 25, 32, "weights"),
+        (4, 32, 35, "done"),
+    ]
 
 
 @settings(max_examples=200)

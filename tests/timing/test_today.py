@@ -65,8 +65,16 @@ def of_netlists() -> Iterator[str]:
                 waits = " ".join(f"{word} {number(cycles)}" for word, cycles in step["waits"].items())
                 yield f"{path.stem} {graphs} {step['kind']}: {number(step['cycles'])} {waits}"
             for op in epoch["ops"]:
-                keys = ("cycles_first", "cycles_last", "total_runtime", "average_utilisation", "waiting_for_input",
-                        "waiting_for_room", "cost_cycles", "output_bandwidth")  # fmt: skip
+                keys = (
+                    "cycles_first",
+                    "cycles_last",
+                    "total_runtime",
+                    "average_utilisation",
+                    "waiting_for_input",
+                    "waiting_for_room",
+                    "cost_cycles",
+                    "output_bandwidth",
+                )
                 figures = [*(number(op[key]) for key in keys), *map(number, op["input_bandwidth"])]
                 yield f"{path.stem} {op['op']}: {' '.join(figures)}"
 

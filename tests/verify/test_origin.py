@@ -12,9 +12,12 @@ def netlist(tmp_path, *ops):
     last = ops[-1].split(":")[0].strip()
     path = tmp_path / "net.yaml"
     path.write_text(
-        text([queue("x"), queue("y"), queue("out", last)], [graph("g", *ops)],
-             [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), fifo_settings("y")))])
-    )  # fmt: skip
+        text(
+            [queue("x"), queue("y"), queue("out", last)],
+            [graph("g", *ops)],
+            [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), fifo_settings("y")))],
+        )
+    )
     return be.load(path)
 
 

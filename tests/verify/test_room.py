@@ -23,9 +23,18 @@ def netlist(queues: list[str], *steps: str, inputs: int = 2) -> Netlist:
     content = text(
         queues,
         [graph("g", op("s", "add", ["a", "w"]), inputs=inputs)],
-        [program("p", "param: [$p_loop_count]", "var: {$c_zero: 0}", "loop: $p_loop_count",
-                 execute("g", fifo_settings("a"), ram_settings("w")), "endloop", *steps)],
-    )  # fmt: skip
+        [
+            program(
+                "p",
+                "param: [$p_loop_count]",
+                "var: {$c_zero: 0}",
+                "loop: $p_loop_count",
+                execute("g", fifo_settings("a"), ram_settings("w")),
+                "endloop",
+                *steps,
+            )
+        ],
+    )
     found = check_text(content)
     assert found.netlist is not None, found.diagnostics
     return found.netlist
@@ -160,6 +169,12 @@ def test_results_do_not_depend_on_the_limit_or_on_who_watches(root: Path) -> Non
     watched = run_netlist(found, inputs_done=lambda done, count: told.append((done, count)))
     assert plain.outputs == watched.outputs
     assert told == sorted(told)
-    assert told[-1][0] == told[-1][1] == walked(found, list(found.programs.values()), {
-        name: value for item in plain.programs for name, value in item.parameters.items()
-    }).inputs  # fmt: skip
+    assert (
+        told[-1][0]
+        == told[-1][1]
+        == walked(
+            found,
+            list(found.programs.values()),
+            {name: value for item in plain.programs for name, value in item.parameters.items()},
+        ).inputs
+    )

@@ -42,8 +42,10 @@ def test_types() -> None:
     assert of.order.name == "NHWC"
     of = type_of("memref<2x3xsi32, {order = affine_map<(a, b) -> (a, b)>, strides = [8, 1]}, @DDR>")
     assert (of.strides, of.memory_strides, of.is_compact) == ((8, 1), (256, 32), False)
-    of = type_of('!VPUIP.DistributedBuffer<1x2x!quant.uniform<u8:f16, 0.5:3>, affine_map<(a, b) -> (a, b)>, @CMX_NN, '
-                 '{mode = "DUPLICATED", num_clusters = 2 : i64, strides = [1, 1]}>')  # fmt: skip
+    of = type_of(
+        "!VPUIP.DistributedBuffer<1x2x!quant.uniform<u8:f16, 0.5:3>, affine_map<(a, b) -> (a, b)>, @CMX_NN, "
+        '{mode = "DUPLICATED", num_clusters = 2 : i64, strides = [1, 1]}>'
+    )
     assert (of.kind, of.bits, of.strides, of.traits["mode"]) == ("distributed", 8, None, "DUPLICATED")
     of = type_of("!VPUIP.BoundedBuffer<data=memref<1x2xf16>, dynamic_shape=memref<2xsi32>>")
     assert (of.kind, [part.shape for part in of.parts]) == ("bounded", [(1, 2), (2,)])

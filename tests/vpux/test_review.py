@@ -139,10 +139,16 @@ def test_a_descriptor_writes_every_slice_of_a_broadcast_buffer() -> None:
     fields = ", ".join(
         f"{name} = {value} : i64"
         for name, value in (
-            ("numPlanes", 2), ("len", 4), ("srcWidth", 4), ("srcStride", 4), ("srcPlaneStride", 4), ("dstWidth", 2),
-            ("dstStride", 4), ("dstPlaneStride", 2),
+            ("numPlanes", 2),
+            ("len", 4),
+            ("srcWidth", 4),
+            ("srcStride", 4),
+            ("srcPlaneStride", 4),
+            ("dstWidth", 2),
+            ("dstStride", 4),
+            ("dstPlaneStride", 2),
         )
-    )  # fmt: skip
+    )
     text = f"""func.func @main(%a: memref<8xui8, @DDR>, %b: memref<8xui8, @DDR>) -> memref<8xui8, @DDR> {{
   %d = VPURT.DeclareBuffer <CMX_NN> [0, 1] <0> -> {broadcast}
   %one = VPURT.DeclareBuffer <CMX_NN> [1] <0> -> memref<8xui8, [@CMX_NN, 1]>

@@ -48,11 +48,14 @@ def test_load_clamp_store() -> None:
     (out,) = result.outputs
     assert out.tolist() == np.clip(X, -1, 2.5).tolist()
     assert [(item.unit, item.start, item.end) for item in result.tasks] == [
-        ("DMA:0", 0, 1), ("SHAVE_ACT:0", 1, 2), ("DMA:0", 2, 3),
-    ]  # fmt: skip
+        ("DMA:0", 0, 1),
+        ("SHAVE_ACT:0", 1, 2),
+        ("DMA:0", 2, 3),
+    ]
     assert [(b.name, b.id, b.producers, b.consumers, b.completed) for b in result.barriers] == [
-        ("%b0", 0, 1, 1, 1), ("%b1", 1, 1, 1, 2),
-    ]  # fmt: skip
+        ("%b0", 0, 1, 1, 1),
+        ("%b1", 1, 1, 1, 2),
+    ]
     assert result.makespan == 3
     assert result.races == []
     assert result.raw("%in") == X.tobytes()
@@ -150,9 +153,15 @@ def test_deadlock_says_who_waits_for_what() -> None:
 
 def test_a_number_is_used_again_when_its_tasks_have_ended() -> None:
     again = "\n".join(
-        [BUFFERS, barrier("%b0", 7), barrier("%b1", 7), LOAD, task(dma("%in", "%out", CMX), "%b0"),
-         task(dma("%out", "%arg1", CMX, DDR, "port = 1 : i64"), updates="%b1")]
-    )  # fmt: skip
+        [
+            BUFFERS,
+            barrier("%b0", 7),
+            barrier("%b1", 7),
+            LOAD,
+            task(dma("%in", "%out", CMX), "%b0"),
+            task(dma("%out", "%arg1", CMX, DDR, "port = 1 : i64"), updates="%b1"),
+        ]
+    )
     result = run(module(function(again)))
     assert [item.start for item in result.tasks] == [0, 1, 2]
     assert result.races == []
@@ -166,8 +175,13 @@ def test_races_come_from_the_order_of_waits_and_not_from_times() -> None:
     text = changed(STORE, task(dma("%out", "%arg1", CMX, DDR, "port = 1 : i64")))
     (race, unwritten) = run(text).races
     assert (race.kind, race.first, race.second, race.space, race.address, race.size) == (
-        "race", 1, 2, "CMX0", 1024, 1024,
-    )  # fmt: skip
+        "race",
+        1,
+        2,
+        "CMX0",
+        1024,
+        1024,
+    )
     assert (unwritten.kind, unwritten.second, unwritten.address, unwritten.size) == ("unwritten", 2, 1024, 1024)
     late = changed(BARRIERS, f"{BARRIERS}\n{barrier('%b2', 2)}").replace(
         STORE,
@@ -225,11 +239,15 @@ def test_convert_permute_and_broadcast() -> None:
     text = module(
         function(
             "\n".join(
-                [buffer("%d", 64, wide, index="[0, 1]"), buffer("%c", 64, one, index="[1]"),
-                 task(dma("%arg0", "%d", DDR, wide)), task(dma("%c", "%arg1", one, DDR))]
+                [
+                    buffer("%d", 64, wide, index="[0, 1]"),
+                    buffer("%c", 64, one, index="[1]"),
+                    task(dma("%arg0", "%d", DDR, wide)),
+                    task(dma("%c", "%arg1", one, DDR)),
+                ]
             )
         )
-    )  # fmt: skip
+    )
     assert run(text).outputs[0].tolist() == X.tolist()
 
 

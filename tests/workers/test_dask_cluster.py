@@ -71,8 +71,10 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "nets").mkdir()
     for name, text in {
         "close.yaml": nop(compare="AllClose").replace("type: AllClose", "type: AllClose, atol: 0.1, rtol: 0.1"),
-        "lossy.yaml": nop(), "odd.yaml": nop().replace("Float16_b", "Float99"), "stopped.yaml": nop(broken=True),
-    }.items():  # fmt: skip
+        "lossy.yaml": nop(),
+        "odd.yaml": nop().replace("Float16_b", "Float99"),
+        "stopped.yaml": nop(broken=True),
+    }.items():
         (tmp_path / "nets" / name).write_text(text)
     return tmp_path
 
@@ -222,8 +224,10 @@ def lone_worker(scheduler, tmp_path, child_environment):
         options = ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--local-directory", str(tmp_path)]
         worker = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", scheduler.scheduler_address, *options],
-            env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            env=environment,
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
+        )
         started.append(worker)
         assert until(lambda: scheduler.scheduler.workers)
         return worker
@@ -244,8 +248,9 @@ def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, ha
         if result.status == "passed":
             worker.kill()
 
-    results = run_all([*good(folder, 1), hanging, *good(folder, 1)], scheduler.scheduler_address, timeout=LONG,
-                      on_result=on_result)  # fmt: skip
+    results = run_all(
+        [*good(folder, 1), hanging, *good(folder, 1)], scheduler.scheduler_address, timeout=LONG, on_result=on_result
+    )
     assert [result.status for result in results] == ["passed", "crashed", "crashed"]
     assert results[2].message == "the Dask cluster has lost all its workers"
     assert told == [0, 1, 2]

@@ -119,8 +119,9 @@ def test_maxfail():
 def test_maxfail_waits_for_nothing_that_runs(tmp_path):
     note = tmp_path / "process"
     start = time.monotonic()
-    results = run_all([Case("hang", str(note)), *cases("failed", "number 1")], Workers(2), timeout=LONG,
-                      maxfail=1, job=OBEY)  # fmt: skip
+    results = run_all(
+        [Case("hang", str(note)), *cases("failed", "number 1")], Workers(2), timeout=LONG, maxfail=1, job=OBEY
+    )
     assert statuses(results)[-1] == ("failed", "failed")
     assert ("number 1", "passed") not in statuses(results)
     assert time.monotonic() - start < LONG / 2
@@ -206,9 +207,13 @@ def program(tmp_path, child_environment):
     notes = [tmp_path / "first", tmp_path / "second"]
     environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])}
     process = subprocess.Popen(
-        [sys.executable, str(script), *map(str, notes)], env=environment, text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, str(script), *map(str, notes)],
+        env=environment,
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     yield process, notes
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

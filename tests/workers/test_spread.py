@@ -17,7 +17,7 @@ from buda_emu.errors import HostError, InternalError
 from buda_emu.gemini.sweep import sweep as gemini_sweep
 from buda_emu.workers.beside import spread_beside
 from buda_emu.workers.job import Job, Workers
-from buda_emu.workers.spread import Crew, in_order, spread
+from buda_emu.workers.spread import JobPool, in_order, spread
 from buda_emu.workers.wire import packed, unpacked
 from shared_files import ROOT
 
@@ -90,13 +90,13 @@ def test_the_error_of_an_item_is_raised_wherever_it_is_done(workers):
 
 
 def test_a_crew_is_kept_and_values_are_shared_once():
-    with closing(Crew(Job("spread_functions:part_of"), TWO)) as crew:
-        many = crew.share(list(range(10)))
-        first = list(in_order(crew.spread((many, place) for place in range(10))))
-        again = list(in_order(crew.spread((many, place) for place in (3, 4))))
-        with closing(crew.spread((many, place) for place in range(10))) as left:
+    with closing(JobPool(Job("spread_functions:part_of"), TWO)) as pool:
+        many = pool.share(list(range(10)))
+        first = list(in_order(pool.spread((many, place) for place in range(10))))
+        again = list(in_order(pool.spread((many, place) for place in (3, 4))))
+        with closing(pool.spread((many, place) for place in range(10))) as left:
             next(left)
-        anew = list(in_order(crew.spread((many, place) for place in (5, 6))))
+        anew = list(in_order(pool.spread((many, place) for place in (5, 6))))
     assert [value for value, _, _ in first] == list(range(10))
     assert {process for _, process, _ in again} <= {process for _, process, _ in first}
     assert [value for value, _, _ in anew] == [5, 6]

@@ -30,8 +30,23 @@ def certificates(folder):
     openssl("req", "-x509", *KEY, "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
     openssl("req", *KEY, "-subj", "/CN=localhost", "-keyout", "node.key", "-out", "node.csr")
     (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    openssl("x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-out", "node.pem", "-extfile", "names")  # fmt: skip
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "node.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-out",
+        "node.pem",
+        "-extfile",
+        "names",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +60,10 @@ def words(tmp_path_factory):
         "distributed.comm.tls.ca-file": str(folder / "ca.pem"),
         **{
             f"distributed.comm.tls.{role}.{name}": path
-            for role in ("scheduler", "worker", "client") for name, path in ends.items()
+            for role in ("scheduler", "worker", "client")
+            for name, path in ends.items()
         },
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")

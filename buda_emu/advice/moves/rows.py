@@ -47,10 +47,13 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
         rows = _grid(edits)[0]
         own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
         yield Proposal(
-            "rows", op.name, own,
-            merged((*edits, *others)), gain=(now - after) / max(count - op.blocking.cells, 1),
+            "rows",
+            op.name,
+            own,
+            merged((*edits, *others)),
+            gain=(now - after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
-        )  # fmt: skip
+        )
 
 
 def _grid(edits: tuple[Edit, ...]) -> tuple[int, ...]:
@@ -65,10 +68,14 @@ def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:
     found = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)] if len(op.inputs) == 3 else []
     readers = [name for other in netlist.ops.values() for name in other.inputs]
     queues = [
-        queue for queue in found
-        if queue is not None and queue.host_fed and readers.count(queue.name) == 1
-        and may_move(here.variant, queue) and queue.blocking.grid_size[0] == op.blocking.grid_size[0]
-    ]  # fmt: skip
+        queue
+        for queue in found
+        if queue is not None
+        and queue.host_fed
+        and readers.count(queue.name) == 1
+        and may_move(here.variant, queue)
+        and queue.blocking.grid_size[0] == op.blocking.grid_size[0]
+    ]
     return (queues[0], queues[1]) if len(queues) == 2 else None
 
 

@@ -13,13 +13,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(parser, "make faster")
     add_shared(parser, "--param", "--arch", "--board")
     parser.add_argument(
-        "--move", action="append", default=[], metavar="NAME",
+        "--move",
+        action="append",
+        default=[],
+        metavar="NAME",
         help="kind of change to try, repeatable; default: all (docs/advise.md lists them)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--max-loss", type=float, default=1e-3, metavar="PCC",
+        "--max-loss",
+        type=float,
+        default=1e-3,
+        metavar="PCC",
         help="PCC against float32 that all changes together may cost the ops that they touch (default 0.001)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--tries", type=positive, default=160, metavar="N", help="epochs that are modelled, at most (default 160)"
     )

@@ -19,9 +19,11 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
     stdin = "; -: a netlist from standard input" if only is None else ""
     parser.add_argument(
-        "file", nargs="+", metavar="FILE",
+        "file",
+        nargs="+",
+        metavar="FILE",
         help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
-    )  # fmt: skip
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")

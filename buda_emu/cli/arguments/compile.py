@@ -20,16 +20,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
     )
     parser.add_argument(
-        "--parameters", type=Path, metavar="FILE",
+        "--parameters",
+        type=Path,
+        metavar="FILE",
         help="parameters of a .pt2 exported on torch's device meta: .safetensors, its .index.json, a folder "
         "of both, .pt or .bin",
-    )  # fmt: skip
+    )
     add_arch(parser, f"{DEFAULT_ARCH}, or that of --board")
     add_shared(parser, "--board")
     parser.add_argument(
-        "--df", default="Float16_b", metavar="FORMAT",
+        "--df",
+        default="Float16_b",
+        metavar="FORMAT",
         help="format of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
-    )  # fmt: skip
+    )
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
     parser.add_argument("--acc-df", default="", metavar="FORMAT", help="format of sums; default: by --df")
     parser.add_argument(
@@ -39,9 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long the search for a placement takes: low, default or high",
     )
     parser.add_argument(
-        "--objective", default="throughput", metavar="WORD",
+        "--objective",
+        default="throughput",
+        metavar="WORD",
         help="goal of the search: throughput (default), latency or cores",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--chips",
         metavar="N",
@@ -49,24 +55,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "all of the board, or 1 without a board",
     )
     parser.add_argument(
-        "--microbatch", type=int, metavar="N",
+        "--microbatch",
+        type=int,
+        metavar="N",
         help="inputs that go through an epoch before the next begins; default: 64, for objective latency 1",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--mixed", type=Path, metavar="FILE",
+        "--mixed",
+        type=Path,
+        metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last match applies",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--size", action="append", default=[], type=_size, metavar="NAME=N",
+        "--size",
+        action="append",
+        default=[],
+        type=_size,
+        metavar="NAME=N",
         help="a size that the model leaves open, its name (batch=8) or an input and the place of its dimension (x.0=8)",
-    )  # fmt: skip
+    )
     host = parser.add_mutually_exclusive_group()
     host.add_argument(
-        "--on-host", action="append", default=[], metavar="OP",
+        "--on-host",
+        action="append",
+        default=[],
+        metavar="OP",
         help="let the host run an operator of the ONNX model, or one of --ops; the rest becomes programs of "
         "one netlist. "
         "Without it the host runs those of an ONNX model that cannot become ops of the device",
-    )  # fmt: skip
+    )
     host.add_argument("--no-host", action="store_true", help="refuse a model with operators that the device cannot do")
     parser.add_argument(
         "--no-fuse", action="store_true", help="do not fuse: one netlist op for each step, for comparison"
@@ -85,9 +102,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_passes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("passes", f"an example: {PASSES_EXAMPLE}")
     group.add_argument(
-        "--print-after", "--dump-after", action="append", default=[], metavar="PASS",
+        "--print-after",
+        "--dump-after",
+        action="append",
+        default=[],
+        metavar="PASS",
         help="print the model after a pass; `all`: after each (docs/pipeline.md lists them)",
-    )  # fmt: skip
+    )
     group.add_argument(
         "--stop-after",
         metavar="PASS",

@@ -43,9 +43,11 @@ def _run(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(parser, "--json")
     parser.add_argument(
-        "--trace", type=Path, metavar="FILE",
+        "--trace",
+        type=Path,
+        metavar="FILE",
         help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
-    )  # fmt: skip
+    )
     parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json, trace.json there")
     parser.add_argument(
         "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
@@ -70,10 +72,13 @@ def _link(parser: argparse.ArgumentParser) -> None:
         "--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one"
     )
     parser.add_argument(
-        "--address", action="append", default=[], metavar="WHAT=N",
+        "--address",
+        action="append",
+        default=[],
+        metavar="WHAT=N",
         help="of parameter, scratch, input:NAME or output:NAME, decimal or 0x...; once more for the next batch. "
         "Fields without an address stay as they are",
-    )  # fmt: skip
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where chunk_0.bin, ... go")
 
 

@@ -29,8 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_precision(parser, "format")
     add_shared(parser, "--seed", "--threads", "--memory-limit")
     parser.add_argument(
-        "--history-limit", type=memory_size, metavar="SIZE",
+        "--history-limit",
+        type=memory_size,
+        metavar="SIZE",
         help="most memory of checkpoints for going back, without the first; default: 512M",
-    )  # fmt: skip
+    )
     add_shared(parser, "--no-cache", "--allow-pickle")
     parser.add_argument("-q", "--quiet", action="store_true", help="print answers only, no greeting")

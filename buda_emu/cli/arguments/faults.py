@@ -16,13 +16,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--width", type=_width, metavar="W", help="stop when the interval of the failing share is no wider than W"
     )
     parser.add_argument(
-        "--kind", default="flip", metavar="KIND,...",
+        "--kind",
+        default="flip",
+        metavar="KIND,...",
         help="flip, burst, stuck, core, packet, entry, pointer, format, clock, link (default flip)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--place", default="", metavar="PLACE,...",
+        "--place",
+        default="",
+        metavar="PLACE,...",
         help="where bits flip: dram, l1, operand, in precision device dst, sfpu and packer, too (default: all)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--stratify", default="", metavar="BY", help="as many faults of each: kind, place, op, tensor or bit"
     )
@@ -39,9 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--top-1", action="store_true", help="tolerable keeps the largest element of each row, too")
     parser.add_argument(
-        "--late", type=float, default=1.1, metavar="X",
+        "--late",
+        type=float,
+        default=1.1,
+        metavar="X",
         help="kinds clock and link: late is beyond X times the time of the clean run (default 1.1)",
-    )  # fmt: skip
+    )
     parser.add_argument("--sites", type=Path, metavar="FILE", help="inject these faults: JSON lines, or a faults.json")
     parser.add_argument("--write-sites", type=Path, metavar="FILE", help="write the faults as --sites reads them")
     parser.add_argument(
@@ -52,9 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--param", "--arch", "--seed", "--memory-limit", "--workers")
     parser.add_argument("--replay", type=natural, metavar="N", help="fault N alone, in words")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR",
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
         help="write report.html, faults.csv, faults.json; an interrupted campaign there goes on",
-    )  # fmt: skip
+    )
     add_shared(parser, "--top", "--json FILE", "--quiet")
 
 

@@ -72,9 +72,11 @@ def _exec(parser: argparse.ArgumentParser) -> None:
 def _stats(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--energy", type=Path, metavar="FILE",
+        "--energy",
+        type=Path,
+        metavar="FILE",
         help="YAML or JSON: energy of one access by name, in any unit; there is no table of our own",
-    )  # fmt: skip
+    )
     add_shared(parser, "--json")
 
 
@@ -98,9 +100,12 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="bytes a cycle over a link; default: 32",
     )
     parser.add_argument(
-        "--buffersize", type=several(memory_size), default=[None], metavar="SIZE,...",
+        "--buffersize",
+        type=several(memory_size),
+        default=[None],
+        metavar="SIZE,...",
         help="L2 of each core; a schedule without addresses is allocated in it",
-    )  # fmt: skip
+    )
     parser.add_argument("--mesh", type=several(_mesh), default=[None], metavar="XxY,...", help="such as 2x2,4x1")
     add_shared(parser, "--workers")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each point")

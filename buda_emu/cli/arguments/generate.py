@@ -21,11 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--microbatch", type=positive, default=3, metavar="N", help="inputs of an execute (default 3)")
     parser.add_argument("--first", type=natural, default=0, metavar="N", help="number of the first one (default 0)")
     parser.add_argument(
-        "--for-coverage", type=Path, metavar="FILE",
+        "--for-coverage",
+        type=Path,
+        metavar="FILE",
         help="write netlists that have what this file of `test --coverage` lacks; a file that is not there lacks all",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--break", dest="rule", metavar="RULE",
+        "--break",
+        dest="rule",
+        metavar="RULE",
         help="write with each valid netlist another one that breaks this rule of the checker and no other",
-    )  # fmt: skip
+    )
     add_shared(parser, "--quiet")

@@ -12,6 +12,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
     add_shared(parser, "--json")
     parser.add_argument(
-        "--timeline", type=Path, metavar="FILE",
+        "--timeline",
+        type=Path,
+        metavar="FILE",
         help="write when everything happens in the one document given: a page (.html), or a trace for ui.perfetto.dev",
-    )  # fmt: skip
+    )

@@ -15,14 +15,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(what, "model")
     add_shared(what, "--param", "--arch", "--board")
     what.add_argument(
-        "--model", choices=("fitted", "vendor"), default="fitted",
+        "--model",
+        choices=("fitted", "vendor"),
+        default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
-    )  # fmt: skip
+    )
     what.add_argument(
-        "--what-if", default="", metavar="NAME=VALUE,...",
+        "--what-if",
+        default="",
+        metavar="NAME=VALUE,...",
         help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
         "epoch_setup (cycles)",
-    )  # fmt: skip
+    )
     what.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
     what.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
     _add_comparison(parser.add_argument_group("before and after"))
@@ -33,14 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_comparison(group: Taker) -> None:
     group.add_argument(
-        "--against", type=Path, metavar="OLD",
+        "--against",
+        type=Path,
+        metavar="OLD",
         help="compare with a netlist, modelled as it stands on the same chip, or with the JSON of an earlier run",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--fail-above", type=float, metavar="PCT",
+        "--fail-above",
+        type=float,
+        metavar="PCT",
         help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
         "--baseline: an epoch is worse when it does (default 0)",
-    )  # fmt: skip
+    )
     add_shared(group, "--baseline")
     group.add_argument(
         "--update-expectations",
@@ -51,29 +59,38 @@ def _add_comparison(group: Taker) -> None:
 
 def _add_sweep(group: Taker) -> None:
     group.add_argument(
-        "--sweep", action="append", default=[], metavar="NAME=a,b,c",
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=a,b,c",
         help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
         "repeatable, all combinations",
-    )  # fmt: skip
+    )
     add_shared(group, "--workers")
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
 
 
 def _add_files(group: Taker) -> None:
     group.add_argument(
-        "--csv", type=Path, metavar="FILE",
+        "--csv",
+        type=Path,
+        metavar="FILE",
         help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
-    )  # fmt: skip
+    )
     add_shared(group, "--json FILE")
     group.add_argument(
-        "--trace", type=Path, metavar="FILE",
+        "--trace",
+        type=Path,
+        metavar="FILE",
         help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with the same lanes (.html)",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--report", type=Path, metavar="DIR",
+        "--report",
+        type=Path,
+        metavar="DIR",
         help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
         "op_perf_table.json there",
-    )  # fmt: skip
+    )
 
 
 def _add_shown(group: Taker) -> None:
@@ -87,7 +104,10 @@ def _add_shown(group: Taker) -> None:
         "--op", action="append", default=[], metavar="NAME", help="this op only, or those like '*norm*'; repeatable"
     )
     group.add_argument(
-        "--epoch", action="append", default=[], metavar="NAME",
+        "--epoch",
+        action="append",
+        default=[],
+        metavar="NAME",
         help="the epoch of this graph only, by its name, its number, or a pattern; repeatable",
-    )  # fmt: skip
+    )
     group.add_argument("-q", "--quiet", action="store_true", help="only performance-check")

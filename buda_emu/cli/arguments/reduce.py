@@ -11,13 +11,20 @@ EXAMPLE = "buda-emu reduce big.yaml --check './my-backend {}' -o small.yaml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "netlist")
     parser.add_argument(
-        "--check", "--check-command", dest="command", required=True, metavar="COMMAND",
+        "--check",
+        "--check-command",
+        dest="command",
+        required=True,
+        metavar="COMMAND",
         help="shell command that fails on the netlist; {} stands for the file's name, which else follows the command",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE",
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
         help="where the smallest netlist goes, each time one is found (default: FILE with .reduced before .yaml)",
-    )  # fmt: skip
+    )
     add_shared(parser, "--arch")
     parser.add_argument(
         "--any-failure",
@@ -25,9 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a smaller netlist may fail in another way than FILE; by default with the same exit code or signal",
     )
     parser.add_argument(
-        "--timeout", "--time-limit", type=seconds, default=60.0, metavar="SECONDS",
+        "--timeout",
+        "--time-limit",
+        type=seconds,
+        default=60.0,
+        metavar="SECONDS",
         help="no end within this time is a failure, too (default 60)",
-    )  # fmt: skip
+    )
     parser.add_argument("-n", type=positive, dest="workers", metavar="N", help="commands at once; default: processors")
     parser.add_argument("--trials", type=positive, metavar="N", help="run the command N times at most")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")

@@ -83,13 +83,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_coverage(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(
-        "--format", choices=FORMATS, default="text",
+        "--format",
+        choices=FORMATS,
+        default="text",
         help="output format: text for people; the others are for programs, and the text goes to standard error",
-    )  # fmt: skip
+    )
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
     shown.add_argument(
-        "-v", "--verbose", action="store_true",
+        "-v",
+        "--verbose",
+        action="store_true",
         help="a line for each netlist, tables for passing ones; name the settings in use",
-    )  # fmt: skip
+    )
     shown.add_argument("-q", "--quiet", action="store_true", help="print only what does not pass, and the last line")

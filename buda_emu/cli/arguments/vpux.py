@@ -45,15 +45,20 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compare-function", metavar="NAME", help="its name in OTHER, default the same")
     parser.add_argument("--compare-split", type=int, metavar="N", help="its split in OTHER")
     parser.add_argument(
-        "--model", nargs="?", const="", metavar="NAME=N,...",
+        "--model",
+        nargs="?",
+        const="",
+        metavar="NAME=N,...",
         help="durations from a cost model of assumed parameters; default: one step for each task",
-    )  # fmt: skip
+    )
     add_memory_limit(parser, "all buffers", 768 << 20, "768M")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
     parser.add_argument(
-        "--trace", type=Path, metavar="FILE",
+        "--trace",
+        type=Path,
+        metavar="FILE",
         help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with lanes and CMX over time (.html)",
-    )  # fmt: skip
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but races")
 
 
@@ -78,9 +83,12 @@ def _layout(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--bits", type=int, default=16, help="of an element (16)")
     parser.add_argument(
-        "--req", action="append", default=[], metavar="DIM:KIND[:BITS]",
+        "--req",
+        action="append",
+        default=[],
+        metavar="DIM:KIND[:BITS]",
         help="of the stride of a memory dimension, 0 outermost: compact, aligned or fixed",
-    )  # fmt: skip
+    )
     parser.add_argument("--index", metavar="N,C,..", help="a logical index whose address is wanted")
     add_shared(parser, "--json")
 

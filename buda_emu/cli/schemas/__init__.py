@@ -20,19 +20,31 @@ def _numerics() -> Any:
 def _advise() -> Any:
     edits = Rows(kind=Literal["op", "queue"], name=str, field=str, value=str)
     change = {
-        "move": str, "target": str, "what": str, "host": str, "changes_values": bool, "pcc_lost": float | None,
-        "accuracy_unknown": str, "edits": edits,
-    }  # fmt: skip
+        "move": str,
+        "target": str,
+        "what": str,
+        "host": str,
+        "changes_values": bool,
+        "pcc_lost": float | None,
+        "accuracy_unknown": str,
+        "edits": edits,
+    }
     pace = {"slowest_cycles": float, "total_cycles": float}
     netlist = {**pace, "epochs": Rows(program=str, graphs=list[str], cycles_per_input=float)}
     return document(
         "Results of buda-emu advise --json",
-        netlist=str, arch=str, board=str, epochs_modelled=int, before=Row(netlist),
+        netlist=str,
+        arch=str,
+        board=str,
+        epochs_modelled=int,
+        before=Row(netlist),
         after=Row(netlist, pcc_lost=float),
         alone=Rows(change, pace, graphs=list[str], cycles_before=float, cycles_after=float),
-        together=Rows(change, pace), front=Rows(pace, what=str, pcc_lost=float), nothing_found=str,
+        together=Rows(change, pace),
+        front=Rows(pace, what=str, pcc_lost=float),
+        nothing_found=str,
         refused=Rows(change, reason=str),
-    )  # fmt: skip
+    )
 
 
 def _perf_against() -> Any:
@@ -63,26 +75,71 @@ def _faults() -> Any:
     share = Row(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
     rows = Rows(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
     site: dict[str, Any] = {
-        "number": int, "kind": str, "place": str, "where": str, "op_type": str, "df": str, "tensor": str, "entry": int,
-        "tile": int, "datum": int, "bits": list[int], "field": str, "exponent": bool, "operand": int,
-        "core": list[int] | None, "step": int, "how": str, "stratum": str,
-    }  # fmt: skip
+        "number": int,
+        "kind": str,
+        "place": str,
+        "where": str,
+        "op_type": str,
+        "df": str,
+        "tensor": str,
+        "entry": int,
+        "tile": int,
+        "datum": int,
+        "bits": list[int],
+        "field": str,
+        "exponent": bool,
+        "operand": int,
+        "core": list[int] | None,
+        "step": int,
+        "how": str,
+        "stratum": str,
+    }
     fault = Rows(
-        site, outcome=str, pcc=float | None, max_error=float | None, top1=float, tiles=int, output=str, computed=int,
-        error=str, ratio=float, maps=dict[str, str], after=dict[str, str],
-    )  # fmt: skip
+        site,
+        outcome=str,
+        pcc=float | None,
+        max_error=float | None,
+        top1=float,
+        tiles=int,
+        output=str,
+        computed=int,
+        error=str,
+        ratio=float,
+        maps=dict[str, str],
+        after=dict[str, str],
+    )
     settings = Row(
-        seed=int, kinds=list[str], places=list[str], burst=int, scatter=bool, least_pcc=float, only=str, top1=bool,
-        late=float, strata=str, protect=list[str], given=Rows(site),
-    )  # fmt: skip
+        seed=int,
+        kinds=list[str],
+        places=list[str],
+        burst=int,
+        scatter=bool,
+        least_pcc=float,
+        only=str,
+        top1=bool,
+        late=float,
+        strata=str,
+        protect=list[str],
+        given=Rows(site),
+    )
     cost = Row(bits=int, share=float, time=float | None)
     protection = Rows(name=str, failures_before=int, failures=int, after=dict[str, int], cost=cost)
     return document(
         "Results of buda-emu faults --json",
-        netlist=str, arch=str, precision=str, seed=int, settings=settings, bit_hours=float, finished=bool,
-        left_out=list[str], total=share,
-        strata=dict[str, float], protection=protection, tables=Row(dict.fromkeys(TABLES, rows)), faults=fault,
-    )  # fmt: skip
+        netlist=str,
+        arch=str,
+        precision=str,
+        seed=int,
+        settings=settings,
+        bit_hours=float,
+        finished=bool,
+        left_out=list[str],
+        total=share,
+        strata=dict[str, float],
+        protection=protection,
+        tables=Row(dict.fromkeys(TABLES, rows)),
+        faults=fault,
+    )
 
 
 def _reduce() -> Any:
@@ -90,8 +147,15 @@ def _reduce() -> Any:
     sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
     return document(
         "Results of buda-emu reduce --json",
-        file=str, output=str, exit_code=int | None, trials=int, steps=int, finished=bool, interrupted=bool, sizes=sizes,
-    )  # fmt: skip
+        file=str,
+        output=str,
+        exit_code=int | None,
+        trials=int,
+        steps=int,
+        finished=bool,
+        interrupted=bool,
+        sizes=sizes,
+    )
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {

@@ -24,11 +24,20 @@ def _check() -> Any:
 
 def _run() -> Any:
     own = {
-        "assumptions": Row(Assumptions), "packages": list[str], "requests": list[int], "events": list[Event],
-        "evictions": list[Eviction], "resets": list[int], "tokens": list[int], "resident": list[int],
-        "bytes": dict[str, int], "request_end_ns": list[int], "unknown_compute": int, "warnings": list[str],
+        "assumptions": Row(Assumptions),
+        "packages": list[str],
+        "requests": list[int],
+        "events": list[Event],
+        "evictions": list[Eviction],
+        "resets": list[int],
+        "tokens": list[int],
+        "resident": list[int],
+        "bytes": dict[str, int],
+        "request_end_ns": list[int],
+        "unknown_compute": int,
+        "warnings": list[str],
         "hazards": list[Hazard] | None,
-    }  # fmt: skip
+    }
     outputs = Rows(dtype=str, shape=list[int], name=str, computed_by=Literal["reference"], path=str | None)
     return document(_title("run"), own, optional=own, outputs=outputs)
 

@@ -18,19 +18,28 @@ _LINKS = Rows({"from": list[int], "to": list[int]}, bytes=int)  # cores of the m
 
 def _run() -> Any:
     return document(
-        "Results of buda-emu gemini run --json", RunFigures,
-        dialect=str, mode=Literal["schedule", "assembler"], rates=Rates,
+        "Results of buda-emu gemini run --json",
+        RunFigures,
+        dialect=str,
+        mode=Literal["schedule", "assembler"],
+        rates=Rates,
         workloads=Rows(core=int, workload_id=int, start=int, end=int),
-        dram_items=Rows({**DramSpan.__annotations__, "kind": ItemKind}), noc=list[NocSpan], links=_LINKS,
+        dram_items=Rows({**DramSpan.__annotations__, "kind": ItemKind}),
+        noc=list[NocSpan],
+        links=_LINKS,
         trace=TraceDifferences | None,
-    )  # fmt: skip
+    )
 
 
 def _exec() -> Any:
     return document(
         "Results of buda-emu gemini exec --json",
-        ok=bool, seed=int, seeded_weights=list[str], digests=dict[str, str], mismatches=list[Mismatch],
-    )  # fmt: skip
+        ok=bool,
+        seed=int,
+        seeded_weights=list[str],
+        digests=dict[str, str],
+        mismatches=list[Mismatch],
+    )
 
 
 def _stats() -> Any:

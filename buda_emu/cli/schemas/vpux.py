@@ -13,19 +13,33 @@ _BYTES = Row(data=int, offset=int, size=int)  # of a blob
 def _run() -> Any:
     return document(
         "Results of buda-emu vpux run --json",
-        document=str, function=str, split=int, arch=str, durations=str, makespan=int,
-        tasks=Rows(TaskResult, duration=int), barriers=list[BarrierResult],
+        document=str,
+        function=str,
+        split=int,
+        arch=str,
+        durations=str,
+        makespan=int,
+        tasks=Rows(TaskResult, duration=int),
+        barriers=list[BarrierResult],
         barriers_in_use=Row(limit=int, most=int, changes=list[tuple[int, int]]),
         races=Rows(Hazard, first=int | None),  # null: nobody wrote the bytes
         outputs=Rows(dtype=str, shape=list[int]),
-    )  # fmt: skip
+    )
 
 
 def _args() -> Any:
     tensors = Rows(
-        address=int, static=bool, num_dims=int, dims_address=int, strides_address=int, dtype=str, order=int,
-        location=int | None, dims=list[int] | None, strides=list[int] | None,
-    )  # fmt: skip
+        address=int,
+        static=bool,
+        num_dims=int,
+        dims_address=int,
+        strides_address=int,
+        dtype=str,
+        order=int,
+        location=int | None,
+        dims=list[int] | None,
+        strides=list[int] | None,
+    )
     call = Rows(
         task=int, run=int, kernel=str, bytes_of_a_tensor=int, hex=str, tensors=tensors, scalars=list[int | float]
     )
@@ -46,10 +60,19 @@ def _serialize() -> Any:
 
 def _layout() -> Any:
     return document(
-        "Results of buda-emu vpux layout --json", optional=("address_bits",),
-        order=str, permutation=list[int], code=str, kernel_code=str, affine_map=str, mem_shape=list[int],
-        mem_strides=list[int], strides=list[int], alloc_bits=int, address_bits=int,
-    )  # fmt: skip
+        "Results of buda-emu vpux layout --json",
+        optional=("address_bits",),
+        order=str,
+        permutation=list[int],
+        code=str,
+        kernel_code=str,
+        affine_map=str,
+        mem_shape=list[int],
+        mem_strides=list[int],
+        strides=list[int],
+        alloc_bits=int,
+        address_bits=int,
+    )
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {

@@ -11,10 +11,19 @@ def main(args: argparse.Namespace) -> int:
     """Advise. Exit code 0, whether something was found or not."""
     progress = Progress(args.quiet)
     found = advise(
-        args.file, programs=args.program, parameters=dict(args.param), arch=args.arch, board=args.board,
-        moves=args.move, most_loss=args.max_loss, tries=args.tries, seed=args.seed,
-        workers=args.workers, dask=args.dask, progress=progress.show,
-    )  # fmt: skip
+        args.file,
+        programs=args.program,
+        parameters=dict(args.param),
+        arch=args.arch,
+        board=args.board,
+        moves=args.move,
+        most_loss=args.max_loss,
+        tries=args.tries,
+        seed=args.seed,
+        workers=args.workers,
+        dask=args.dask,
+        progress=progress.show,
+    )
     progress.clear()
     if not args.quiet:
         for line in advice_lines(found, args.top):

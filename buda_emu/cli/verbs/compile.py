@@ -81,12 +81,22 @@ def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
 
 def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
     return CompileOptions(
-        arch=args.arch or "", board=args.board or "", df=args.df, fidelity=args.fidelity,
-        acc_df=args.acc_df, mixed=args.mixed, fuse=not args.no_fuse, effort=args.effort, objective=args.objective,
-        chips=args.chips, microbatch=args.microbatch, observer=observer, workers=workers_of(args),
+        arch=args.arch or "",
+        board=args.board or "",
+        df=args.df,
+        fidelity=args.fidelity,
+        acc_df=args.acc_df,
+        mixed=args.mixed,
+        fuse=not args.no_fuse,
+        effort=args.effort,
+        objective=args.objective,
+        chips=args.chips,
+        microbatch=args.microbatch,
+        observer=observer,
+        workers=workers_of(args),
         sizes=dict(args.size),
         memory_limit=args.memory_limit,
-    )  # fmt: skip
+    )
 
 
 def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:

@@ -18,11 +18,19 @@ def _table() -> str:
     headers = ("board", "arch", "chips", "cores a chip", "MHz", "DRAM a chip", "GB/s", "links", "host at chip", "host")
     rows = [
         (
-            item.name, item.arch, str(item.chips), f"{item.cores} ({item.grid[0]}x{item.grid[1]})", str(item.clock),
-            item.dram, f"{item.dram_gbps:g}", str(item.links or "-"), ", ".join(map(str, item.on_host)), item.host,
+            item.name,
+            item.arch,
+            str(item.chips),
+            f"{item.cores} ({item.grid[0]}x{item.grid[1]})",
+            str(item.clock),
+            item.dram,
+            f"{item.dram_gbps:g}",
+            str(item.links or "-"),
+            ", ".join(map(str, item.on_host)),
+            item.host,
         )
         for item in BOARDS.values()
-    ]  # fmt: skip
+    ]
     origins: dict[str, list[str]] = {}
     for item in BOARDS.values():
         for field, source in item.sources.items():

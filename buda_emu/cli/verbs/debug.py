@@ -116,10 +116,16 @@ def opened(args: argparse.Namespace) -> Session:
 
         limit = DEFAULT_LIMIT if args.history_limit is None else args.history_limit
         return Session(
-            found, precision=args.precision, programs=args.program, parameters=dict(args.param), inputs=args.inputs,
-            seed=args.seed, threads=args.threads or usable_processors(), memory_limit=args.memory_limit,
+            found,
+            precision=args.precision,
+            programs=args.program,
+            parameters=dict(args.param),
+            inputs=args.inputs,
+            seed=args.seed,
+            threads=args.threads or usable_processors(),
+            memory_limit=args.memory_limit,
             history_limit=limit,
-        )  # fmt: skip
+        )
     finally:
         progress.clear()
 
@@ -186,11 +192,13 @@ def _log(console: Console, text: str, args: argparse.Namespace) -> None:
 
 def _print_json(console: Console, line: str, found: Answer | None, error: BudaError | None) -> None:
     content: dict[str, Any] = {
-        "schema_version": RESULT_VERSION, "command": line,
+        "schema_version": RESULT_VERSION,
+        "command": line,
         "kind": found.kind if found is not None else "error",
         "text": list(found.lines) if found is not None else [],
         "data": found.data if found is not None else {},
         "error": str(error) if error is not None else None,
-        "stop": stop_data(console.run), "changed": console.run.changed,
-    }  # fmt: skip
+        "stop": stop_data(console.run),
+        "changed": console.run.changed,
+    }
     say(json.dumps(strict(content), allow_nan=False), sys.stdout)

@@ -27,22 +27,42 @@ LOG: Final = "faults.jsonl"
 def main(args: argparse.Namespace) -> int:
     """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
     settings = Settings(
-        args.seed, _words(args.kind), _words(args.place), args.bits, args.pcc, args.only, args.top_1, args.late,
-        args.stratify, _words(args.protect), () if args.sites is None else read_sites(args.sites), args.scatter,
-    )  # fmt: skip
+        args.seed,
+        _words(args.kind),
+        _words(args.place),
+        args.bits,
+        args.pcc,
+        args.only,
+        args.top_1,
+        args.late,
+        args.stratify,
+        _words(args.protect),
+        () if args.sites is None else read_sites(args.sites),
+        args.scatter,
+    )
     subject = Subject(
-        args.file, args.arch, tuple(args.program), tuple(dict(args.param).items()), args.inputs, args.precision,
+        args.file,
+        args.arch,
+        tuple(args.program),
+        tuple(dict(args.param).items()),
+        args.inputs,
+        args.precision,
         args.memory_limit,
-    )  # fmt: skip
+    )
     if args.replay is not None:
         return _replay(subject, settings, args)
     progress = Progress(args.quiet)
     known, log = _log(args, settings.as_json()) if args.output is not None else ([], None)
     found = faults(
-        subject, Budget(args.count, args.seconds, args.width), settings=settings, workers=args.workers,
-        dask=args.dask, known=known, done=log,
+        subject,
+        Budget(args.count, args.seconds, args.width),
+        settings=settings,
+        workers=args.workers,
+        dask=args.dask,
+        known=known,
+        done=log,
         progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
-    )  # fmt: skip
+    )
     progress.clear()
     if not args.quiet:
         for line in campaign_lines(found, args.top):
@@ -97,9 +117,14 @@ def _log(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[Effec
     """The effects that a folder has of this campaign, and what writes further ones. Raises HostError where the folder
     has another campaign."""
     head = {
-        "file": args.file, "arch": args.arch, "precision": args.precision, "programs": args.program,
-        "parameters": dict(args.param), "inputs": args.inputs, **settings,
-    }  # fmt: skip
+        "file": args.file,
+        "arch": args.arch,
+        "precision": args.precision,
+        "programs": args.program,
+        "parameters": dict(args.param),
+        "inputs": args.inputs,
+        **settings,
+    }
     path: Path = args.output / LOG
     known: list[Effect] = []
     args.output.mkdir(parents=True, exist_ok=True)

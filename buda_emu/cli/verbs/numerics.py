@@ -28,10 +28,18 @@ def main(args: argparse.Namespace) -> int:
     try:
         with rounding_warnings() as warned:
             run = explain(
-                netlist, args.program, dict(args.param), image=opened.image, inputs=args.inputs,
-                seed=args.seed, only=args.op, threads=args.threads or usable_processors(),
-                memory_limit=args.memory_limit, workers=workers_of(args), progress=progress.show,
-            )  # fmt: skip
+                netlist,
+                args.program,
+                dict(args.param),
+                image=opened.image,
+                inputs=args.inputs,
+                seed=args.seed,
+                only=args.op,
+                threads=args.threads or usable_processors(),
+                memory_limit=args.memory_limit,
+                workers=workers_of(args),
+                progress=progress.show,
+            )
     finally:
         progress.clear()
     for text in warned:

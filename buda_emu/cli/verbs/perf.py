@@ -72,10 +72,17 @@ def _baseline(args: argparse.Namespace) -> Baseline | None:
 def _perf(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
     progress = Progress(args.quiet)
     found = perf(
-        file, programs=args.program, parameters=dict(parameters), arch=args.arch, board=args.board,
-        what_if=_what_if(args.what_if), grid=parse_grid(args.grid) if args.grid else None,
-        harvest=parse_rows(args.harvest), model=args.model, progress=progress.show,
-    )  # fmt: skip
+        file,
+        programs=args.program,
+        parameters=dict(parameters),
+        arch=args.arch,
+        board=args.board,
+        what_if=_what_if(args.what_if),
+        grid=parse_grid(args.grid) if args.grid else None,
+        harvest=parse_rows(args.harvest),
+        model=args.model,
+        progress=progress.show,
+    )
     progress.clear()
     return found
 
@@ -116,9 +123,16 @@ def _sweep(args: argparse.Namespace) -> int:
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
-        args.file, axes, arch=args.arch, board=args.board, programs=args.program, parameters=dict(args.param),
-        workers=args.workers, dask=args.dask, progress=lambda done, count: progress.show(f"{done} of {count} points"),
-    )  # fmt: skip
+        args.file,
+        axes,
+        arch=args.arch,
+        board=args.board,
+        programs=args.program,
+        parameters=dict(args.param),
+        workers=args.workers,
+        dask=args.dask,
+        progress=lambda done, count: progress.show(f"{done} of {count} points"),
+    )
     progress.clear()
     rows, names = [point.row() for point in points], list(axes)
     if not args.quiet:

@@ -27,9 +27,14 @@ def main(args: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     found = reduce(
-        netlist_of(args.file, args.arch), args.command, timeout=args.timeout, workers=args.workers,
-        any_failure=args.any_failure, most_trials=args.trials, progress=on,
-    )  # fmt: skip
+        netlist_of(args.file, args.arch),
+        args.command,
+        timeout=args.timeout,
+        workers=args.workers,
+        any_failure=args.any_failure,
+        most_trials=args.trials,
+        progress=on,
+    )
     progress.clear()
     write_text(output, found.text)
     if not args.quiet:

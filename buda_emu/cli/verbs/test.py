@@ -100,12 +100,23 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> list[Case]:
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
     settings = Settings(
-        args.precision, args.expected, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
+        args.precision,
+        args.expected,
+        args.compare,
+        args.seed,
+        args.arch,
+        tuple(args.program),
+        tuple(args.param),
         threads=max(1, usable_processors() // workers) if not args.dask else 1,
-        memory_limit=_memory_limit(args, workers), cache=args.cache,
-        per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
-        allow_pickle=args.allow_pickle, coverage=args.coverage is not None,
-    )  # fmt: skip
+        memory_limit=_memory_limit(args, workers),
+        cache=args.cache,
+        per_op=args.per_op or report,
+        detail=report,
+        perf=args.perf,
+        threshold=args.threshold,
+        allow_pickle=args.allow_pickle,
+        coverage=args.coverage is not None,
+    )
     defaults = (str(args.defaults), read_whole(args.defaults, 16)) if args.defaults is not None else None
     found: list[Case] = []
     for name in names:
@@ -168,13 +179,19 @@ def _test_run(args: argparse.Namespace, results: list[CaseResult], seconds: floa
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """What was asked for, for reports."""
     return {
-        "paths": args.path, "precision": args.precision, "expected": args.expected, "compare": args.compare,
-        "seed": args.seed, "arch": args.arch,
+        "paths": args.path,
+        "precision": args.precision,
+        "expected": args.expected,
+        "compare": args.compare,
+        "seed": args.seed,
+        "arch": args.arch,
         "reference": str(args.reference) if args.reference is not None else None,
         "defaults": str(args.defaults) if args.defaults is not None else None,
-        "programs": args.program, "parameters": dict(args.param), "timeout": args.timeout,
+        "programs": args.program,
+        "parameters": dict(args.param),
+        "timeout": args.timeout,
         "threshold": args.threshold,
-    }  # fmt: skip
+    }
 
 
 def _write(args: argparse.Namespace, run: TestRun, held: Comparison | None) -> None:

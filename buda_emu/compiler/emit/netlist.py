@@ -70,11 +70,19 @@ def _blocking(blocks: Blocks) -> Blocking:
 
 def _queue(placement: Placement, queue: PlacedQueue) -> Queue:
     return Queue(
-        name=queue.name, written_name=queue.name, input=queue.input, type=queue.type, entries=queue.entries,
-        blocking=_blocking(queue.blocks), df=queue.df, target_device=_device(placement, queue.chip), loc=queue.loc,
-        alias=queue.alias, layout=queue.layout,
+        name=queue.name,
+        written_name=queue.name,
+        input=queue.input,
+        type=queue.type,
+        entries=queue.entries,
+        blocking=_blocking(queue.blocks),
+        df=queue.df,
+        target_device=_device(placement, queue.chip),
+        loc=queue.loc,
+        alias=queue.alias,
+        layout=queue.layout,
         buffers=tuple(Buffer(channel, address) for channel, address in queue.addresses),
-    )  # fmt: skip
+    )
 
 
 def _graph(placement: Placement, graph: GraphPlace, name: str, inputs: int) -> Graph:
@@ -92,15 +100,29 @@ def _op(placement: Placement, placed: Placed, graph: str, device: int) -> Op:
     own = _out_df(placement, op.name)
     buffers = tuple(use.buffer for use in op.uses)  # of a short branch beside a long one (place/fork_join.py)
     return Op(
-        name=op.name, written_name=op.name, graph=graph, type=op.type, target_device=device, grid_loc=placed.at,
-        blocking=_blocking(placed.blocks), inputs=sources, in_df=formats, out_df=own,
-        intermed_df=_intermediate(target, op, own), acc_df=target.acc_df,
-        math_fidelity=_fidelity(target, op, formats), untilize_output=bool(op.attrs.get("untilize")),
-        gradient_op=bool(op.attrs.get("gradient")), grid_transpose=placed.turned,
-        buf_size_mb=placed.blocks.buf_size_mb, input_buf_min_size_tiles=buffers if any(buffers) else (),
-        input_tms=tuple(tuple(map(_tm, use.tms)) for use in op.uses), input_unpad=(Pad(),) * len(sources),
-        input_pad=(Pad(),) * len(sources), attributes=_attributes(_written(placed)),
-    )  # fmt: skip
+        name=op.name,
+        written_name=op.name,
+        graph=graph,
+        type=op.type,
+        target_device=device,
+        grid_loc=placed.at,
+        blocking=_blocking(placed.blocks),
+        inputs=sources,
+        in_df=formats,
+        out_df=own,
+        intermed_df=_intermediate(target, op, own),
+        acc_df=target.acc_df,
+        math_fidelity=_fidelity(target, op, formats),
+        untilize_output=bool(op.attrs.get("untilize")),
+        gradient_op=bool(op.attrs.get("gradient")),
+        grid_transpose=placed.grid_transpose,
+        buf_size_mb=placed.blocks.buf_size_mb,
+        input_buf_min_size_tiles=buffers if any(buffers) else (),
+        input_tms=tuple(tuple(map(_tm, use.tms)) for use in op.uses),
+        input_unpad=(Pad(),) * len(sources),
+        input_pad=(Pad(),) * len(sources),
+        attributes=_attributes(_written(placed)),
+    )
 
 
 def _written(placed: Placed) -> dict[str, Any]:
@@ -145,11 +167,18 @@ def _fused(placed: Placed) -> FusedOp:
     op, blocks = placed.op, placed.blocks
     steps = tuple(
         SubOp(
-            name=step.name, type=step.type, inputs=step.inputs, output=step.output, mblock=blocks.mblock,
-            ublock=blocks.ublock, pop=step.pop, input_tms=_tms(step), attributes=_attributes(step.attrs),
+            name=step.name,
+            type=step.type,
+            inputs=step.inputs,
+            output=step.output,
+            mblock=blocks.mblock,
+            ublock=blocks.ublock,
+            pop=step.pop,
+            input_tms=_tms(step),
+            attributes=_attributes(step.attrs),
         )
         for step in op.steps
-    )  # fmt: skip
+    )
     return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=(steps,))
 
 

@@ -58,8 +58,12 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
 
 def programs(placement: Placement) -> Iterator[Program]:
     """All of them, in the order in which they run."""
-    last = {name: program for program, graphs in placement.programs.items() for graph in graphs
-            for name in placement.read_by(graph)}  # fmt: skip
+    last = {
+        name: program
+        for program, graphs in placement.programs.items()
+        for graph in graphs
+        for name in placement.read_by(graph)
+    }
     for program in placement.programs:
         yield Program(name=program_name(program), instructions=tuple(_program(placement, program, last)))
 
@@ -201,9 +205,13 @@ def _word(value: bool) -> str:
 def _written(name: str, adds: bool, in_slots: bool) -> QueueSettings:
     """A ram that an op of the epoch writes; a sum is kept in L1 from input to input (NETLIST V162)."""
     return QueueSettings(
-        queue=name, prologue=_word(adds), epilogue=_word(adds), zero="$v_zero_grad" if adds else "false",
-        rd_ptr_global="$c_zero", wr_ptr_global=_INDEX if in_slots else "$c_zero",
-    )  # fmt: skip
+        queue=name,
+        prologue=_word(adds),
+        epilogue=_word(adds),
+        zero="$v_zero_grad" if adds else "false",
+        rd_ptr_global="$c_zero",
+        wr_ptr_global=_INDEX if in_slots else "$c_zero",
+    )
 
 
 def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings:
@@ -217,6 +225,11 @@ def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings
         local, freed = (form.pointer(name, queue.entries) for name in ("$lptr", "$gptr"))
         read = "$gptr_held" if held else freed
     return QueueSettings(
-        queue=queue.name, prologue=_word(kept), read_only=_word(bool(queue.alias)),  # NETLIST 1.10
-        rd_ptr_local=local, rd_ptr_global=read, wr_ptr_global=written, rd_ptr_autoinc=step,
-    )  # fmt: skip
+        queue=queue.name,
+        prologue=_word(kept),
+        read_only=_word(bool(queue.alias)),  # NETLIST 1.10
+        rd_ptr_local=local,
+        rd_ptr_global=read,
+        wr_ptr_global=written,
+        rd_ptr_autoinc=step,
+    )

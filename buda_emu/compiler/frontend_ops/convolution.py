@@ -18,9 +18,16 @@ Pads = Sequence[tuple[int, int]]
 
 @_op
 def convolution(
-    b: Builder, x: Node, w: Node, *bias: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int],
-    groups: int = 1, turned: bool = False,
-) -> Node:  # fmt: skip
+    b: Builder,
+    x: Node,
+    w: Node,
+    *bias: Node,
+    strides: Sequence[int],
+    pads: Pads,
+    dilations: Sequence[int],
+    groups: int = 1,
+    turned: bool = False,
+) -> Node:
     """conv plus a bias for each channel; weights that are an input: every window times every kernel, which may be
     `turned` round"""
     rank = len(w.shape) - 2
@@ -44,9 +51,15 @@ def windows_in_rows(
 
 
 def _windows_times(
-    b: Builder, x: Node, w: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int], groups: int,
+    b: Builder,
+    x: Node,
+    w: Node,
+    strides: Sequence[int],
+    pads: Pads,
+    dilations: Sequence[int],
+    groups: int,
     turned: bool,
-) -> Node:  # fmt: skip
+) -> Node:
     kernel, cout, share = w.shape[2:], w.shape[0], w.shape[1]
     options = {"strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations)}
     rows = windows_in_rows(b, x, groups, kernel=kernel, turned=turned, **options)
@@ -63,9 +76,16 @@ def _windows_times(
 
 @_op
 def conv_transpose(
-    b: Builder, x: Node, w: Node, *bias: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int],
-    groups: int = 1, output_padding: Sequence[int] = (),
-) -> Node:  # fmt: skip
+    b: Builder,
+    x: Node,
+    w: Node,
+    *bias: Node,
+    strides: Sequence[int],
+    pads: Pads,
+    dilations: Sequence[int],
+    groups: int = 1,
+    output_padding: Sequence[int] = (),
+) -> Node:
     """zeros between the elements, then a convolution by the kernel turned round"""
     rank = len(w.shape) - 2
     extra = tuple(output_padding) or (0,) * rank
@@ -104,9 +124,18 @@ def elements_of_windows(
 
 @_op
 def avg_pool(
-    b: Builder, x: Node, *, kernel: Sequence[int], strides: Sequence[int], pads: Pads, dilations: Sequence[int],
-    out: Sequence[int] = (), count_pads: bool = False, total: bool = False, divisor: float = 0.0,
-) -> Node:  # fmt: skip
+    b: Builder,
+    x: Node,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Pads,
+    dilations: Sequence[int],
+    out: Sequence[int] = (),
+    count_pads: bool = False,
+    total: bool = False,
+    divisor: float = 0.0,
+) -> Node:
     """mean of each window: along every dimension a matrix of ones, then divided by the elements that count"""
     counts: Array = np.ones((1,) * len(kernel), np.float32)
     given = {"strides": strides, "pads": pads, "dilations": dilations, "out": out}
@@ -133,8 +162,17 @@ def avg_pool(
 
 
 @_op
-def lp_pool(b: Builder, x: Node, *, kernel: Sequence[int], p: int, strides: Sequence[int], pads: Pads,
-            dilations: Sequence[int], out: Sequence[int] = ()) -> Node:  # fmt: skip
+def lp_pool(
+    b: Builder,
+    x: Node,
+    *,
+    kernel: Sequence[int],
+    p: int,
+    strides: Sequence[int],
+    pads: Pads,
+    dilations: Sequence[int],
+    out: Sequence[int] = (),
+) -> Node:
     """p-th root of the sum of |x|^p in each window"""
     powered = b.abs(x) if p == 1 else b.square(x) if p == 2 else b.power(b.abs(x), exp=p)
     sums = b.avg_pool(powered, kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, total=True)

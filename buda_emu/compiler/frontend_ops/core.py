@@ -183,9 +183,14 @@ def _windows(
     for place, k in enumerate(kernel):
         axis = 2 + 2 * place
         index = taps(
-            x.shape[axis], k, attrs["strides"][place], attrs["dilations"][place], attrs["pads"][place], out[place],
+            x.shape[axis],
+            k,
+            attrs["strides"][place],
+            attrs["dilations"][place],
+            attrs["pads"][place],
+            out[place],
             clamp=clamp,
-        )  # fmt: skip
+        )
         index = index[::-1] if turned else index
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
     return x

@@ -63,9 +63,11 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
     count = op.shape[0] // weights.shape[0]
     rows = over((count, op.shape[1], 1))
     op.uses = [
-        Use(codes, left.tms), Use(f"{op.name}.codes", op.uses[1].tms), Use(f"{op.name}.terms", rows),
+        Use(codes, left.tms),
+        Use(f"{op.name}.codes", op.uses[1].tms),
+        Use(f"{op.name}.terms", rows),
         Use(f"{op.name}.scale", rows),
-    ]  # fmt: skip
+    ]
     op.attrs |= {"bias": True, "dequant": True}
     op.precision = PRODUCT
     return [*before, op]

@@ -30,9 +30,13 @@ class Readers:
     def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Unpack[TileAttributes]) -> TileOp:
         """`first`, with these operands and more attributes, in the place and by the name of `last`, its only reader."""
         made = replace(
-            first, name=last.name, uses=uses, attrs={**first.attrs, **attrs}, source=last.source,
+            first,
+            name=last.name,
+            uses=uses,
+            attrs={**first.attrs, **attrs},
+            source=last.source,
             made_of=(*first.sources, *last.sources),
-        )  # fmt: skip
+        )
         self.put([first, last], made)
         return made
 

@@ -34,9 +34,13 @@ class CompiledPrograms(CompiledModel):
         return self.rounds([inputs], precision=precision, program=program, write_index=write_index)[0]
 
     def rounds(
-        self, inputs: Sequence[Sequence[Any]], *, precision: Precision = "ideal", program: str = "",
+        self,
+        inputs: Sequence[Sequence[Any]],
+        *,
+        precision: Precision = "ideal",
+        program: str = "",
         write_index: int = 0,
-    ) -> list[tuple[Array, ...]]:  # fmt: skip
+    ) -> list[tuple[Array, ...]]:
         """Several rounds in one run, each in the slot after that of the one before."""
         name, part = self._part(program)
         count = len(inputs)
@@ -81,9 +85,14 @@ class CompiledPrograms(CompiledModel):
 
     # ------------------------------------------------------------------------------------------------ decoding
     def generate(
-        self, prompt: Sequence[int], count: int, *, precision: Precision = "ideal", program: str = "",
+        self,
+        prompt: Sequence[int],
+        count: int,
+        *,
+        precision: Precision = "ideal",
+        program: str = "",
         stop: int | None = None,
-    ) -> list[int]:  # fmt: skip
+    ) -> list[int]:
         """Tokens after a prompt, each the likeliest one: at most `count`, none after `stop`.
 
         The program's module takes a window of tokens [1, n] and their positions [1, n], reads what the slots of earlier
@@ -142,9 +151,12 @@ class CompiledPrograms(CompiledModel):
 
     def _cache_parameters(self, write_index: int, count: int) -> dict[str, str]:
         return {
-            CACHE.write_index: str(write_index), CACHE.inner_count: "1", CACHE.inner_increment: "0",
-            CACHE.outer_count: str(count), CACHE.outer_increment: "1",
-        }  # fmt: skip
+            CACHE.write_index: str(write_index),
+            CACHE.inner_count: "1",
+            CACHE.inner_increment: "0",
+            CACHE.outer_count: str(count),
+            CACHE.outer_increment: "1",
+        }
 
 
 def _window(tokens: Sequence[int], window: int, width: int) -> tuple[Array, Array]:

@@ -101,9 +101,14 @@ class Builder:
         if array.dtype.kind == "f" and array.dtype != np.float32:
             array = array.astype(np.float32)
         node = Node(
-            self.unique(name) if name else self.fresh("constant"), "constant", (), {"value": array}, array.shape,
-            dtype or array.dtype.name, self.source,
-        )  # fmt: skip
+            self.unique(name) if name else self.fresh("constant"),
+            "constant",
+            (),
+            {"value": array},
+            array.shape,
+            dtype or array.dtype.name,
+            self.source,
+        )
         self.graph.nodes[node.name] = node
         return node
 

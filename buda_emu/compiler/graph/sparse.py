@@ -35,10 +35,14 @@ class Sparse:
         """Whether all entries are inside, one number of each kind for each."""
         parts = (self.row, self.col, self.weight)
         sizes = {part.shape for part in parts}
-        return len(sizes) == 1 and self.row.ndim == 1 and all(
-            part.dtype.kind == "i" and bool(((part >= 0) & (part < most)).all())
-            for part, most in zip(parts, self.shape, strict=False)
-        )  # fmt: skip
+        return (
+            len(sizes) == 1
+            and self.row.ndim == 1
+            and all(
+                part.dtype.kind == "i" and bool(((part >= 0) & (part < most)).all())
+                for part, most in zip(parts, self.shape, strict=False)
+            )
+        )
 
     @staticmethod
     def gather(index: Any, inputs: int) -> "Sparse":

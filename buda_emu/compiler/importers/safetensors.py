@@ -65,14 +65,20 @@ def _sharded(index: Path) -> dict[str, Stored]:
             raise _wrong(index, f"weight_map names {shown_name(shard)}: shards lie in the folder of the index")
         for name, tensor in _tensors(index.parent / shard):
             if name in found:
-                raise _wrong(tensor.file, f"tensor {shown_name(name)} occurs twice, here and in {found[name].file.name}"
-                             ": remove one of them, or save the checkpoint again")  # fmt: skip
+                raise _wrong(
+                    tensor.file,
+                    f"tensor {shown_name(name)} occurs twice, here and in {found[name].file.name}"
+                    ": remove one of them, or save the checkpoint again",
+                )
             found[name] = tensor
     for name, shard in named.items():
         if name not in found or found[name].file.name != shard:
             there = f", but {found[name].file.name}" if name in found else ""
-            raise _wrong(index.parent / str(shard), f"tensor {shown_name(name)} is not in this file{there}, though "
-                         f"{index.name} says so: is it the index of these files?")  # fmt: skip
+            raise _wrong(
+                index.parent / str(shard),
+                f"tensor {shown_name(name)} is not in this file{there}, though "
+                f"{index.name} says so: is it the index of these files?",
+            )
     return found
 
 
@@ -92,12 +98,18 @@ def _tensors(path: Path) -> Iterator[tuple[str, Stored]]:
     for name, entry in sorted(header.items(), key=lambda item: _first(item[1])):
         kind, shape, (first, last) = _entry(path, name, entry)
         if first != end or last - first != prod(shape) * SIZES[kind]:
-            raise _wrong(path, f"tensor {shown_name(name)}: bytes {first} to {last} for {kind} {list(shape)} after "
-                         f"byte {end}: the header is damaged, save the file once more")  # fmt: skip
+            raise _wrong(
+                path,
+                f"tensor {shown_name(name)}: bytes {first} to {last} for {kind} {list(shape)} after "
+                f"byte {end}: the header is damaged, save the file once more",
+            )
         end = last
         if end > size - 8 - length:
-            raise _wrong(path, f"tensor {shown_name(name)} ends at byte {8 + length + end}, the file has {size}: it is "
-                         "truncated, copy it once more")  # fmt: skip
+            raise _wrong(
+                path,
+                f"tensor {shown_name(name)} ends at byte {8 + length + end}, the file has {size}: it is "
+                "truncated, copy it once more",
+            )
         if data is not None and last > first:
             yield name, Stored(path, name, kind, shape, data[first:last])
     if end != size - 8 - length:
@@ -113,8 +125,11 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[str, tuple[int, ...], tup
     if any(type(number) is not int or number < 0 for number in numbers):
         raise _wrong(path, f"tensor {shown_name(name)}: sizes are integers, not {list(numbers)}: it is damaged")
     if kind not in SIZES:
-        raise _wrong(path, f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not "
-        f"supported; supported are: {', '.join(SIZES)}")  # fmt: skip
+        raise _wrong(
+            path,
+            f"tensor {shown_name(name)} has elements of type {shown_name(kind)}, which is not "
+            f"supported; supported are: {', '.join(SIZES)}",
+        )
     return kind, shape, (first, last)
 
 

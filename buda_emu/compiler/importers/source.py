@@ -11,9 +11,12 @@ from buda_emu.errors import HostError
 
 
 def read_model(
-    source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), parameters: Path | None = None,
+    source: Any,
+    inputs: Sequence[Any] | None,
+    on_host: Sequence[str] = (),
+    parameters: Path | None = None,
     sizes: Mapping[str, int] | None = None,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
     framework can run them; `parameters` of a torch module or a .pt2 file in another file; `sizes` that it leaves open.
     Raises HostError, UnsupportedError."""

@@ -133,8 +133,11 @@ def _expected(op: TileOp) -> Iterator[Expected]:
         yield from [op.shape] * _more(op)
     elif op.has("reduces"):
         dim = attrs.get("dim")
-        along = {"z": (t * int(attrs.get("z", 1)), rows, columns), "r": (t, op.inner or None, columns),
-                 "c": (t, rows, op.inner or None)}  # fmt: skip
+        along = {
+            "z": (t * int(attrs.get("z", 1)), rows, columns),
+            "r": (t, op.inner or None, columns),
+            "c": (t, rows, op.inner or None),
+        }
         yield along.get(str(dim), (None, None, None))
 
 

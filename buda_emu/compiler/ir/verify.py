@@ -139,7 +139,7 @@ def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:
 
 
 def _rectangle(placed: Placed) -> tuple[int, int, int, int]:
-    rows, columns = reversed(placed.blocks.grid) if placed.turned else placed.blocks.grid
+    rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
     return (*placed.at, placed.at[0] + rows, placed.at[1] + columns)
 
 

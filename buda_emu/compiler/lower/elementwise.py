@@ -68,9 +68,12 @@ def identity(low: Lowering, node: Node) -> Value:
 def _made(low: Lowering, value: Value, name: str, op: str) -> Value:
     stays = op in _ZERO_STAYS
     return replace(
-        low.real(value), source=name, tms=(), clean_rows=value.clean_rows and stays,
+        low.real(value),
+        source=name,
+        tms=(),
+        clean_rows=value.clean_rows and stays,
         clean_columns=value.clean_columns and stays,
-    )  # fmt: skip
+    )
 
 
 def settled(low: Lowering, value: Value) -> Value:
@@ -105,10 +108,15 @@ def binary(low: Lowering, node: Node) -> Value:
     t, r, c = layout.extent
     name = low.op(_BINARY[node.op], uses, (t, r // TILE, c // TILE))
     return Value(
-        name, layout, (), None, both(flag[0] for flag in clean), both(flag[1] for flag in clean),
+        name,
+        layout,
+        (),
+        None,
+        both(flag[0] for flag in clean),
+        both(flag[1] for flag in clean),
         all(flag[0] for flag in same) and r == TILE and not layout.on("r"),
         all(flag[1] for flag in same) and c == TILE and not layout.on("c"),
-    )  # fmt: skip
+    )
 
 
 def _common(low: Lowering, node: Node, arrays: list[Array | None]) -> Layout:

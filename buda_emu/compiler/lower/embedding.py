@@ -24,8 +24,11 @@ def embedding(low: Lowering, node: Node) -> Value:
     indices = index_queue(low, node.inputs[1])
     rows = padded(count)
     name = low.op(
-        "embedding", [Use(_table(low, held, rows)), Use(indices)], (1, rows // TILE, width // TILE), num_indices=rows,
-    )  # fmt: skip
+        "embedding",
+        [Use(_table(low, held, rows)), Use(indices)],
+        (1, rows // TILE, width // TILE),
+        num_indices=rows,
+    )
     layout = standard((count, table.shape[1]))
     found = reshaped(layout, node.shape)
     assert found is not None

@@ -135,9 +135,18 @@ class Lowering:
 
     # ----------------------------------------------------------------------------------------------- netlist ops
     def op(
-        self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0,
-        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Unpack[TileAttributes],
-    ) -> str:  # fmt: skip
+        self,
+        type: str,
+        uses: list[Use],
+        shape: Shape,
+        /,
+        *,
+        suffix: str = "",
+        inner: int = 0,
+        grid: tuple[int, int] | None = None,
+        ublock: tuple[int, int] | None = None,
+        **attrs: Unpack[TileAttributes],
+    ) -> str:
         """Add one; returns its name."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
@@ -209,12 +218,25 @@ class Lowering:
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
         return self.op(
-            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[1], grid=(grid, 0),
-            ublock=(1, 0), identity=True, num_sparse_tiles=picker.tiles.shape[2] // TILE,
-            num_index_tiles=picker.words.shape[2] // TILE, sparse_tile_ptr_bits=picker.tile_bits,
-            sparse_ublock_idx_bits=picker.ublock_bits, fracture_factor=1, act_t=have[0],
-            strips=picker.strips, indices_len=picker.pairs, table=table, rows=grid,
-        )  # fmt: skip
+            "matmul",
+            [tiles, source, words],
+            shape,
+            suffix="pick",
+            inner=have[1],
+            grid=(grid, 0),
+            ublock=(1, 0),
+            identity=True,
+            num_sparse_tiles=picker.tiles.shape[2] // TILE,
+            num_index_tiles=picker.words.shape[2] // TILE,
+            sparse_tile_ptr_bits=picker.tile_bits,
+            sparse_ublock_idx_bits=picker.ublock_bits,
+            fracture_factor=1,
+            act_t=have[0],
+            strips=picker.strips,
+            indices_len=picker.pairs,
+            table=table,
+            rows=grid,
+        )
 
     # ---------------------------------------------------------------------------------------------- column moves
     def times(
@@ -258,9 +280,14 @@ class Lowering:
             suffix="mask",
         )
         return replace(
-            value, source=name, tms=(), clean_rows=rows or value.clean_rows, same_rows=value.same_rows and not rows,
-            clean_columns=columns or value.clean_columns, same_columns=value.same_columns and not columns,
-        )  # fmt: skip
+            value,
+            source=name,
+            tms=(),
+            clean_rows=rows or value.clean_rows,
+            same_rows=value.same_rows and not rows,
+            clean_columns=columns or value.clean_columns,
+            same_columns=value.same_columns and not columns,
+        )
 
     def array(self, name: str) -> Array | None:
         """The value of a constant node, a large one by reference."""
@@ -297,9 +324,11 @@ def transposed(low: Lowering, value: Value) -> Value:
         tuple(replace(piece, axis=swap.get(piece.axis, piece.axis)) for piece in dim) for dim in value.layout.dims
     )
     flags = {
-        "clean_rows": value.clean_columns, "clean_columns": value.clean_rows, "same_rows": value.same_columns,
+        "clean_rows": value.clean_columns,
+        "clean_columns": value.clean_rows,
+        "same_rows": value.same_columns,
         "same_columns": value.same_rows,
-    }  # fmt: skip
+    }
     return replace(low.through(value, ("transpose",), Layout(dims, extent)), **flags)
 
 

@@ -62,9 +62,12 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     right = Use(low.constant(slices, "value", "weights"))
     left = low.use(value)
     name = low.op(
-        "matmul", [Use(left.source, (*left.tms, ("broadcast", "z", count))), right],
-        (count, rows // TILE, columns // count // TILE), suffix="matmul", inner=inner // TILE,
-    )  # fmt: skip
+        "matmul",
+        [Use(left.source, (*left.tms, ("broadcast", "z", count))), right],
+        (count, rows // TILE, columns // count // TILE),
+        suffix="matmul",
+        inner=inner // TILE,
+    )
     dims = list(value.layout.dims)
     dims[dim] = (Piece(width, "c", 1),)
     return Value(name, Layout(tuple(dims), (1, rows, columns)), (("hstack", count),), None, value.clean_rows, True)

@@ -96,9 +96,15 @@ def _sum(low: Lowering, found: Value, use: Use, flags: tuple[bool, bool]) -> Val
     t, r, c = found.layout.extent
     name = low.op("add", [low.use(found), use], (t, r // TILE, c // TILE))
     return replace(
-        found, source=name, tms=(), rows=None, clean_rows=found.clean_rows and flags[0],
-        clean_columns=found.clean_columns and flags[1], same_rows=False, same_columns=False,
-    )  # fmt: skip
+        found,
+        source=name,
+        tms=(),
+        rows=None,
+        clean_rows=found.clean_rows and flags[0],
+        clean_columns=found.clean_columns and flags[1],
+        same_rows=False,
+        same_columns=False,
+    )
 
 
 def _order(layout: Layout, rank: int) -> tuple[list[int], list[int], list[int]]:

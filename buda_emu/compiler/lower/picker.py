@@ -100,9 +100,15 @@ class PickTable:
         group, member = self.slice // together, self.slice % together
         mine = np.flatnonzero((member >= start) & (member < start + count))
         return PickTable(
-            self.t // together * count, self.rows, group[mine] * count + member[mine] - start, self.row[mine],
-            self.inner[mine], self.which[mine], self.tiles, self.plain,
-        )  # fmt: skip
+            self.t // together * count,
+            self.rows,
+            group[mine] * count + member[mine] - start,
+            self.row[mine],
+            self.inner[mine],
+            self.which[mine],
+            self.tiles,
+            self.plain,
+        )
 
     def sliced(self, count: int, together: int) -> "PickTable":
         """Its slices cut into so many of fewer rows; of each group of `together` slices the first parts follow each
@@ -156,9 +162,12 @@ class PickTable:
         words = 3 * np.maximum(strips, self.t) + ublocks + pairs
         tiles = most(tile, len(self.tiles))
         return Counts(
-            int(max(self.t, strips.max())), int(max(1, ublocks.max())), int(max(1, pairs.max())),
-            int(max(1, tiles.max())), int(-(-words.max() // (_TILE_WORDS - 64))),
-        )  # fmt: skip
+            int(max(self.t, strips.max())),
+            int(max(1, ublocks.max())),
+            int(max(1, pairs.max())),
+            int(max(1, tiles.max())),
+            int(-(-words.max() // (_TILE_WORDS - 64))),
+        )
 
     def fits(self, cut: Cut) -> bool:
         """Whether its numbers fit the 16 bits of a word."""
@@ -206,15 +215,24 @@ class PickTable:
         return Picker(
             out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
             out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
-            tile_bits, ublock_bits, tuple(strips), counts.pairs, self.plain,
-        )  # fmt: skip
+            tile_bits,
+            ublock_bits,
+            tuple(strips),
+            counts.pairs,
+            self.plain,
+        )
 
     def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
         """Of one row of cores, in order; every slice has one."""
         tile_bits, inner_bits = bits
         row = self.row[mine] % (self.rows // cut.grid_rows)
-        keys = (self.slice[mine], self.inner[mine] // cut.u_kt, row // cut.u_rt, row % cut.u_rt,
-                self.inner[mine] % cut.u_kt)  # fmt: skip
+        keys = (
+            self.slice[mine],
+            self.inner[mine] // cut.u_kt,
+            row // cut.u_rt,
+            row % cut.u_rt,
+            self.inner[mine] % cut.u_kt,
+        )
         order = np.lexsort(keys[::-1])
         word = (place << (16 - tile_bits)) | (keys[3] << inner_bits) | keys[4]
         found: list[_Strip] = []

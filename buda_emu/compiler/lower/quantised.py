@@ -62,7 +62,13 @@ def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
             f"{source}.float32", "nop", [Use(source)], shape, source=own.source, program=own.program, precision=WIDE
         ),
         TileOp(
-            f"{source}.int8", "quantization", [Use(f"{source}.float32"), Use(factor.name, over(shape))], shape,
-            {"zero_point": like.attrs["zero_point"]}, source=own.source, program=own.program, precision=WHOLE,
+            f"{source}.int8",
+            "quantization",
+            [Use(f"{source}.float32"), Use(factor.name, over(shape))],
+            shape,
+            {"zero_point": like.attrs["zero_point"]},
+            source=own.source,
+            program=own.program,
+            precision=WHOLE,
         ),
-    ]  # fmt: skip
+    ]

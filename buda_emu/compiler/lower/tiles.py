@@ -32,9 +32,11 @@ def after(tm: Tm, shape: Shape) -> Shape:
     if tm[0] == "broadcast":
         return {"z": (t * n, r, c), "r": (t, r * n, c), "c": (t, r, c * n)}[str(tm[1])]
     return {
-        "hslice": (t * n, r, c // n), "vslice": (t * n, r // n, c),
-        "hstack": (t // n, r, c * n), "vstack": (t // n, r * n, c),
-    }[str(tm[0])]  # fmt: skip
+        "hslice": (t * n, r, c // n),
+        "vslice": (t * n, r // n, c),
+        "hstack": (t // n, r, c * n),
+        "vstack": (t // n, r * n, c),
+    }[str(tm[0])]
 
 
 def over(shape: Shape) -> tuple[Tm, ...]:

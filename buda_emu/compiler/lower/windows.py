@@ -85,9 +85,14 @@ def windows(low: Lowering, node: Node) -> Value:
     """What each tap reads: the taps along z, the output's space along rows, channels along columns."""
     kernel, attrs = tuple(node.attrs["kernel"]), node.attrs
     value, layout = _tapped(
-        low, node, low.values[node.inputs[0]], kernel, low.graph[node.inputs[0]].shape,
-        clamp=attrs.get("clamp", False), turned=attrs.get("turned", False),
-    )  # fmt: skip
+        low,
+        node,
+        low.values[node.inputs[0]],
+        kernel,
+        low.graph[node.inputs[0]].shape,
+        clamp=attrs.get("clamp", False),
+        turned=attrs.get("turned", False),
+    )
     taps_dims: list[Dim] = []
     stride = prod(kernel)
     for size in kernel:
@@ -99,9 +104,15 @@ def windows(low: Lowering, node: Node) -> Value:
 
 
 def _tapped(
-    low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], shape: tuple[int, ...], *, clamp: bool = False,
+    low: Lowering,
+    node: Node,
+    value: Value,
+    kernel: tuple[int, ...],
+    shape: tuple[int, ...],
+    *,
+    clamp: bool = False,
     turned: bool = False,
-) -> tuple[Value, Layout]:  # fmt: skip
+) -> tuple[Value, Layout]:
     """Of a value of that shape: [N, taps innermost] along z, the output's space along rows, channels along columns. The
     layout returned has the dimensions of the result [N, C, space...]; the taps are in its extent alone."""
     rank = len(shape)
@@ -111,8 +122,15 @@ def _tapped(
     index = np.zeros((prod(kernel), prod(out)), np.int64)
     valid = np.ones(index.shape, bool)
     for place, k in enumerate(kernel):
-        picks = taps(space[place], k, attrs["strides"][place], attrs["dilations"][place], attrs["pads"][place],
-                     out[place], clamp=clamp)  # fmt: skip
+        picks = taps(
+            space[place],
+            k,
+            attrs["strides"][place],
+            attrs["dilations"][place],
+            attrs["pads"][place],
+            out[place],
+            clamp=clamp,
+        )
         picks = picks[::-1] if turned else picks
         form = [1] * (2 * len(kernel))
         form[place], form[len(kernel) + place] = k, out[place]

@@ -35,9 +35,13 @@ def fuse_quantize_dequantize(graph: Graph) -> Graph:
         for number, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):
             made[f"{name}.{number}"] = Node(f"{name}.{number}", "constant", (), {"value": value}, ())
         nodes[name] = replace(
-            whole, name=f"{name}.int8", op="to_int8", inputs=(whole.inputs[0], f"{name}.factor"), attrs={"zero": zero},
+            whole,
+            name=f"{name}.int8",
+            op="to_int8",
+            inputs=(whole.inputs[0], f"{name}.factor"),
+            attrs={"zero": zero},
             dtype="int8",
-        )  # fmt: skip
+        )
         for reader in readers:
             nodes[reader] = replace(
                 graph[reader], op="from_int8", inputs=(f"{name}.int8", f"{name}.scale"), attrs={"zero": zero}
@@ -62,7 +66,11 @@ def _undone(graph: Graph, whole: Node, reader: Node) -> bool:
     if reader.op != "dequantize" or reader.inputs[0] != whole.name or whole.name in reader.inputs[1:]:
         return False
     return all(
-        one == two or (graph[two].op == "constant" and graph[two].value.size == 1
-                       and float(graph[one].value.reshape(-1)[0]) == float(graph[two].value.reshape(-1)[0]))
+        one == two
+        or (
+            graph[two].op == "constant"
+            and graph[two].value.size == 1
+            and float(graph[one].value.reshape(-1)[0]) == float(graph[two].value.reshape(-1)[0])
+        )
         for one, two in zip(whole.inputs[1:], reader.inputs[1:], strict=True)
-    )  # fmt: skip
+    )

@@ -174,9 +174,14 @@ def with_windows(
     first = f"{conv.name}.seen"
     order = (0, rank + 1, *range(1, rank + 1))
     turned = Node(
-        first, "transpose", (source.name,), {"perm": order}, tuple(shape[place] for place in order), "float32",
+        first,
+        "transpose",
+        (source.name,),
+        {"perm": order},
+        tuple(shape[place] for place in order),
+        "float32",
         conv.source,
-    )  # fmt: skip
+    )
     weights = graph[conv.inputs[1]]
     held = _weights(weights.value, attrs["strides"], cut)
     second = f"{conv.name}.weights"

@@ -26,9 +26,11 @@ def slice_products(graph: Graph) -> Graph:
             product, term, columns = products[node.name]
             weights = graph[product.inputs[1]]
             found = build.emit(
-                "matmul", product.inputs[0], build.constant(weights.value[..., _place(columns)], dtype=weights.dtype),
+                "matmul",
+                product.inputs[0],
+                build.constant(weights.value[..., _place(columns)], dtype=weights.dtype),
                 dtype=node.dtype,
-            )  # fmt: skip
+            )
             if term is not None:
                 held = graph[_other(term, product.name)]
                 value = held.value if held.shape[-1] == 1 else held.value[..., _place(columns)]

@@ -107,9 +107,11 @@ def _of_grid(
     holdable = [
         use.source
         for use in op.uses
-        if use.source in tiles.constants and use.source not in must and tiles.constants[use.source].kind != "table"
+        if use.source in tiles.constants
+        and use.source not in must
+        and tiles.constants[use.source].kind != "table"
         and not op.has("reads flat data")
-    ]  # fmt: skip
+    ]
     probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
     act = size_of_tile(target.activation_df, target.arch.alignment)
     need: dict[str, int] = {}

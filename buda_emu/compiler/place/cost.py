@@ -51,11 +51,21 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
     kind = "nop" if type == "datacopy" else type
     product = kind in ("matmul", "depthwise")
     call: dict[str, Any] = {
-        "op_type": kind, "arch": target.arch.name, "t": blocks.t, "mblock_m": m, "mblock_n": n, "ublock_rt": r,
-        "ublock_ct": c, "in0_df": df, "in1_df": df if len(op.uses) > 1 else "", "out_df": df,
-        "fidelity": target.fidelity, "untilize": bool(attrs.get("untilize")),
-        "m_k": max(blocks.m_k, 1) if product else 0, "u_kt": max(blocks.u_kt, 1) if product else 0,
-    }  # fmt: skip
+        "op_type": kind,
+        "arch": target.arch.name,
+        "t": blocks.t,
+        "mblock_m": m,
+        "mblock_n": n,
+        "ublock_rt": r,
+        "ublock_ct": c,
+        "in0_df": df,
+        "in1_df": df if len(op.uses) > 1 else "",
+        "out_df": df,
+        "fidelity": target.fidelity,
+        "untilize": bool(attrs.get("untilize")),
+        "m_k": max(blocks.m_k, 1) if product else 0,
+        "u_kt": max(blocks.u_kt, 1) if product else 0,
+    }
     if attrs.get("untilize"):
         call["out_df"] = target.output_df
     if kind == "reduce":
@@ -69,11 +79,13 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
     if attrs.get("identity"):
         strips, tiles = max(attrs["strips"]), attrs["indices_len"]
         call |= {
-            "sparse": True, "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,
+            "sparse": True,
+            "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,
             "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
             "nz_strips": strips,
-            "nz_ublocks": max(attrs.get("ublocks", tiles), strips), "nz_tiles": max(tiles, strips),
-        }  # fmt: skip
+            "nz_ublocks": max(attrs.get("ublocks", tiles), strips),
+            "nz_tiles": max(tiles, strips),
+        }
     return OpCall(**call)
 
 
@@ -82,23 +94,50 @@ def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
     high = max(size for size in divisors(rows) if size * wide <= target.dest_tiles)
     deep = max(size for size in divisors(inner) if size <= DEEPEST)
-    return _cost(OpCall(
-        op_type="matmul", arch=target.arch.name, t=1, mblock_m=rows // high, mblock_n=columns // wide, ublock_rt=high,
-        ublock_ct=wide, m_k=inner // deep, u_kt=deep, in0_df=target.activation_df, in1_df=target.activation_df,
-        out_df=target.activation_df, fidelity=target.fidelity,
-    )).core_cycles  # fmt: skip
+    return _cost(
+        OpCall(
+            op_type="matmul",
+            arch=target.arch.name,
+            t=1,
+            mblock_m=rows // high,
+            mblock_n=columns // wide,
+            ublock_rt=high,
+            ublock_ct=wide,
+            m_k=inner // deep,
+            u_kt=deep,
+            in0_df=target.activation_df,
+            in1_df=target.activation_df,
+            out_df=target.activation_df,
+            fidelity=target.fidelity,
+        )
+    ).core_cycles
 
 
 def picker_cycles(target: Target, rows: int, columns: int) -> float:
     """Of one core for an identity matmul as it is lowered, before the search divides it: of each tile that it makes it
     reads two, since what a tap reads begins anywhere in a tile."""
     wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
-    return _cost(OpCall(
-        op_type="matmul", arch=target.arch.name, t=1, mblock_m=rows, mblock_n=columns // wide, ublock_rt=1,
-        ublock_ct=wide, m_k=rows, u_kt=1, in0_df=target.picker_df, in1_df=target.activation_df,
-        out_df=target.activation_df, fidelity="LoFi" if target.fidelity == "LoFi" else "HiFi2", sparse=True,
-        nz_strips=rows, nz_ublocks=2 * rows, nz_tiles=2 * rows,
-    )).core_cycles  # fmt: skip
+    return _cost(
+        OpCall(
+            op_type="matmul",
+            arch=target.arch.name,
+            t=1,
+            mblock_m=rows,
+            mblock_n=columns // wide,
+            ublock_rt=1,
+            ublock_ct=wide,
+            m_k=rows,
+            u_kt=1,
+            in0_df=target.picker_df,
+            in1_df=target.activation_df,
+            out_df=target.activation_df,
+            fidelity="LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            sparse=True,
+            nz_strips=rows,
+            nz_ublocks=2 * rows,
+            nz_tiles=2 * rows,
+        )
+    ).core_cycles
 
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:

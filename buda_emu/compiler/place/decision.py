@@ -16,21 +16,21 @@ from buda_emu.compiler.target import Objective, Target
 
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
-    """Where an op stands, and how it is divided; `turned`: its rows of cores stand side by side (grid_transpose);
-    `why` it is divided so, where that is not for its time alone."""
+    """Where an op is placed, and how it is divided; `grid_transpose`: its rows of cores are columns of the chip; `why`
+    it is divided so, where that is not for its time alone."""
 
     choice: Choice
     epoch: int
     chip: int
     at: tuple[int, int]
-    turned: bool = False
+    grid_transpose: bool = False
     why: str = ""
 
     @property
     def size(self) -> tuple[int, int]:
         """Rows and columns of the chip that it takes."""
         rows, columns = self.choice.blocks.grid
-        return (columns, rows) if self.turned else (rows, columns)
+        return (columns, rows) if self.grid_transpose else (rows, columns)
 
 
 class OneEpoch(NamedTuple):
@@ -43,41 +43,41 @@ class OneEpoch(NamedTuple):
 def placed(
     tiles: TileGraph,
     target: Target,
-    spots: Mapping[str, PlacementDecision],
-    aim: Objective,
+    decisions: Mapping[str, PlacementDecision],
+    objective: Objective,
     rounds: int = 2,
     only: OneEpoch | None = None,
 ) -> Placement:
     """The placement with its queues, in rounds and copies as the aim has them; with `only` those of one epoch, in
     channels as the whole placement has them, at addresses that mean nothing. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
-    found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies, step=aim.step)
+    found = Placement(target, made, microbatch=objective.microbatch, copies=objective.copies, step=objective.step)
     for op in tiles.ops.values():
-        spot, held = spots[op.name], spots[op.name].choice.held
-        if only is not None and spot.epoch != only.epoch:
+        decision, held = decisions[op.name], decisions[op.name].choice.held
+        if only is not None and decision.epoch != only.epoch:
             found.ops[op.name] = only.base.ops[op.name]
             made.ops[op.name] = own = only.base.tiles.ops[op.name]
             kept = only.base.tiles.constants
             made.constants |= {use.source: kept[use.source] for use in own.uses if own is not op and use.source in kept}
             continue
-        own = encoded(made, op, spot.choice.blocks)
+        own = encoded(made, op, decision.choice.blocks)
         if own is not op:
             held = held - pickers(op) | pickers(own)
-        own, held = repeated(made, own, spot.choice.blocks, held)
+        own, held = repeated(made, own, decision.choice.blocks, held)
         made.ops[op.name] = own
         found.ops[op.name] = Placed(
-            with_columns(own, spot.choice.blocks.grid[1]),
-            spot.choice.blocks,
-            spot.epoch,
-            spot.at,
-            spot.chip,
+            with_columns(own, decision.choice.blocks.grid[1]),
+            decision.choice.blocks,
+            decision.epoch,
+            decision.at,
+            decision.chip,
             held,
-            spot.turned,
-            spot.why,
+            decision.grid_transpose,
+            decision.why,
         )
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}
-    found.epochs = max((spot.epoch for spot in spots.values()), default=-1) + 1
+    found.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
         make_routable(found)
         add_queues(found, rounds)

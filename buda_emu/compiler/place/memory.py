@@ -227,9 +227,13 @@ class Memory:
             own = groups[phase, chip]
             given = [queue for queue in own if queue.name not in known]
             items = [
-                Moved(due[queue.name][phase], moved[queue.name][phase] / rate / prod(queue.blocks.grid),
-                      prod(queue.blocks.grid)) for queue in given
-            ]  # fmt: skip
+                Moved(
+                    due[queue.name][phase],
+                    moved[queue.name][phase] / rate / prod(queue.blocks.grid),
+                    prod(queue.blocks.grid),
+                )
+                for queue in given
+            ]
             used = shared.setdefault((chip, phase), [Shared()] * channels)
             wished = iter(channels_in_time(tuple(items), tuple(used)) if given else ())
             for queue in own:

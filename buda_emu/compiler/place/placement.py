@@ -20,8 +20,8 @@ class GraphPlace(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Placed:
     """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue);
-    `turned`: its rows of cores stand side by side (grid_transpose); `why` it has this grid, where that is not for its
-    time alone."""
+    `grid_transpose`: its rows of cores are columns of the chip; `why` it has this grid, where that is not for its time
+    alone."""
 
     op: TileOp
     blocks: Blocks
@@ -29,7 +29,7 @@ class Placed:
     at: tuple[int, int]
     chip: int = 0
     held: frozenset[str] = frozenset()
-    turned: bool = False
+    grid_transpose: bool = False
     why: str = ""
 
     @property

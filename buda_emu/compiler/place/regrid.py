@@ -32,9 +32,12 @@ def as_cut(op: TileOp, cut: Cut) -> TileOp:
     """The op as the search sees it: counts without the encoding itself."""
     found = op.attrs["table"].counts(cut)
     attrs = {
-        "strips": (found.strips,) * cut.grid_rows, "indices_len": found.pairs, "num_index_tiles": found.word_tiles,
-        "num_sparse_tiles": found.tiles, "ublocks": found.ublocks,
-    }  # fmt: skip
+        "strips": (found.strips,) * cut.grid_rows,
+        "indices_len": found.pairs,
+        "num_index_tiles": found.word_tiles,
+        "num_sparse_tiles": found.tiles,
+        "ublocks": found.ublocks,
+    }
     return replace(op, grid=(cut.grid_rows, op.grid[1] if op.grid else 0), attrs={**op.attrs, **attrs})
 
 
@@ -55,10 +58,15 @@ def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: 
     constants[names[0]] = Constant(names[0], picker.tiles, kind)
     constants[names[1]] = Constant(names[1], picker.words, "words")
     attrs = {
-        **op.attrs, "num_sparse_tiles": picker.tiles.shape[2] // 32, "num_index_tiles": picker.words.shape[2] // 32,
-        "sparse_tile_ptr_bits": picker.tile_bits, "sparse_ublock_idx_bits": picker.ublock_bits,
-        "strips": picker.strips, "indices_len": picker.pairs, "table": table,
-    }  # fmt: skip
+        **op.attrs,
+        "num_sparse_tiles": picker.tiles.shape[2] // 32,
+        "num_index_tiles": picker.words.shape[2] // 32,
+        "sparse_tile_ptr_bits": picker.tile_bits,
+        "sparse_ublock_idx_bits": picker.ublock_bits,
+        "strips": picker.strips,
+        "indices_len": picker.pairs,
+        "table": table,
+    }
     uses = [Use(names[0]), op.uses[1], Use(names[1]), *op.uses[3:]]
     return replace(op, uses=uses, shape=(table.t, table.rows, op.shape[2]), attrs=attrs)
 

@@ -23,8 +23,11 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
     slices: dict[str, Slices] = {}
     stores = {store.op for store in tiles.stores.values()}  # a ram has the slices of what writes it
     groups = groups_of(tiles)
-    readers = {name: [op for op in tiles.ops.values() if any(use.source == name for use in op.uses)] for name, op in
-               tiles.ops.items() if "table" in op.attrs}  # fmt: skip
+    readers = {
+        name: [op for op in tiles.ops.values() if any(use.source == name for use in op.uses)]
+        for name, op in tiles.ops.items()
+        if "table" in op.attrs
+    }
     for op in tiles.ops.values():
         own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
         found.ops[op.name] = own

@@ -23,39 +23,39 @@ STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it."""
 
 
-def cuts(line: CandidateTable, aim: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
+def cuts(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
     """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
     take. `step` of a pace is how much later each op of a chain begins."""
-    count = len(line.ops)
-    reach = np.minimum(_reach(line, aim, full), line.stops[None, :])
-    levels = np.array([LEVELS - 1] if aim.objective == "cores" else range(LEVELS), np.int64)
-    paces = line.paces[levels]
+    count = len(table.ops)
+    reach = np.minimum(_reach(table, objective, full), table.stops[None, :])
+    levels = np.array([LEVELS - 1] if objective.objective == "cores" else range(LEVELS), np.int64)
+    paces = table.paces[levels]
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
-    chips = 1 if line.assigned else aim.chips
-    dram = speeds(line.target.chip).dram * chips
-    used = line.used[levels]
-    begin, each = epoch_load(line.target)
+    chips = 1 if table.assigned else objective.chips
+    dram = speeds(table.target.chip).dram * chips
+    used = table.used[levels]
+    begin, each = epoch_load(table.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
         ends = np.maximum(reach[levels, i][:, None] - back, i + 1)
-        moved = line.moved(i, ends, levels)
+        moved = table.moved(i, ends, levels)
         pace = np.broadcast_to(paces[:, None], ends.shape)
-        if aim.objective == "cores":
+        if objective.objective == "cores":
             time = 1.0 + moved * 1e-15
         else:
             pace = np.maximum(pace, moved / dram)
-            depth = line.level[ends] - line.level[i]
+            depth = table.level[ends] - table.level[i]
             kernels = np.take_along_axis(used, ends, axis=1) - used[:, i, None]
-            load = (line.loaded[ends] - line.loaded[i]) / dram + begin + each * kernels / chips
-            time = (aim.microbatch + step * depth) * pace + load
+            load = (table.loaded[ends] - table.loaded[i]) / dram + begin + each * kernels / chips
+            time = (objective.microbatch + step * depth) * pace + load
         total = best[i] + time
         alone = reach[levels, i] <= i  # an op that never keeps this pace
         total[alone] = np.inf
-        total[line.whole[ends] != ends] = np.inf
+        total[table.whole[ends] != ends] = np.inf
         order = np.argsort(-total, axis=None)  # the best is written last
         ends, total = ends.ravel()[order], total.ravel()[order]
         better = total < best[ends]
@@ -67,23 +67,23 @@ def cuts(line: CandidateTable, aim: Objective, full: float, step: float = STEP) 
     return found[::-1], float(best[count])
 
 
-def _reach(line: CandidateTable, aim: Objective, full: float) -> NDArray[np.int64]:
+def _reach(table: CandidateTable, objective: Objective, full: float) -> NDArray[np.int64]:
     """[pace, i]: the op before which an epoch that begins with op i has to end."""
-    count = len(line.ops)
-    room = prod(line.target.arch.grid) * full
-    table = np.zeros((LEVELS, count + 1), np.int64)
+    count = len(table.ops)
+    room = prod(table.target.arch.grid) * full
+    reached = np.zeros((LEVELS, count + 1), np.int64)
     for level in range(LEVELS):
-        used: NDArray[np.int64] = line.used[level]
+        used: NDArray[np.int64] = table.used[level]
         one = np.searchsorted(used, used + room, side="right") - 1
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.
-        whole = (one == np.arange(count + 1)) & (np.append(line.need[level], 1 << 20) <= prod(line.target.arch.grid))
-        one = np.where(whole, line.whole[np.minimum(np.arange(count + 1) + 1, count)], one)
+        whole = (one == np.arange(count + 1)) & (np.append(table.need[level], 1 << 20) <= prod(table.target.arch.grid))
+        one = np.where(whole, table.whole[np.minimum(np.arange(count + 1) + 1, count)], one)
         found = one
-        for _ in range(0 if line.assigned else aim.chips - 1):
+        for _ in range(0 if table.assigned else objective.chips - 1):
             found = one[found]
-        table[level] = found
-    return table
+        reached[level] = found
+    return reached
 
 
 def epoch_load(target: Target) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
-from buda_emu.compiler.search.starts import first_spots
+from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.target import Objective, Target
 
 FRACTURES = (1.0, 0.3)
@@ -37,14 +37,16 @@ class Forms:
     _made: dict[int, tuple[CandidateTable, ...]] = field(default_factory=dict[int, tuple[CandidateTable, ...]])
     _first: list[tuple[Objective, int, Placement]] = field(default_factory=list[tuple[Objective, int, Placement]])
 
-    def first(self, aim: Objective, entries: int) -> Placement:
+    def first(self, objective: Objective, entries: int) -> Placement:
         """The first legal choice, on as many chips. Raises UnsupportedError where there is none."""
-        aim = replace(aim, effort="low")
+        objective = replace(objective, effort="low")
         for known, count, placement in self._first:
-            if (known, count) == (aim, entries):
+            if (known, count) == (objective, entries):
                 return placement
-        made = placed(self.tiles, self.target, first_spots(self.tiles, self.target, aim.chips), aim, entries)
-        self._first.append((aim, entries, made))
+        made = placed(
+            self.tiles, self.target, first_decisions(self.tiles, self.target, objective.chips), objective, entries
+        )
+        self._first.append((objective, entries, made))
         return made
 
     @property
@@ -65,22 +67,25 @@ class Forms:
                 key = tuple(made.ops)
                 if key not in found:
                     found[key] = plain if made is plain.tiles else CandidateTable.of(made, self.target, plain)
-            lines = found.values()
-            deeper = ((line, line.corrected({}, ROOMY)) if chips > 1 else (line,) for line in lines)
-            self._made[chips] = tuple(line for pair in deeper for line in pair)
+            tables = found.values()
+            deeper = ((table, table.corrected({}, ROOMY)) if chips > 1 else (table,) for table in tables)
+            self._made[chips] = tuple(table for pair in deeper for table in pair)
         return self._made[chips]
 
-    def likely(self, aim: Objective) -> Sequence[CandidateTable]:
+    def likely(self, objective: Objective) -> Sequence[CandidateTable]:
         """Those to search."""
-        lines = self.cut(aim.chips)
-        if aim.effort == "high" or aim.chips > 1 or len(lines) == 1:
-            return lines
-        return [lines[number] for number in self.chosen or near(self.cycles(aim))]
+        tables = self.cut(objective.chips)
+        if objective.effort == "high" or objective.chips > 1 or len(tables) == 1:
+            return tables
+        return [tables[number] for number in self.chosen or near(self.cycles(objective))]
 
-    def cycles(self, aim: Objective) -> list[float]:
+    def cycles(self, objective: Objective) -> list[float]:
         """Of one input with each form, as the dynamic program over epochs estimates it; at least what the host link
         needs."""
-        return [max(cuts(line, aim, FULL)[1] / aim.microbatch, self._host) for line in self.cut(aim.chips)]
+        return [
+            max(cuts(table, objective, FULL)[1] / objective.microbatch, self._host)
+            for table in self.cut(objective.chips)
+        ]
 
     @property
     def _host(self) -> float:
@@ -98,13 +103,13 @@ def near(times: Sequence[float]) -> list[int]:
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
-def likely(graphs: Sequence[Forms], aim: Objective) -> list[tuple[int, Forms]]:
+def likely(graphs: Sequence[Forms], objective: Objective) -> list[tuple[int, Forms]]:
     """The numbers of the graphs of one model that are worth a search, with their forms; on several chips that which is
     expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
-    if len(graphs) == 1 or aim.effort == "low" or aim.objective == "cores":
+    if len(graphs) == 1 or objective.effort == "low" or objective.objective == "cores":
         return [(0, graphs[0])]
-    each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(aim))]
-    if aim.chips > 1:
+    each = [(n, k, time) for n, forms in enumerate(graphs) for k, time in enumerate(forms.cycles(objective))]
+    if objective.chips > 1:
         best = min(each, key=lambda item: item[2])[0]
         return [(best, graphs[best])]
     chosen: dict[int, list[int]] = {}

@@ -18,13 +18,13 @@ from buda_emu.compiler.search.candidate_table import CandidateTable
 """Attributes of the product that the last addition takes over."""
 
 
-def fractured(line: CandidateTable, chips: int, share: float) -> TileGraph:
+def fractured(table: CandidateTable, chips: int, share: float) -> TileGraph:
     """The graph with pickers cut that take longer than a share of the work of all ops, spread over the cores of all
     chips; the same object when there is none."""
-    cores = prod(line.target.arch.grid) * chips
-    limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in line.best) / cores
-    tiles = line.tiles
-    for op, own in zip(line.ops, line.best, strict=True):
+    cores = prod(table.target.arch.grid) * chips
+    limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in table.best) / cores
+    tiles = table.tiles
+    for op, own in zip(table.ops, table.best, strict=True):
         quickest = min(choice.cycles for choice in own)
         product = _product(tiles, op) if quickest > limit else None
         if product is None:
@@ -83,9 +83,13 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         last = number == sums
         before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
         return replace(
-            product, name=product.name if last else f"{total}.{number}", type="add", uses=[Use(before), term], inner=0,
+            product,
+            name=product.name if last else f"{total}.{number}",
+            type="add",
+            uses=[Use(before), term],
+            inner=0,
             attrs=kept(product.attrs, RELU) if last else {},
-        )  # fmt: skip
+        )
 
     for number in range(count):
         own = table.part(number * taps, taps, every)

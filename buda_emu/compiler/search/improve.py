@@ -21,7 +21,7 @@ from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.timing.transfers.rates import speed
 
-Spots = dict[str, PlacementDecision]
+Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]
 Improved = tuple[list[PlacementDecision], int]
 """What became of the ops of an epoch, and the ops that were modelled for it."""
@@ -56,51 +56,56 @@ WAITING = 1.15
 
 @dataclass(slots=True)
 class Start:
-    """Where epochs are improved from: the spots of the ops of a form of a graph, by the budget of that name."""
+    """Where epochs are improved from: the decisions of the ops of a form of a graph, by the budget of that name."""
 
-    spots: Spots
-    aim: Objective
+    decisions: Decisions
+    objective: Objective
     budget: str
     entries: int
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
     def is_like(self, other: "Start") -> bool:
         """Whether the same comes of both, with whatever effort they are asked for."""
-        own = replace(self.aim, effort=other.aim.effort)
-        return (own, self.budget, self.entries, self.spots) == (other.aim, other.budget, other.entries, other.spots)
+        own = replace(self.objective, effort=other.objective.effort)
+        return (own, self.budget, self.entries, self.decisions) == (
+            other.objective,
+            other.budget,
+            other.entries,
+            other.decisions,
+        )
 
     def make(
-        self, line: CandidateTable, spots: Mapping[str, PlacementDecision], only: OneEpoch | None = None
+        self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
     ) -> Placement:
-        """Of such spots. Raises MemoryFullError."""
-        return placed(line.tiles, line.target, spots, self.aim, self.entries, only)
+        """Of such decisions. Raises MemoryFullError."""
+        return placed(table.tiles, table.target, decisions, self.objective, self.entries, only)
 
-    def placement(self, line: CandidateTable) -> Placement:
-        """Of its own spots, made once in each process. Raises MemoryFullError."""
+    def placement(self, table: CandidateTable) -> Placement:
+        """Of its own decisions, made once in each process. Raises MemoryFullError."""
         if self._first is None:
-            self._first = self.make(line, self.spots)
+            self._first = self.make(table, self.decisions)
         return self._first
 
 
-def improved(line: CandidateTable, start: Start, known: Known) -> Spots:
-    """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
-    are changed alike. `known`: what was found elsewhere for this start, as it would be found here."""
-    work, spots = start.aim.work, start.spots
+def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
+    """The decisions with each epoch packed and wired again, as far as there is work left to be done; identical epochs
+    are changed in the same way. `known`: what was found elsewhere for this start, as it would be found here."""
+    work, decisions = start.objective.work, start.decisions
     better: dict[int, list[PlacementDecision]] = {}
-    found: Spots = {}
-    for epoch, (first, names) in enumerate(epochs_alike(line, start)):
+    found: Decisions = {}
+    for epoch, (first, names) in enumerate(epochs_alike(table, start)):
         if first == epoch:
-            work.at(epoch, start.placement(line).epochs)
+            work.at(epoch, start.placement(table).epochs)
             if work.spent():
-                better[epoch] = [spots[name] for name in names]
+                better[epoch] = [decisions[name] for name in names]
             elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
             else:
-                better[epoch] = of_epoch(line, start, work, names)
-        for name, spot in zip(names, better[first], strict=True):
-            own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
-            found[name] = replace(spot, epoch=epoch, choice=own)
+                better[epoch] = of_epoch(table, start, work, names)
+        for name, decision in zip(names, better[first], strict=True):
+            own = next(item for item in table.found[table.index[name]] if item.blocks == decision.choice.blocks)
+            found[name] = replace(decision, epoch=epoch, choice=own)
     return found
 
 
@@ -108,41 +113,44 @@ def NOTHING_KNOWN(_epoch: int) -> Improved | None:  # noqa: N802
     """Of a start whose epochs nobody else improves."""
 
 
-def epochs_alike(line: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
+def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:
     """Of each epoch the first that is like it, and its own ops. Raises MemoryFullError."""
-    placement, spots = start.placement(line), start.spots
+    placement, decisions = start.placement(table), start.decisions
     firsts: dict[object, int] = {}
     found: list[tuple[int, list[str]]] = []
     for epoch in range(placement.epochs):
-        names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
-        found.append((firsts.setdefault(_alike(placement.tiles, names, spots), epoch), names))
+        names = [op.name for op in table.ops if decisions[op.name].epoch == epoch]
+        found.append((firsts.setdefault(_alike(placement.tiles, names, decisions), epoch), names))
     return found
 
 
-def of_epoch(line: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
+def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) -> list[PlacementDecision]:
     """What becomes of the ops of one epoch; `work` counts what is modelled for it."""
-    only = OneEpoch(start.placement(line), start.spots[names[0]].epoch)
-    one = _Epoch(line, partial(start.make, line), start.aim.chips, only, BUDGETS[start.budget], work)
-    found = one.improved(start.spots)
+    only = OneEpoch(start.placement(table), start.decisions[names[0]].epoch)
+    one = _Epoch(table, partial(start.make, table), start.objective.chips, only, BUDGETS[start.budget], work)
+    found = one.improved(start.decisions)
     return [found[name] for name in names]
 
 
-def _alike(tiles: TileGraph, names: list[str], spots: Spots) -> object:
+def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
     """Equal for epochs of the same ops, divided and placed in the same way."""
     place = {name: number for number, name in enumerate(names)}
     return tuple(
         (
-            likeness(tiles, tiles.ops[name], held=True), spots[name].choice.blocks, spots[name].chip, spots[name].at,
-            spots[name].turned,
+            likeness(tiles, tiles.ops[name], held=True),
+            decisions[name].choice.blocks,
+            decisions[name].chip,
+            decisions[name].at,
+            decisions[name].grid_transpose,
             tuple(place.get(use.source, -1) for use in tiles.ops[name].uses),
         )
         for name in names
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    line: CandidateTable
+    table: CandidateTable
     make: Make
     chips: int
     only: OneEpoch
@@ -154,20 +162,21 @@ class _Epoch:
         """Its number."""
         return self.only.epoch
 
-    def improved(self, spots: Spots) -> Spots:
-        """Its ops' spots. In each round they are wired, and packed again with the estimates that the model corrects."""
+    def improved(self, decisions: Decisions) -> Decisions:
+        """The decisions of its ops. In each round they are wired, and packed again with estimates that the model
+        corrects."""
         placement = self.only.base
-        mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
+        mine = {name: decision for name, decision in decisions.items() if decision.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
-        first = min(self.line.index[name] for name in mine)
-        turned, _ = pack(self.line, first, first + len(mine), self.epoch, self.chips, turned=True)
-        if len(turned) == len(mine) and _pace(turned) < QUICKER * _pace(mine):
-            best, told = self._tried(spots, turned, best, told)
-        turns = any(spot.turned for spot in best.values())
+        first = min(self.table.index[name] for name in mine)
+        grid_transpose, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
+        if len(grid_transpose) == len(mine) and _pace(grid_transpose) < QUICKER * _pace(mine):
+            best, told = self._tried(decisions, grid_transpose, best, told)
+        turns = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
-            best, told = self._tried(spots, widened(self.line, best), best, told)
-        line, factors, step = self.line, dict[str, float](), STEP
+            best, told = self._tried(decisions, widened(self.table, best), best, told)
+        table, factors, step = self.table, dict[str, float](), STEP
         for _ in range(1 if self.budget.timed and placement.microbatch == 1 else self.budget.rounds):
             if self.work.spent():
                 break
@@ -177,62 +186,66 @@ class _Epoch:
             for item in timing.ops:
                 said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
                 factors[item.op] = max(factors.get(item.op, 1.0), said)
-            line = self.line.corrected(factors, step, range(first, first + len(mine)))
-            packed, end = pack(line, first, first + len(mine), self.epoch, self.chips, turned=turns)
+            table = self.table.corrected(factors, step, range(first, first + len(mine)))
+            packed, end = pack(table, first, first + len(mine), self.epoch, self.chips, grid_transpose=turns)
             if end < first + len(mine):
                 break
             if placement.microbatch == 1:
-                packed = widened(line, packed)
-            part = epoch_of(self.make({**spots, **packed}, self.only), self.epoch)
+                packed = widened(table, packed)
+            part = epoch_of(self.make({**decisions, **packed}, self.only), self.epoch)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
             elif step == STEP:
                 break
         if placement.microbatch == 1 and self.budget.timed:
-            best, told = self._resized(spots, line, best, told)
+            best, told = self._resized(decisions, table, best, told)
             if not self.work.spent():
-                best, told = self._annealed(spots, best, told)
-        return self._connected(spots, line, best, told)
+                best, told = self._annealed(decisions, best, told)
+        return self._connected(decisions, table, best, told)
 
-    def _resized(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
+    def _resized(
+        self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated
+    ) -> tuple[Decisions, Evaluated]:
         """With more cores for what a single input waits for, and fewer for what it does not, as long as that is
         quicker."""
         for _ in range(RESIZED):
-            wished = {} if self.work.spent() else resized(line, best, told.run.epochs[0])
-            found, now = self._tried(spots, wished, best, told) if wished else (best, told)
+            wished = {} if self.work.spent() else resized(table, best, told.run.epochs[0])
+            found, now = self._tried(decisions, wished, best, told) if wished else (best, told)
             if now is told:
                 break
             best, told = found, now
         return best, told
 
-    def _connected(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> Spots:
+    def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
-        first = min(self.line.index[name] for name in best)
+        first = min(self.table.index[name] for name in best)
         before = best
-        for way in ways(self.make({**spots, **best}, self.only), best):
-            own, mine = line, before
+        for way in ways(self.make({**decisions, **best}, self.only), best):
+            own, mine = table, before
             for _ in range(CONNECTED):
                 if self.work.spent():
                     return best
-                limited = connected(own, self.make({**spots, **mine}, self.only), mine, way)
+                limited = connected(own, self.make({**decisions, **mine}, self.only), mine, way)
                 if limited is None:
                     break
                 own, why = limited
                 packed = packed_either_way(own, range(first, first + len(mine)), self.epoch, self.chips)
                 if len(packed) < len(mine):
                     break
-                mine = {name: replace(spot, why=why.get(name, mine[name].why)) for name, spot in packed.items()}
-                best, told = self._tried(spots, mine, best, told)
+                mine = {name: replace(decision, why=why.get(name, mine[name].why)) for name, decision in packed.items()}
+                best, told = self._tried(decisions, mine, best, told)
         return best
 
-    def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
-        """Other spots of its ops, if the model says that these are quicker than the best ones."""
-        part = epoch_of(self.make({**spots, **mine}, self.only), self.epoch)
+    def _tried(
+        self, decisions: Decisions, mine: Decisions, best: Decisions, told: Evaluated
+    ) -> tuple[Decisions, Evaluated]:
+        """Other decisions of its ops, if the model says that these are quicker than the best ones."""
+        part = epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
-    def _wired(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
+    def _wired(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
         """With its ops moved, if the model says that it gets quicker by it."""
         report = before.run.epochs[0]
         chip = part.target.chip
@@ -246,61 +259,69 @@ class _Epoch:
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        moved = dict(spots)
-        for number in sorted({spot.chip for spot in spots.values()}):
-            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+        moved = dict(decisions)
+        for number in sorted({decision.chip for decision in decisions.values()}):
+            own = {name: decision for name, decision in moved.items() if decision.chip == number}
             enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * ENOUGH
             moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
-        best, told = self._if_quicker(spots, moved, part, before)
+        best, told = self._if_quicker(decisions, moved, part, before)
         return (best, told) if alone else self._turned(best, part, told)
 
-    def _turned(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
+    def _turned(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
         """With ops turned by a quarter where a link sets the pace, if the model says that it gets quicker by it."""
-        report, moved = before.run.epochs[0], dict(spots)
+        report, moved = before.run.epochs[0], dict(decisions)
         if report.bottleneck.kind != "link":
-            return spots, before
+            return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
         busiest = max(item.cost.cycles for item in report.timing.ops)
         enough = busiest * speed(part.target.chip, {}).rates().link * ENOUGH
-        for number in sorted({spot.chip for spot in spots.values()}):
-            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+        for number in sorted({decision.chip for decision in decisions.values()}):
+            own = {name: decision for name, decision in moved.items() if decision.chip == number}
             moved |= rewired_turning(own, wires, part.target.arch.grid, enough, self.budget.moves)
-        return self._if_quicker(spots, moved, part, before)
+        return self._if_quicker(decisions, moved, part, before)
 
-    def _annealed(self, spots: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
-        """The best spots of an epoch of a single input with their ops moved in the long search."""
-        report, part = told.run.epochs[0], epoch_of(self.make({**spots, **best}, self.only), self.epoch)
+    def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
+        """The best decisions of an epoch of a single input with their ops moved in the long search."""
+        report, part = told.run.epochs[0], epoch_of(self.make({**decisions, **best}, self.only), self.epoch)
         wires = TimedWires(told.netlist, report, part.target.chip)
         moved = dict(best)
-        for number in sorted({spot.chip for spot in best.values()}):
-            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+        for number in sorted({decision.chip for decision in best.values()}):
+            own = {name: decision for name, decision in moved.items() if decision.chip == number}
             moved |= annealed(own, wires, part.target.arch.grid, ANNEALED * len(own))
         return self._if_quicker(best, moved, part, told)
 
-    def _if_quicker(self, spots: Spots, moved: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
-        """The spots with ops moved, if the model says that it gets quicker by it."""
-        if all(moved[name] == spot for name, spot in spots.items()):
-            return spots, before
-        ops = {name: replace(placed, at=moved[name].at, turned=moved[name].turned) for name, placed in part.ops.items()}
+    def _if_quicker(
+        self, decisions: Decisions, moved: Decisions, part: Placement, before: Evaluated
+    ) -> tuple[Decisions, Evaluated]:
+        """The decisions with ops moved, if the model says that it gets quicker by it."""
+        if all(moved[name] == decision for name, decision in decisions.items()):
+            return decisions, before
+        ops = {
+            name: replace(placed, at=moved[name].at, grid_transpose=moved[name].grid_transpose)
+            for name, placed in part.ops.items()
+        }
         after = self._judged(replace(part, ops=ops))
-        return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
+        return (moved, after) if _cycles(after) < _cycles(before) else (decisions, before)
 
     def _judged(self, part: Placement) -> Evaluated:
         self.work.modelled += len(part.ops)
         return judged(part)
 
 
-def packed_either_way(line: CandidateTable, ops: range, epoch: int, chips: int) -> Spots:
+def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
     """As many ops as find room; turned by a quarter where that is quicker, or more find room so."""
-    plain, turned = (pack(line, ops.start, ops.stop, epoch, chips, turned=turned)[0] for turned in (False, True))
-    if len(turned) == len(plain) == len(ops):
-        return turned if _pace(turned) < QUICKER * _pace(plain) else plain
-    return turned if len(turned) > len(plain) else plain
+    plain, grid_transpose = (
+        pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
+        for grid_transpose in (False, True)
+    )
+    if len(grid_transpose) == len(plain) == len(ops):
+        return grid_transpose if _pace(grid_transpose) < QUICKER * _pace(plain) else plain
+    return grid_transpose if len(grid_transpose) > len(plain) else plain
 
 
-def _pace(spots: Spots) -> float:
+def _pace(decisions: Decisions) -> float:
     """The slowest estimate."""
-    return max(spot.choice.cycles for spot in spots.values())
+    return max(decision.choice.cycles for decision in decisions.values())
 
 
 def _cycles(found: Evaluated) -> float:

@@ -14,12 +14,12 @@ from buda_emu.routing.pipes.epoch import epochs
 _OF_LINKS = ("V362", "V363", "V364")
 
 
-def overfull(placement: Placement, aim: Objective) -> str:
+def overfull(placement: Placement, objective: Objective) -> str:
     """Why links have no room for what a placement sends over them, "" where they have. Chips that no file describes
     stand in a row."""
     if placement.stages == 1:
         return ""
-    own = replace(placement, ids=aim.ids, cluster=aim.cluster)
+    own = replace(placement, ids=objective.ids, cluster=objective.cluster)
     for epoch in epochs(netlist_of(own, "placement"), own.links):
         if len({op.target_device for op in epoch.ops.values()}) == 1:
             continue

@@ -19,7 +19,7 @@ TRIES = 8
 
 
 def in_epochs(
-    line: CandidateTable,
+    table: CandidateTable,
     ends: Iterable[int],
     packed: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
 ) -> dict[str, PlacementDecision]:
@@ -32,25 +32,26 @@ def in_epochs(
         while start < stop:
             found, end = packed(start, stop, epoch)
             if end == start:
-                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.title}")
+                raise UnsupportedError(f"{table.ops[start].name}: no room for it on {table.target.title}")
             decisions |= found
             start, epoch = end, epoch + 1
     return decisions
 
 
 def pack(
-    line: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, turned: bool = False
+    table: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, grid_transpose: bool = False
 ) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
-    found no place: `stop`, unless even the smallest grids are too many. `turned`: ops may stand turned by a quarter."""
-    paces = sorted({choice.cycles for own in line.best[start:stop] for choice in own})
-    best, end = _at(line, start, stop, epoch, chips, paces[-1], turned=turned)
+    found no place: `stop`, unless even the smallest grids are too many. `grid_transpose`: ops may be
+    turned by a quarter."""
+    paces = sorted({choice.cycles for own in table.best[start:stop] for choice in own})
+    best, end = _at(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
         return best, end
     low, high = 0, len(paces) - 1  # paces[high] is kept
     while low < high:
         middle = (low + high) // 2
-        found, end = _at(line, start, stop, epoch, chips, paces[middle], turned=turned)
+        found, end = _at(table, start, stop, epoch, chips, paces[middle], grid_transpose=grid_transpose)
         if end == stop:
             best, high = found, middle
         else:
@@ -59,33 +60,33 @@ def pack(
 
 
 def _at(
-    line: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, turned: bool
+    table: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
     """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
     found: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
-    worth = float(line.cores_a_byte(np.array([pace]))[0])
-    for own in line.found[start:stop]:
+    worth = float(table.cores_a_byte(np.array([pace]))[0])
+    for own in table.found[start:stop]:
         quick = [choice for choice in own if choice.cycles <= pace]
         if not quick:
             return found, start
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
-    if line.assigned:
-        return _on_their_chips(line, start, stop, fits, epoch, turned=turned)
+    if table.assigned:
+        return _on_their_chips(table, start, stop, fits, epoch, grid_transpose=grid_transpose)
     for chip in range(chips):
         if start == stop:
             break
         offset = stop - len(fits)
-        room = prod(line.target.arch.grid)
+        room = prod(table.target.arch.grid)
         end = start
         while end < stop and room >= fits[end - offset][0].cores:
             room -= fits[end - offset][0].cores
             end += 1
         while end > start:
             shapes = [fits[n - offset] for n in range(start, end)]
-            spots = on_chip(line, list(range(start, end)), shapes, epoch, chip, turned=turned)
-            if spots is not None:
-                found |= spots
+            decisions = on_chip(table, list(range(start, end)), shapes, epoch, chip, grid_transpose=grid_transpose)
+            if decisions is not None:
+                found |= decisions
                 break
             end -= 1
         start = end
@@ -93,36 +94,36 @@ def _at(
 
 
 def _on_their_chips(
-    line: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, turned: bool
+    table: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, grid_transpose: bool
 ) -> tuple[dict[str, PlacementDecision], int]:
     """As many ops as there is room for, each on the chip that it has to stand on."""
     for end in range(stop, start, -1):
-        if line.whole[end] != end:
+        if table.whole[end] != end:
             continue
         own: dict[int, list[int]] = {}
         for number in range(start, end):
-            own.setdefault(line.ops[number].chip or 0, []).append(number)
+            own.setdefault(table.ops[number].chip or 0, []).append(number)
         found: dict[str, PlacementDecision] = {}
         for chip, numbers in own.items():
             shapes = [fits[number - start] for number in numbers]
-            room = sum(shape[0].cores for shape in shapes) <= prod(line.target.arch.grid)
-            spots = on_chip(line, numbers, shapes, epoch, chip, turned=turned) if room else None
-            if spots is None:
+            room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
+            decisions = on_chip(table, numbers, shapes, epoch, chip, grid_transpose=grid_transpose) if room else None
+            if decisions is None:
                 break
-            found |= spots
+            found |= decisions
         else:
             return found, end
     return {}, start
 
 
 def on_chip(
-    line: CandidateTable,
+    table: CandidateTable,
     numbers: Sequence[int],
     fits: Sequence[Sequence[Choice]],
     epoch: int,
     chip: int,
     *,
-    turned: bool,
+    grid_transpose: bool,
 ) -> dict[str, PlacementDecision] | None:
     """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
     orders = (
@@ -131,13 +132,13 @@ def on_chip(
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].cores, -fits[n][0].blocks.grid[0])),
     )
     for order in orders:
-        room = CoreGrid(*line.target.arch.grid)
+        room = CoreGrid(*table.target.arch.grid)
         found: dict[str, PlacementDecision] = {}
         for number in order:
             for choice in fits[number]:
-                spot = _taken(room, choice, epoch, chip, turned=turned)
-                if spot is not None:
-                    found[line.ops[numbers[number]].name] = spot
+                decision = _taken(room, choice, epoch, chip, grid_transpose=grid_transpose)
+                if decision is not None:
+                    found[table.ops[numbers[number]].name] = decision
                     break
             else:
                 break
@@ -146,29 +147,33 @@ def on_chip(
     return None
 
 
-def widened(line: CandidateTable, spots: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
-    """The spots of an epoch with more cores for the ops that gain most by each, as long as there is room: of a single
-    input every op's own cycles count, not just the slowest one's."""
-    found = dict(spots)
-    for chip in sorted({spot.chip for spot in spots.values()}):
-        mine = {line.index[name]: spot for name, spot in spots.items() if spot.chip == chip}
-        turned = any(spot.turned for spot in mine.values())
+def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
+    """The decisions of an epoch with more cores for the ops that gain most by each, as long as there is room: for a
+    single input every op's own cycles count, not just the slowest one's."""
+    found = dict(decisions)
+    for chip in sorted({decision.chip for decision in decisions.values()}):
+        mine = {table.index[name]: decision for name, decision in decisions.items() if decision.chip == chip}
+        grid_transpose = any(decision.grid_transpose for decision in mine.values())
         epoch = next(iter(mine.values())).epoch
-        chosen = {number: spot.choice for number, spot in sorted(mine.items())}
-        free = prod(line.target.arch.grid) - sum(choice.cores for choice in chosen.values())
+        chosen = {number: decision.choice for number, decision in sorted(mine.items())}
+        free = prod(table.target.arch.grid) - sum(choice.cores for choice in chosen.values())
         refused: set[tuple[int, int]] = set()
         while len(refused) < REFUSALS:
             steps = [
                 ((choice.cycles - more.cycles) / (more.cores - choice.cores), number, more)
-                for number, choice in chosen.items() for more in line.best[number]
-                if choice.cores < more.cores <= choice.cores + free and more.cycles < choice.cycles
+                for number, choice in chosen.items()
+                for more in table.best[number]
+                if choice.cores < more.cores <= choice.cores + free
+                and more.cycles < choice.cycles
                 and (number, more.cores) not in refused
-            ]  # fmt: skip
+            ]
             if not steps:
                 break
             _, number, more = max(steps, key=lambda step: (step[0], -step[1]))
             wished = {**chosen, number: more}
-            placed = on_chip(line, list(wished), [[item] for item in wished.values()], epoch, chip, turned=turned)
+            placed = on_chip(
+                table, list(wished), [[item] for item in wished.values()], epoch, chip, grid_transpose=grid_transpose
+            )
             if placed is None:
                 refused.add((number, more.cores))
                 continue
@@ -178,11 +183,11 @@ def widened(line: CandidateTable, spots: Mapping[str, PlacementDecision]) -> dic
     return found
 
 
-def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, turned: bool) -> PlacementDecision | None:
+def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
     """In its grid, else, where that is asked for, in the same turned by a quarter (grid_transpose)."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:
         return PlacementDecision(choice, epoch, chip, at)
-    at = room.take((columns, rows)) if turned and rows != columns else None
-    return None if at is None else PlacementDecision(choice, epoch, chip, at, turned=True)
+    at = room.take((columns, rows)) if grid_transpose and rows != columns else None
+    return None if at is None else PlacementDecision(choice, epoch, chip, at, grid_transpose=True)

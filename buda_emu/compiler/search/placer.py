@@ -19,7 +19,7 @@ from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
 from buda_emu.compiler.search.speculative import side_by_side
-from buda_emu.compiler.search.starts import first_spots, searched_spots
+from buda_emu.compiler.search.starts import first_decisions, searched_decisions
 from buda_emu.compiler.search.tensor_parallel import across
 from buda_emu.compiler.search.trials import (
     MORE_SHARES,
@@ -47,50 +47,52 @@ WORTH = (2_000.0, 20_000.0)
 gained, what is put together again is lost by it."""
 
 
-def place(tiles: TileGraph, target: Target, aim: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
+def place(tiles: TileGraph, target: Target, objective: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
     """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
     UnsupportedError for what does not fit."""
-    return place_best([tiles], target, aim, entries=entries)[1]
+    return place_best([tiles], target, objective, entries=entries)[1]
 
 
 def place_best(
-    graphs: Sequence[TileGraph], target: Target, aim: Objective, *, entries: int = 2
+    graphs: Sequence[TileGraph], target: Target, objective: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
-    aim.work.running = True
+    objective.work.running = True
     try:
-        number, best = _with_effort(graphs, target, aim, entries)
+        number, best = _with_effort(graphs, target, objective, entries)
     finally:
-        aim.work.running = False
-        if aim.work.side_by_side is not None:
-            aim.work.side_by_side.close()
-            aim.work.side_by_side = None
-        aim.work.begun.clear()
-        aim.work.tried.clear()
-        aim.work.epochs.clear()
+        objective.work.running = False
+        if objective.work.side_by_side is not None:
+            objective.work.side_by_side.close()
+            objective.work.side_by_side = None
+        objective.work.begun.clear()
+        objective.work.tried.clear()
+        objective.work.epochs.clear()
     placement = best.placement
-    placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
-    placement.cluster = aim.cluster
+    placement.given, placement.ids, placement.work = graphs[number], objective.ids, objective.work
+    placement.cluster = objective.cluster
     return number, placement
 
 
-def _with_effort(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, Found]":
+def _with_effort(
+    graphs: Sequence[TileGraph], target: Target, objective: Objective, entries: int
+) -> "tuple[int, Found]":
     """The number of the quickest graph, after all efforts."""
-    first = "default" if aim.effort == "high" else aim.effort
+    first = "default" if objective.effort == "high" else objective.effort
     forms = [Forms(tiles, target) for tiles in graphs]
-    number, best = _best_of(forms, replace(aim, effort=first), entries)
-    if aim.effort == "high":
-        aim.work.at_bound = best.chips > 0 and best.cycles <= best.bound
-        if not (aim.work.at_bound or aim.work.spent()):
-            more = _best_of(forms, aim, entries)
+    number, best = _best_of(forms, replace(objective, effort=first), entries)
+    if objective.effort == "high":
+        objective.work.at_bound = best.chips > 0 and best.cycles <= best.bound
+        if not (objective.work.at_bound or objective.work.spent()):
+            more = _best_of(forms, objective, entries)
             number, best = min((number, best), more, key=lambda item: cycles_of(item[1]))
     return number, best
 
 
-def _best_of(graphs: Sequence[Forms], aim: Objective, entries: int) -> "tuple[int, Found]":
+def _best_of(graphs: Sequence[Forms], objective: Objective, entries: int) -> "tuple[int, Found]":
     """The number of the graph that one effort finds quickest."""
-    found = [(number, _searched(forms, aim, entries)) for number, forms in likely(graphs, aim)]
+    found = [(number, _searched(forms, objective, entries)) for number, forms in likely(graphs, objective)]
     number, best = min(found, key=lambda item: cycles_of(item[1]))
     try:
         return number, _over_links([refined(best, entries)])
@@ -98,39 +100,41 @@ def _best_of(graphs: Sequence[Forms], aim: Objective, entries: int) -> "tuple[in
         return number, best
 
 
-def _searched(forms: Forms, aim: Objective, entries: int) -> Found:
+def _searched(forms: Forms, objective: Objective, entries: int) -> Found:
     """A graph by itself."""
-    if aim.chips > 1 and forms.target.arch.eth_cores == 0:
+    if objective.chips > 1 and forms.target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {forms.target.title} are not connected: one only")
     if forms.tiles.states:  # what an input leaves in a ram the next one reads
-        if aim.chips > 1:
+        if objective.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
-        aim = replace(aim, microbatch=1)
-        return _step(forms, aim, entries) if forms.tiles.trains else _place(forms, entries, aim)
-    return _quickest(forms, aim, entries)
+        objective = replace(objective, microbatch=1)
+        return _step(forms, objective, entries) if forms.tiles.trains else _place(forms, entries, objective)
+    return _quickest(forms, objective, entries)
 
 
-def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
+def _copies_have_names(tiles: TileGraph, objective: Objective) -> bool:
     """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
     for the other (NETLIST 1.7). Names of all other queues are chosen."""
     own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
-    return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
+    return own.isdisjoint(
+        f"{name}.{chip}" for name in own | {*tiles.constants} for chip in objective.ids or range(objective.chips)
+    )
 
 
-def _quickest(forms: Forms, aim: Objective, entries: int) -> Found:
+def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model. Where links have
     no room for any of them, one chip."""
     cut = partial(_place, forms, entries)
-    if aim.chips == 1:
-        return _in_memory(cut, aim)
+    if objective.chips == 1:
+        return _in_memory(cut, objective)
     tiles = forms.tiles
     shared = partial(_shared_out, tiles, forms.target, entries)
-    ways = [(cut, aim)]
-    if aim.effort != "low" and aim.objective == "throughput" and _copies_have_names(tiles, aim):
-        ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
-    if aim.effort != "low" and aim.objective == "latency":
-        ways.append((shared, aim))
+    ways = [(cut, objective)]
+    if objective.effort != "low" and objective.objective == "throughput" and _copies_have_names(tiles, objective):
+        ways.insert(0, (cut, replace(objective, chips=1, copies=objective.chips)))
+    if objective.effort != "low" and objective.objective == "latency":
+        ways.append((shared, objective))
     found: list[Found] = []
     refused: list[UnsupportedError] = []
     for way, own in ways:
@@ -139,66 +143,74 @@ def _quickest(forms: Forms, aim: Objective, entries: int) -> Found:
         except UnsupportedError as error:
             refused.append(error)
             continue
-        if aim.objective == "throughput" and found[-1].cycles <= found[-1].host:  # as quick as the host link, or first
+        if (
+            objective.objective == "throughput" and found[-1].cycles <= found[-1].host
+        ):  # as quick as the host link, or first
             break
     if found:
         return min(found, key=cycles_of)
-    for way, own in ((shared, aim), (cut, replace(aim, chips=1))):
+    for way, own in ((shared, objective), (cut, replace(objective, chips=1))):
         with suppress(UnsupportedError):
             return _in_memory(way, own)
     raise refused[-1]
 
 
-def _step(forms: Forms, aim: Objective, entries: int) -> Found:
+def _step(forms: Forms, objective: Objective, entries: int) -> Found:
     """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
     input reads what the one before it wrote: gradients are only added up."""
-    if aim.effort == "low" or aim.step == 1:
-        return _place(forms, entries, aim)
+    if objective.effort == "low" or objective.step == 1:
+        return _place(forms, entries, objective)
     tiles = forms.tiles
-    first = _place(forms, entries, replace(aim, effort="low"))
-    first = Found.of(aim, figures(first.placement, aim.work.epochs))
+    first = _place(forms, entries, replace(objective, effort="low"))
+    first = Found.of(objective, figures(first.placement, objective.work.epochs))
     writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
-            together = replace(aim, microbatch=aim.step)
+            together = replace(objective, microbatch=objective.step)
             return min(first, _place(forms, 1, together), key=cycles_of)
-    return min(first, _place(forms, entries, aim), key=cycles_of)
+    return min(first, _place(forms, entries, objective), key=cycles_of)
 
 
-def _in_memory(way: Callable[[Objective], Found], aim: Objective) -> Found:
+def _in_memory(way: Callable[[Objective], Found], objective: Objective) -> Found:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            return way(aim)
+            return way(objective)
         except MemoryFullError:
-            if aim.microbatch == 1 or aim.firm:
+            if objective.microbatch == 1 or objective.firm:
                 raise
-            aim = replace(aim, microbatch=aim.microbatch // 2)
+            objective = replace(objective, microbatch=objective.microbatch // 2)
 
 
-def _place(forms: Forms, entries: int, aim: Objective) -> Found:
+def _place(forms: Forms, entries: int, objective: Objective) -> Found:
     """On one chip, or cut over all of them."""
     tiles, target = forms.tiles, forms.target
-    first = forms.first(aim, entries)
-    if aim.effort == "low":
-        return _over_links([Found(aim, first)])
-    if aim.objective == "cores":
-        searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
-        return _over_links([Found(aim, one) for one in sorted((searched, first), key=_cores)])
+    first = forms.first(objective, entries)
+    if objective.effort == "low":
+        return _over_links([Found(objective, first)])
+    if objective.objective == "cores":
+        searched = placed(tiles, target, searched_decisions(forms.plain, objective, FULL), objective, entries)
+        return _over_links([Found(objective, one) for one in sorted((searched, first), key=_cores)])
     if tiles.trains:
-        return Found.of(aim, _trained(forms.likely(aim), aim, entries, figures(first, aim.work.epochs)))
-    shares = (FULL, *SHARES, *MORE_SHARES) if aim.effort == "high" else (FULL,)
+        return Found.of(
+            objective, _trained(forms.likely(objective), objective, entries, figures(first, objective.work.epochs))
+        )
+    shares = (FULL, *SHARES, *MORE_SHARES) if objective.effort == "high" else (FULL,)
     tried: list[Found] = []
-    if aim.effort == "default" and aim.work.effort == "high" and (side := side_by_side(aim.work)) is not None:
-        lines = forms.likely(replace(aim, effort="high"))
-        side.later = chain(*(try_later(line, aim, (*SHARES, *MORE_SHARES), entries) for line in lines))
-    for line in forms.likely(aim):
-        for start, known in starts_of(line, aim, shares, entries):
-            if not tried or not aim.work.spent():
-                tried.append(try_start(line, start, known))
+    if (
+        objective.effort == "default"
+        and objective.work.effort == "high"
+        and (side := side_by_side(objective.work)) is not None
+    ):
+        tables = forms.likely(replace(objective, effort="high"))
+        side.later = chain(*(try_later(table, objective, (*SHARES, *MORE_SHARES), entries) for table in tables))
+    for table in forms.likely(objective):
+        for start, known in starts_of(table, objective, shares, entries):
+            if not tried or not objective.work.spent():
+                tried.append(try_start(table, start, known))
     kept = min(tried, key=cycles_of)
-    best = _over_links(sorted([*tried, Found.of(aim, figures(first, aim.work.epochs))], key=cycles_of))
-    return replace(best, line=kept.line)
+    best = _over_links(sorted([*tried, Found.of(objective, figures(first, objective.work.epochs))], key=cycles_of))
+    return replace(best, table=kept.table)
 
 
 class _LinksFullError(UnsupportedError):
@@ -210,31 +222,31 @@ def _over_links(found: Sequence[Found]) -> Found:
     first."""
     reasons = [""]
     for one in found:
-        if one.placement.stages == 1 or not (why := overfull(one.placement, one.aim)):
+        if one.placement.stages == 1 or not (why := overfull(one.placement, one.objective)):
             return one
         reasons.append(why)
     raise _LinksFullError(f"compile: {reasons[1]}")
 
 
-def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, first: Figures) -> Figures:
+def _trained(tables: Sequence[CandidateTable], objective: Objective, entries: int, first: Figures) -> Figures:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
     tried: dict[tuple[int, float, float], tuple[Figures, dict[str, PlacementDecision]]] = {}
 
-    def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
-        return placed(lines[number].tiles, lines[number].target, spots, aim, entries)
+    def make(number: int, decisions: Mapping[str, PlacementDecision]) -> Placement:
+        return placed(tables[number].tiles, tables[number].target, decisions, objective, entries)
 
     def packed(number: int, full: float, step: float) -> None:
-        if tried and aim.work.spent():
+        if tried and objective.work.spent():
             return
-        spots = searched_spots(lines[number], aim, full, step)
+        decisions = searched_decisions(tables[number], objective, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = told(aim, make(number, spots)), spots
+            tried[number, full, step] = told(objective, make(number, decisions)), decisions
 
     def quickest() -> tuple[int, float, float]:
         return min(tried, key=lambda key: tried[key][0].cycles)
 
-    for number in range(len(lines)):
+    for number in range(len(tables)):
         for full in TRAINING:
             packed(number, full, STEP)
     if not tried:
@@ -243,34 +255,41 @@ def _trained(lines: Sequence[CandidateTable], aim: Objective, entries: int, firs
     for step in STEPS:
         packed(number, full, step)
     number, *_ = key = quickest()
-    best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
-    for effort in ("training", "high") if aim.effort == "high" else ("training",):
-        start = Start(spots, aim, effort, entries)
-        spots = improved_with_workers(lines[number], start)
-        best = min(told(aim, make(number, spots)), best, key=lambda item: item.cycles)
+    best, decisions = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
+    for effort in ("training", "high") if objective.effort == "high" else ("training",):
+        start = Start(decisions, objective, effort, entries)
+        decisions = improved_with_workers(tables[number], start)
+        best = min(told(objective, make(number, decisions)), best, key=lambda item: item.cycles)
     return best
 
 
-def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) -> Found:
+def _shared_out(tiles: TileGraph, target: Target, entries: int, objective: Objective) -> Found:
     """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
-    graphs = [across(tiles, target, aim.chips, cycles) for cycles in WORTH]
-    lines = [
+    graphs = [across(tiles, target, objective.chips, cycles) for cycles in WORTH]
+    tables = [
         CandidateTable.of(graph, target)
         for n, graph in enumerate(graphs)
         if graph is not tiles and n == _first(graphs, n)
     ]
-    if not lines:
+    if not tables:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
-    if aim.effort == "high":
+    if objective.effort == "high":
         with suppress(_LinksFullError):
-            return _over_links(sorted((try_form(line, aim, FULL, entries) for line in lines), key=cycles_of))
-    lines.sort(key=lambda item: cuts(item, aim, FULL)[1])
+            return _over_links(sorted((try_form(table, objective, FULL, entries) for table in tables), key=cycles_of))
+    tables.sort(key=lambda item: cuts(item, objective, FULL)[1])
     for most in (0, *PIPES):
-        own = lines[0].narrowed(most) if most else lines[0]
+        own = tables[0].narrowed(most) if most else tables[0]
         with suppress(_LinksFullError):
-            first = _over_links([Found(aim, placed(own.tiles, target, searched_spots(own, aim, FULL), aim, entries))])
-            return first if aim.effort == "low" else _over_links([try_form(own, aim, FULL, entries)])
+            first = _over_links(
+                [
+                    Found(
+                        objective,
+                        placed(own.tiles, target, searched_decisions(own, objective, FULL), objective, entries),
+                    )
+                ]
+            )
+            return first if objective.effort == "low" else _over_links([try_form(own, objective, FULL, entries)])
     raise UnsupportedError("compile: links have no room for what chips that share a product send to each other")
 
 
@@ -283,9 +302,11 @@ def first_placement(found: Placement) -> Placement | None:
     """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
     tiles = found.given or found.tiles
     microbatch = 1 if tiles.states else found.microbatch
-    aim = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
+    objective = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
     try:
-        return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim, max(2, found.step))
+        return placed(
+            tiles, found.target, first_decisions(tiles, found.target, found.stages), objective, max(2, found.step)
+        )
     except UnsupportedError:
         return None
 

@@ -116,9 +116,11 @@ def report(found: Evaluated, first: Placement | None) -> str:
     rows = [
         line("this placement", found.cycles),
         *([line("first legal choice", judged(first).cycles)] if first is not None else []),
-        line("limit: work of all cores", limit.cores), line("limit: math alone", limit.math),
-        line("limit: DRAM bytes", limit.dram), line("limit: host link", limit.host),
-    ]  # fmt: skip
+        line("limit: work of all cores", limit.cores),
+        line("limit: math alone", limit.math),
+        line("limit: DRAM bytes", limit.dram),
+        line("limit: host link", limit.host),
+    ]
     placement = found.placement
     of = "step" if placement.step > 1 else "round"
     head = (

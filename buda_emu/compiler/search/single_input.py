@@ -58,15 +58,15 @@ class _Own:
         return [self.choices[n] for n in order.tolist()]
 
 
-def spots_of_one(line: CandidateTable, full: float) -> dict[str, PlacementDecision]:
-    """The spots of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
+def decisions_of_one(table: CandidateTable, full: float) -> dict[str, PlacementDecision]:
+    """The decisions of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
     UnsupportedError for an op that has no room."""
-    own = _costs(line)
-    return in_epochs(line, _ends(line, own, full), lambda start, stop, epoch: _packed(line, own, start, stop, epoch))
+    own = _costs(table)
+    return in_epochs(table, _ends(table, own, full), lambda start, stop, epoch: _packed(table, own, start, stop, epoch))
 
 
 def _packed(
-    line: CandidateTable, own: Sequence[_Own], start: int, stop: int, epoch: int
+    table: CandidateTable, own: Sequence[_Own], start: int, stop: int, epoch: int
 ) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on at the lowest price at which all find room; where there is none, fewer ops."""
     for end in range(stop, start, -1):
@@ -74,8 +74,8 @@ def _packed(
         while low < high:
             middle = (low + high) // 2
             shapes = [item.dearest(PRICES[middle]) for item in own[start:end]]
-            room = sum(shape[0].cores for shape in shapes) <= prod(line.target.arch.grid)
-            found = on_chip(line, range(start, end), shapes, epoch, 0, turned=False) if room else None
+            room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
+            found = on_chip(table, range(start, end), shapes, epoch, 0, grid_transpose=False) if room else None
             if found is not None:
                 best, high = found, middle
             else:
@@ -85,24 +85,24 @@ def _packed(
     return {}, start
 
 
-def _costs(line: CandidateTable) -> list[_Own]:
+def _costs(table: CandidateTable) -> list[_Own]:
     """Of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them: to be faster than that
     one can be gains no more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats, Floats]] = []
-    for op, found in zip(line.ops, line.found, strict=True):
-        target = line.target.of(op.precision)
+    for op, found in zip(table.ops, table.found, strict=True):
+        target = table.target.of(op.precision)
         math = np.array([item.math for item in found])
-        moved = np.array([transfer_cycles(target, line.tiles, op, item.blocks, item.held) for item in found])
+        moved = np.array([transfer_cycles(target, table.tiles, op, item.blocks, item.held) for item in found])
         parts = np.array([parts_of_blocks(item.blocks.t, item.blocks.mblock) for item in found], np.float64)
         one = (math + moved) / parts
         cycles = one + np.maximum(math, moved) * (1 - 1 / parts)
         raw.append((one, cycles, parts, np.array([float(item.cores) for item in found])))
-    chains = _chains(line.ops)
+    chains = _chains(table.ops)
     floor: dict[int, float] = {}
     for chain, (_, cycles, _, _) in zip(chains, raw, strict=True):
         floor[chain] = max(floor.get(chain, 0.0), float(cycles.min()))
     made: list[_Own] = []
-    for chain, found, (one, cycles, parts, cores) in zip(chains, line.found, raw, strict=True):
+    for chain, found, (one, cycles, parts, cores) in zip(chains, table.found, raw, strict=True):
         judged = one + (1 - 1 / parts) * np.maximum(cycles - floor[chain], 0.0)
         made.append(_Own(found, one, cycles, parts, cores, judged))
     return made
@@ -123,13 +123,13 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
     return chain
 
 
-def _ends(line: CandidateTable, own: Sequence[_Own], full: float) -> list[int]:
+def _ends(table: CandidateTable, own: Sequence[_Own], full: float) -> list[int]:
     """The first op of each epoch, then the number of ops."""
-    count, prices = len(line.ops), _Prices.of(line, own)
+    count, prices = len(table.ops), _Prices.of(table, own)
     best, before = [np.inf] * (count + 1), [0] * (count + 1)
     best[0] = 0.0
     for i in range(count):
-        for end, cycles in _epochs_from(line, prices, i, full):
+        for end, cycles in _epochs_from(table, prices, i, full):
             if best[i] + cycles < best[end]:
                 best[end], before[end] = best[i] + cycles, i
     found = [count]
@@ -151,30 +151,33 @@ class _Prices:
     written: list[float]
 
     @staticmethod
-    def of(line: CandidateTable, own: Sequence[_Own]) -> "_Prices":
+    def of(table: CandidateTable, own: Sequence[_Own]) -> "_Prices":
         """Of all ops."""
-        speed = speeds(line.target.chip)
+        speed = speeds(table.target.chip)
         read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
         return _Prices(
-            [item.one[item.at] for item in own], [item.cycles[item.at] for item in own],
-            [item.parts[item.at] for item in own], [item.cores[item.at] for item in own], read,
-            _written(line, speed.dram / line.target.arch.dram_channels if line.tiles.windows else speed.host),
-        )  # fmt: skip
+            [item.one[item.at] for item in own],
+            [item.cycles[item.at] for item in own],
+            [item.parts[item.at] for item in own],
+            [item.cores[item.at] for item in own],
+            read,
+            _written(table, speed.dram / table.target.arch.dram_channels if table.tiles.windows else speed.host),
+        )
 
 
-def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
+def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
     """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
-    dram, every = speeds(line.target.chip).dram, prod(line.target.arch.grid)
-    begin, each = epoch_load(line.target)
+    dram, every = speeds(table.target.chip).dram, prod(table.target.arch.grid)
+    begin, each = epoch_load(table.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
     done: dict[str, tuple[Floats, Floats, Floats]] = {}
-    for j in range(i, int(line.stops[i])):
-        op, parts = line.ops[j], prices.parts[j]
+    for j in range(i, int(table.stops[i])):
+        op, parts = table.ops[j], prices.parts[j]
         used = used + prices.cores[j]
         fits = used <= (every if j == i else every * full)
         if not fits.any():
             return
-        begins = np.full(len(PRICES), float(line.loaded[j + 1] - line.loaded[i]) / dram)
+        begins = np.full(len(PRICES), float(table.loaded[j + 1] - table.loaded[i]) / dram)
         ready = begins + prices.read[j]
         for first, last, cut in (done[use.source] for use in op.uses if use.source in done):
             behind = np.maximum(1 / parts - 1 / cut, 0.0) / np.maximum(1 - 1 / cut, 0.5)
@@ -185,13 +188,13 @@ def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> 
         done[op.name] = first, last, parts
         end = np.maximum(end, np.maximum(last, first + prices.written[j]))
         streamed = streamed + prices.read[j]
-        moved = streamed + float(line.crossing[i, j + 1]) / dram
-        waits = (int(line.level[j + 1]) - int(line.level[i])) * SHARED * moved
+        moved = streamed + float(table.crossing[i, j + 1]) / dram
+        waits = (int(table.level[j + 1]) - int(table.level[i])) * SHARED * moved
         yield j + 1, float((begin + each * used + end + waits)[fits].min()) + CROSSING
 
 
-def _written(line: CandidateTable, rate: float) -> list[float]:
+def _written(table: CandidateTable, rate: float) -> list[float]:
     """Cycles in which the host's link, or one channel of DRAM, takes the output of each op that makes one."""
-    size = size_of_tile(line.target.output_df, line.target.arch.alignment)
-    outputs = {item.op for item in line.tiles.outputs.values()}
-    return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in line.ops]
+    size = size_of_tile(table.target.output_df, table.target.arch.alignment)
+    outputs = {item.op for item in table.tiles.outputs.values()}
+    return [prod(op.shape) * size / rate if op.name in outputs else 0.0 for op in table.ops]

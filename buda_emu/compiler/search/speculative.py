@@ -20,7 +20,7 @@ from buda_emu.compiler.work import Work
 from buda_emu.errors import BudaError
 from buda_emu.workers.beside import short_turns
 from buda_emu.workers.job import Job, Shared
-from buda_emu.workers.spread import Crew
+from buda_emu.workers.spread import JobPool
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 SPLIT: Final = 4
@@ -31,10 +31,10 @@ Later = Iterator[tuple[CandidateTable, Start]]
 """Starts that are going to be tried, made when they are asked for."""
 
 
-def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) -> Generator[Known, None, None]:
+def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Objective) -> Generator[Known, None, None]:
     """For each start, in their order, what is asked for its epochs; nothing is known without workers, or of None.
     Raises InternalError where workers are lost."""
-    side = side_by_side(aim.work)
+    side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
             yield NOTHING_KNOWN
@@ -45,7 +45,7 @@ def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) 
             while len(next_ones) < side.most and (start := next(left, left)) is not left:
                 next_ones.append(start if isinstance(start, Start) else None)
                 if next_ones[-1] is not None:
-                    side.add(line, next_ones[-1])
+                    side.add(table, next_ones[-1])
             side.look_further()
             if not next_ones:
                 return
@@ -58,8 +58,8 @@ def ahead(line: CandidateTable, starts: Iterable[Start | None], aim: Objective) 
 
 def side_by_side(work: Work) -> "SideBySide | None":
     """What shares a search with its workers; None where there are none. Close it when the search is over."""
-    if work.crew is not None and work.side_by_side is None:
-        work.side_by_side = SideBySide(work.crew)
+    if work.pool is not None and work.side_by_side is None:
+        work.side_by_side = SideBySide(work.pool)
     return work.side_by_side
 
 
@@ -67,7 +67,7 @@ def side_by_side(work: Work) -> "SideBySide | None":
 class _Item:
     """An epoch of a start of a form of a graph: as workers have both, and the names of the epoch's ops."""
 
-    line: CandidateTable
+    table: CandidateTable
     start: Start
     form: Shared
     token: Shared
@@ -77,10 +77,10 @@ class _Item:
 class SideBySide:
     """All that this process and workers do of one search. `later`: what it is going to try, as far as is known."""
 
-    def __init__(self, crew: Crew) -> None:
-        self.most = max(STARTS, crew.workers.count + 1)
+    def __init__(self, pool: JobPool) -> None:
+        self.most = max(STARTS, pool.workers.count + 1)
         self.later: Later = iter(())
-        self._crew = crew
+        self._pool = pool
         self._forms: list[tuple[CandidateTable, Shared]] = []
         self._starts: dict[int, Start] = {}  # by number, those that are not done
         self._count = 0  # of all so far
@@ -92,21 +92,24 @@ class SideBySide:
         self._lost: BaseException | None = None
         self._thread: Thread | None = None
 
-    def add(self, line: CandidateTable, start: Start) -> None:
+    def add(self, table: CandidateTable, start: Start) -> None:
         """A start that is tried soon; one that was added before once."""
         if self._number(start) is not None:
             return
         try:
-            alike = epochs_alike(line, start)
+            alike = epochs_alike(table, start)
         except MemoryFullError:  # the search will find it, too
             return
         number, self._count = self._count, self._count + 1
         self._starts[number] = start
-        token, form = self._crew.share(replace(start, aim=replace(start.aim, work=Work()))), self._form(line)
+        token, form = (
+            self._pool.share(replace(start, objective=replace(start.objective, work=Work()))),
+            self._form(table),
+        )
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
                 if first == epoch:
-                    self._waiting[number, epoch] = _Item(line, start, form, token, names)
+                    self._waiting[number, epoch] = _Item(table, start, form, token, names)
             self._changed.notify_all()
         if self._thread is None:
             self._thread = Thread(target=self._serve, daemon=True)
@@ -115,10 +118,10 @@ class SideBySide:
     def look_further(self) -> None:
         """Let there be enough to do: of what is tried later where there is nothing else."""
         while len({number for number, _ in self._waiting}) < self.most:
-            line, start = next(self.later, (None, None))
-            if line is None or start is None:
+            table, start = next(self.later, (None, None))
+            if table is None or start is None:
                 return
-            self.add(line, start)
+            self.add(table, start)
 
     def of(self, start: Start, epoch: int) -> Improved | None:
         """What workers found; None for what this process has to do itself. While a worker is at it, this process does
@@ -139,7 +142,7 @@ class SideBySide:
                     continue
                 other = next(iter(self._waiting))
                 item = self._waiting.pop(other)
-            found = _improved(item.line, item.start, item.names)
+            found = _improved(item.table, item.start, item.names)
             with self._changed:
                 self._found[other] = found
         return None
@@ -180,7 +183,7 @@ class SideBySide:
 
     def _spread(self) -> None:
         given: list[list[tuple[int, int]]] = []
-        with closing(self._crew.spread(self._from_the_last(given))) as results:
+        with closing(self._pool.spread(self._from_the_last(given))) as results:
             for number, result in results:
                 with self._changed:
                     self._found.update(zip(given[number], result, strict=True))
@@ -200,7 +203,7 @@ class SideBySide:
             with self._changed:
                 if not self._waiting:
                     return
-                many = max(1, len(self._waiting) // (SPLIT * self._crew.workers.count))
+                many = max(1, len(self._waiting) // (SPLIT * self._pool.workers.count))
                 places = [next(reversed(self._waiting))]
                 places = [place for place in self._waiting if place[0] == places[0][0]][-many:]
                 items = [self._waiting.pop(place) for place in places]
@@ -208,12 +211,12 @@ class SideBySide:
                 given.append(places)
             yield items[0].form, items[0].token, [item.names for item in items]
 
-    def _form(self, line: CandidateTable) -> Shared:
+    def _form(self, table: CandidateTable) -> Shared:
         """What stands for a form of a graph in items: workers are sent it once."""
         for known, form in self._forms:
-            if known is line:
+            if known is table:
                 return form
-        self._forms.append((line, self._crew.share(_without_values(line))))
+        self._forms.append((table, self._pool.share(_without_values(table))))
         return self._forms[-1][1]
 
 
@@ -224,9 +227,9 @@ class _Shape:
         self.shape = shape
 
 
-def _without_values(line: CandidateTable) -> CandidateTable:
-    bare: Any = {name: replace(item, values=_Shape(item.values.shape)) for name, item in line.tiles.constants.items()}  # type: ignore[arg-type]
-    return replace(line, tiles=replace(line.tiles, constants=bare))
+def _without_values(table: CandidateTable) -> CandidateTable:
+    bare: Any = {name: replace(item, values=_Shape(item.values.shape)) for name, item in table.tiles.constants.items()}  # type: ignore[arg-type]
+    return replace(table, tiles=replace(table.tiles, constants=bare))
 
 
 def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str]]]], list[Improved | None]]:
@@ -234,15 +237,15 @@ def worker(_about: None) -> Callable[[tuple[CandidateTable, Start, list[list[str
     fails, as it will where it is asked for."""
 
     def improve(item: tuple[CandidateTable, Start, list[list[str]]]) -> list[Improved | None]:
-        line, start, epochs = item
-        return [_improved(line, start, names) for names in epochs]
+        table, start, epochs = item
+        return [_improved(table, start, names) for names in epochs]
 
     return improve
 
 
-def _improved(line: CandidateTable, start: Start, names: list[str]) -> Improved | None:
+def _improved(table: CandidateTable, start: Start, names: list[str]) -> Improved | None:
     work = Work()
     try:
-        return of_epoch(line, start, work, names), work.modelled
+        return of_epoch(table, start, work, names), work.modelled
     except BudaError:
         return None

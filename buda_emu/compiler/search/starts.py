@@ -11,19 +11,19 @@ from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import UnsupportedError
 
 
-def searched_spots(
-    line: CandidateTable, aim: Objective, full: float, step: float = STEP
+def searched_decisions(
+    table: CandidateTable, objective: Objective, full: float, step: float = STEP
 ) -> dict[str, PlacementDecision]:
     """Epochs by the dynamic program, each packed at its best pace."""
-    ends, _ = cuts(line, aim, full, step)
-    return in_epochs(line, ends, lambda start, stop, epoch: pack(line, start, stop, epoch, aim.chips))
+    ends, _ = cuts(table, objective, full, step)
+    return in_epochs(table, ends, lambda start, stop, epoch: pack(table, start, stop, epoch, objective.chips))
 
 
-def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
+def first_decisions(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
     """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
     rows, columns = target.arch.grid
     room, epoch, chip = CoreGrid(rows, columns), 0, 0
-    spots: dict[str, PlacementDecision] = {}
+    decisions: dict[str, PlacementDecision] = {}
     program = next((op.program for op in tiles.ops.values()), "")
     for op in tiles.ops.values():
         if op.program != program:  # programs share no epoch (FRONTEND 5)
@@ -36,5 +36,5 @@ def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Place
             at = room.take(choice.blocks.grid)
             if at is None:
                 raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
-        spots[op.name] = PlacementDecision(choice, epoch, chip, at)
-    return spots
+        decisions[op.name] = PlacementDecision(choice, epoch, chip, at)
+    return decisions

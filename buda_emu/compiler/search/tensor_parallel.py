@@ -174,9 +174,16 @@ class _Sharing:
             # In turns some slices of each (OPS 6.8): of columns one, so that hstack puts their shares side by side.
             turns = {f"input{number}": (0, each, each) for number in range(count)}
             self.ops[name] = replace(
-                first, name=name, type="splice", uses=[Use(part) for part in parts.names], inner=0, steps=(),
-                shape=(t * count, rows, columns), attrs={"granularity": "t", **turns}, chip=chip,
-            )  # fmt: skip
+                first,
+                name=name,
+                type="splice",
+                uses=[Use(part) for part in parts.names],
+                inner=0,
+                steps=(),
+                shape=(t * count, rows, columns),
+                attrs={"granularity": "t", **turns},
+                chip=chip,
+            )
         stack: tuple[Tm, ...] = (("hstack", count),) if axis.name == "c" else ()
         return Use(self.gathered[use.source, chip], (*stack, *use.tms))
 

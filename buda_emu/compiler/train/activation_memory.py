@@ -50,9 +50,11 @@ def fitted(
             continue
         done = again
         made = crossing.applied(again)
-        for effort in dict.fromkeys(("low", compilation.aim.effort)):  # what does not fit is not searched
+        for effort in dict.fromkeys(("low", compilation.objective.effort)):  # what does not fit is not searched
             try:
-                found = replace(compilation, aim=replace(compilation.aim, effort=effort)).lowered(made, entries=entries)
+                found = replace(compilation, objective=replace(compilation.objective, effort=effort)).lowered(
+                    made, entries=entries
+                )
             except MemoryFullError:
                 if last:
                     raise
@@ -63,7 +65,7 @@ def fitted(
                 if last:
                     raise HostError(f"compile: activations_mib={mib}: at least {size / MIB:.2f} MiB have to be stored")
                 break
-            if effort == compilation.aim.effort:
+            if effort == compilation.objective.effort:
                 return found, Stored(size, tuple(queues), again)
 
 

@@ -58,6 +58,6 @@ def compile_training(
         graph = training_graph(source, inputs, target, choices)
     if chip_softmax:
         graph = probabilities(graph)
-    compilation = replace(compilation, aim=replace(compilation.aim, step=microbatches))
+    compilation = replace(compilation, objective=replace(compilation.objective, step=microbatches))
     found, stored = fitted(compilation, graph, max(2, microbatches), activations_mib)
     return CompiledTraining(*found, choices, stored)

@@ -80,12 +80,24 @@ def replay(
     accesses, written = accesses_of(listed, events, packages)
     start, end = timing.start.tolist(), timing.end.tolist()
     return Replay(
-        assumptions, tuple(package.name for package in packages),
-        tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages), tuple(requests),
+        assumptions,
+        tuple(package.name for package in packages),
+        tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages),
+        tuple(requests),
         tuple(Event(*event, start[first], end[last]) for event, (first, last) in zip(events, spans, strict=True)),
-        tuple(evictions), tuple(tokens), tuple(resident), moved, tuple(end[task] for task in ends), unknown,
-        tuple(_warnings(assumptions, resident)), listed, tasks.schedule, timing, tuple(accesses), tuple(written),
-    )  # fmt: skip
+        tuple(evictions),
+        tuple(tokens),
+        tuple(resident),
+        moved,
+        tuple(end[task] for task in ends),
+        unknown,
+        tuple(_warnings(assumptions, resident)),
+        listed,
+        tasks.schedule,
+        timing,
+        tuple(accesses),
+        tuple(written),
+    )
 
 
 def _steps(

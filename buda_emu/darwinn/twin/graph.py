@@ -130,10 +130,14 @@ def _operation(item: tflite.Operator, number: int, model: tflite.Model, count: i
     code = codes[item.opcode_index]
     what = f"operator {number}"
     return Operation(
-        number, code.code, code.custom_code or "" if code.code == tflite.CUSTOM else "",
-        _numbers(item.inputs, count, what, absent=True), _numbers(item.outputs, count, what), item.builtin_options,
+        number,
+        code.code,
+        code.custom_code or "" if code.code == tflite.CUSTOM else "",
+        _numbers(item.inputs, count, what, absent=True),
+        _numbers(item.outputs, count, what),
+        item.builtin_options,
         _numbers(item.intermediates, count, what),
-    )  # fmt: skip
+    )
 
 
 def blank(shape: tuple[int, ...], dtype: "np.dtype[Any]", what: str) -> Array:

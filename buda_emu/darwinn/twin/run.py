@@ -90,9 +90,12 @@ class Twin:
             raise UnsupportedError(f"operator {operation.number}: TFLite's operator {operation.code} is not computed")
         inputs = tuple(self._value(number, values, known.name) for number in operation.inputs)
         call = Call(
-            known.name, inputs, tuple(graph.tensors[number] for number in operation.outputs), operation.options,
+            known.name,
+            inputs,
+            tuple(graph.tensors[number] for number in operation.outputs),
+            operation.options,
             tuple(graph.tensors[number] for number in operation.intermediates),
-        )  # fmt: skip
+        )
         try:
             with np.errstate(invalid="raise"):  # what such a cast gives depends on the machine
                 results = known.run(call)

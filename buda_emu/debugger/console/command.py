@@ -39,9 +39,14 @@ GROUPS: Final = ("going", "going back", "stopping", "looking", "changing", "othe
 
 
 def command(
-    usage: str, example: str, group: str, *, aliases: tuple[str, ...] = (), takes: tuple[str, ...] = (),
+    usage: str,
+    example: str,
+    group: str,
+    *,
+    aliases: tuple[str, ...] = (),
+    takes: tuple[str, ...] = (),
     repeats: bool = False,
-) -> Callable[[Act], Act]:  # fmt: skip
+) -> Callable[[Act], Act]:
     """Puts a function into the table; the first word of `usage` is its name."""
     name = usage.split()[0]
 

@@ -112,7 +112,11 @@ class Console:
         if step.exponents is not None:
             lines.append("  shared exponents " + " ".join(f"{one:02x}" for one in step.exponents[:8].reshape(-1)))
         data: dict[str, Any] = {
-            "op": inner.op, "tile": list(inner.tile), "number": inner.at + 1, "steps": len(inner.steps),
-            "equal": inner.equal, "step": step.as_json(),
-        }  # fmt: skip
+            "op": inner.op,
+            "tile": list(inner.tile),
+            "number": inner.at + 1,
+            "steps": len(inner.steps),
+            "equal": inner.equal,
+            "step": step.as_json(),
+        }
         return answer("inside", lines, **data)

@@ -232,9 +232,14 @@ class Adapter:
         elif stop.reason == "end":
             words = "all programs have run"
         self.channel.event(
-            "stopped", reason=reason, threadId=self.chip() + 1, allThreadsStopped=True, text=words,
-            description=words or None, hitBreakpointIds=list(stop.breakpoints),
-        )  # fmt: skip
+            "stopped",
+            reason=reason,
+            threadId=self.chip() + 1,
+            allThreadsStopped=True,
+            text=words,
+            description=words or None,
+            hitBreakpointIds=list(stop.breakpoints),
+        )
 
     def _log(self, text: str) -> None:
         """What a log point tells."""

@@ -42,9 +42,11 @@ def set_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     """On lines of the netlist."""
     source, here = arguments["source"], adapter.source()
     items: list[Message] = arguments.get("breakpoints") or []
-    own = source.get("sourceReference") == here.get("sourceReference") if "sourceReference" in here else (
-        same_file(str(source.get("path", "")), str(here["path"]))
-    )  # fmt: skip
+    own = (
+        source.get("sourceReference") == here.get("sourceReference")
+        if "sourceReference" in here
+        else (same_file(str(source.get("path", "")), str(here["path"])))
+    )
     if not own:
         told = {
             "verified": False,
@@ -82,9 +84,11 @@ def breakpoint_locations(adapter: Adapter, arguments: Message) -> Message:
 def set_function_breakpoints(adapter: Adapter, arguments: Message) -> Message:
     """On ops, graphs, instructions, by the words of `break`."""
     return _replace(
-        adapter, "functions", arguments["breakpoints"],
+        adapter,
+        "functions",
+        arguments["breakpoints"],
         lambda item: adapter.session.break_at(item["name"], item.get("condition") or "", ignore=_ignored(item)),
-    )  # fmt: skip
+    )
 
 
 @request("dataBreakpointInfo")

@@ -251,14 +251,19 @@ def exception_info(adapter: Adapter, arguments: Message) -> Message:  # noqa: AR
     if isinstance(error, ProgramError):
         details = "\n".join(why_not(adapter.session).lines)
         return {
-            "exceptionId": f"program error: {error.kind}", "description": error.problem, "breakMode": "unhandled",
+            "exceptionId": f"program error: {error.kind}",
+            "description": error.problem,
+            "breakMode": "unhandled",
             "details": {"message": details, "typeName": "ProgramError"},
-        }  # fmt: skip
+        }
     op = adapter.session.engine.op_now
     details = "\n".join(whole(adapter.session.tensor(f"op:'{op.name}'")).lines) if op is not None else ""
     return {
-        "exceptionId": "NaN", "description": stop.text, "breakMode": "always", "details": {"message": details},
-    }  # fmt: skip
+        "exceptionId": "NaN",
+        "description": stop.text,
+        "breakMode": "always",
+        "details": {"message": details},
+    }
 
 
 @request("source")

@@ -112,8 +112,11 @@ class Channel:
     def answer(self, request: Message, body: Message | None = None, error: str = "") -> None:
         """To a request, with what was asked or why not."""
         content: Message = {
-            "type": "response", "request_seq": request["seq"], "command": request["command"], "success": not error,
-        }  # fmt: skip
+            "type": "response",
+            "request_seq": request["seq"],
+            "command": request["command"],
+            "success": not error,
+        }
         if error == CANCELLED:
             content["message"] = error
         elif error:

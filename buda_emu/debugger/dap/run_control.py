@@ -24,23 +24,51 @@ def initialize(adapter: Adapter, arguments: Message) -> Message:
     """What there is."""
     adapter.client = arguments
     flags = (
-        "ConfigurationDoneRequest", "FunctionBreakpoints", "ConditionalBreakpoints", "HitConditionalBreakpoints",
-        "EvaluateForHovers", "StepBack", "SetVariable", "CompletionsRequest", "RestartRequest", "ExceptionInfoRequest",
-        "LoadedSourcesRequest", "TerminateRequest", "DataBreakpoints", "ReadMemoryRequest", "CancelRequest",
-        "SteppingGranularity", "BreakpointLocationsRequest", "LogPoints", "SetExpression", "WriteMemoryRequest",
-    )  # fmt: skip
+        "ConfigurationDoneRequest",
+        "FunctionBreakpoints",
+        "ConditionalBreakpoints",
+        "HitConditionalBreakpoints",
+        "EvaluateForHovers",
+        "StepBack",
+        "SetVariable",
+        "CompletionsRequest",
+        "RestartRequest",
+        "ExceptionInfoRequest",
+        "LoadedSourcesRequest",
+        "TerminateRequest",
+        "DataBreakpoints",
+        "ReadMemoryRequest",
+        "CancelRequest",
+        "SteppingGranularity",
+        "BreakpointLocationsRequest",
+        "LogPoints",
+        "SetExpression",
+        "WriteMemoryRequest",
+    )
     return {
         **{f"supports{name}": True for name in flags},
         "exceptionBreakpointFilters": [
-            {"filter": ERROR_FILTER, "label": "Program error", "default": True,
-             "description": "Stop where a program fails or waits for ever, so that you can look around and go back"},
-            {"filter": NAN_FILTERS[0], "label": "NaN", "default": False,
-             "description": "Stop after the op whose result holds a NaN"},
-            {"filter": NAN_FILTERS[1], "label": "Infinity or NaN", "default": False,
-             "description": "Stop after the op whose result is not finite: the chip's units rarely give a NaN"},
+            {
+                "filter": ERROR_FILTER,
+                "label": "Program error",
+                "default": True,
+                "description": "Stop where a program fails or waits for ever, so that you can look around and go back",
+            },
+            {
+                "filter": NAN_FILTERS[0],
+                "label": "NaN",
+                "default": False,
+                "description": "Stop after the op whose result holds a NaN",
+            },
+            {
+                "filter": NAN_FILTERS[1],
+                "label": "Infinity or NaN",
+                "default": False,
+                "description": "Stop after the op whose result is not finite: the chip's units rarely give a NaN",
+            },
         ],
         "completionTriggerCharacters": [":", "(", " "],
-    }  # fmt: skip
+    }
 
 
 @request("launch")
@@ -58,10 +86,14 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     values = {name if name.startswith("$") else f"${name}": str(value) for name, value in given.items()}
     opened = open_file(path, arguments.get("arch"))
     adapter.session = Session(
-        opened, precision=precision, programs=[str(name) for name in programs], parameters=values,
-        inputs=Path(inputs) if inputs else None, seed=number(arguments, "seed", 0),
+        opened,
+        precision=precision,
+        programs=[str(name) for name in programs],
+        parameters=values,
+        inputs=Path(inputs) if inputs else None,
+        seed=number(arguments, "seed", 0),
         threads=number(arguments, "threads", usable_processors()),
-    )  # fmt: skip
+    )
     adapter.launched = arguments
     adapter.then = lambda: adapter.channel.event("initialized")
     return {}

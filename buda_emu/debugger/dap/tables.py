@@ -34,9 +34,13 @@ def queue_variable(adapter: Adapter, queue: Queue) -> Message:
         return [*own, *(tensor_variable(adapter, f"[{slot}]", f"queue:'{queue.name}'[{slot}]") for slot in part)]
 
     return {
-        "name": session.names.shown(queue.name), "value": text, "type": queue.type, "evaluateName": queue.name,
-        "variablesReference": adapter.handle(children), **_READ_ONLY,
-    }  # fmt: skip
+        "name": session.names.shown(queue.name),
+        "value": text,
+        "type": queue.type,
+        "evaluateName": queue.name,
+        "variablesReference": adapter.handle(children),
+        **_READ_ONLY,
+    }
 
 
 def tensor_variable(adapter: Adapter, name: str, reference: str) -> Message:
@@ -46,10 +50,14 @@ def tensor_variable(adapter: Adapter, name: str, reference: str) -> Message:
     except HostError as error:
         return {"name": name, "value": str(error), "variablesReference": 0, **_READ_ONLY}
     return {
-        "name": name, "value": tensor_text(found), "type": found.df, "evaluateName": reference,
-        "memoryReference": reference, "indexedVariables": len(found.tiles),
+        "name": name,
+        "value": tensor_text(found),
+        "type": found.df,
+        "evaluateName": reference,
+        "memoryReference": reference,
+        "indexedVariables": len(found.tiles),
         "variablesReference": adapter.handle(lambda first, count: _tiles(adapter, reference, first, count)),
-    }  # fmt: skip
+    }
 
 
 def tensor_text(found: Found) -> str:
@@ -72,12 +80,14 @@ def tile_variable(adapter: Adapter, reference: str, place: tuple[int, int, int])
     values = found.tiles[number].reshape(32, 32)[:height, :width]
     name = f"tile {','.join(map(str, place))}"
     return {
-        "name": name, "value": f"{values[0, 0]:.5g} ... {values[-1, -1]:.5g}", "indexedVariables": height,
+        "name": name,
+        "value": f"{values[0, 0]:.5g} ... {values[-1, -1]:.5g}",
+        "indexedVariables": height,
         "evaluateName": f"{reference} {name}",
         "variablesReference": adapter.handle(
             lambda first, count: _rows(adapter.tensor(reference), number, first, count)
         ),
-    }  # fmt: skip
+    }
 
 
 def _rows(found: Found, number: int, first: int, count: int) -> list[Message]:
@@ -86,11 +96,13 @@ def _rows(found: Found, number: int, first: int, count: int) -> list[Message]:
     last = first + count if count else height
     return [
         {
-            "name": f"row {row}", "value": "  ".join(f"{one:.5g}" for one in values[row])[:_MOST_ROW],
-            "variablesReference": 0, **_READ_ONLY,
+            "name": f"row {row}",
+            "value": "  ".join(f"{one:.5g}" for one in values[row])[:_MOST_ROW],
+            "variablesReference": 0,
+            **_READ_ONLY,
         }
         for row in range(first, min(last, height))
-    ]  # fmt: skip
+    ]
 
 
 def op_children(adapter: Adapter, name: str) -> list[Message]:

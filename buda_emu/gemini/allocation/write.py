@@ -54,12 +54,15 @@ class _Writer:
     def _arrives(self) -> list[dict[str, Any]]:
         return [
             {
-                "core_id": self.core(entry.core_id), "workload_id": entry.workload_id,
-                "layer_name": self.index.made[entry.transfer_id].work.layer_name, "transfer_id": entry.transfer_id,
-                **_corners(entry.box), "related_ofmap": list(entry.related_ofmap),
+                "core_id": self.core(entry.core_id),
+                "workload_id": entry.workload_id,
+                "layer_name": self.index.made[entry.transfer_id].work.layer_name,
+                "transfer_id": entry.transfer_id,
+                **_corners(entry.box),
+                "related_ofmap": list(entry.related_ofmap),
             }
             for entry in self.ir.dram_in
-        ]  # fmt: skip
+        ]
 
     def _leaves(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -69,10 +72,14 @@ class _Writer:
             to = [{**self._target(item), "layer_name": out.layer_name} for item in out.destination]
             found.append(
                 {
-                    "transfer_id": out.transfer_id, "type": out.type, "size": size, **_corners(box), "destination": to,
+                    "transfer_id": out.transfer_id,
+                    "type": out.type,
+                    "size": size,
+                    **_corners(box),
+                    "destination": to,
                     "related_ifmap": list(out.related_ifmap),
                 }
-            )  # fmt: skip
+            )
         return found
 
     def _target(self, to: Destination) -> dict[str, Any]:
@@ -85,9 +92,13 @@ class _Writer:
         sizes = [fmap_bytes(piece.box, INT8) for piece in work.ofmap]
         read = work.ifmap[0].box if work.ifmap else work.box
         tile = {
-            "ofmap_lower": list(work.box.lower), "ofmap_upper": list(work.box.upper), "ifmap_lower": list(read.lower),
-            "ifmap_upper": list(read.upper), "tile_padding_tblr": [0, 0, 0, 0], "single_tile_time_pred": work.time,
-        }  # fmt: skip
+            "ofmap_lower": list(work.box.lower),
+            "ofmap_upper": list(work.box.upper),
+            "ifmap_lower": list(read.lower),
+            "ifmap_upper": list(read.upper),
+            "tile_padding_tblr": [0, 0, 0, 0],
+            "single_tile_time_pred": work.time,
+        }
         content: dict[str, Any] = {
             "workload_id": work.workload_id,
             "layer_name": work.layer_name,
@@ -98,14 +109,19 @@ class _Writer:
             "tile_padding_tblr": [0, 0, 0, 0],
             "ifmap": [
                 {
-                    "transfer_id": [source.transfer_id for source, _box in item.sources], "size": item.size,
-                    **_int8(), **_corners(item.box),
+                    "transfer_id": [source.transfer_id for source, _box in item.sources],
+                    "size": item.size,
+                    **_int8(),
+                    **_corners(item.box),
                 }
-                for item in items if item.reader == work.index
+                for item in items
+                if item.reader == work.index
             ],
             "ofmap": [
                 {
-                    "transfer_id": piece.transfer_id, "size": size, **_corners(piece.box.within(work.box)),
+                    "transfer_id": piece.transfer_id,
+                    "size": size,
+                    **_corners(piece.box.within(work.box)),
                     "destination": [self._target(to) for to in piece.destination],
                 }
                 for piece, size in zip(work.ofmap, sizes, strict=True)
@@ -114,7 +130,7 @@ class _Writer:
             "buffer": [self._tensor(work, item) for item in items if item.first <= work.index <= item.last],
             "ring_buffer_info": [[0, self.buffersize]],
             "wl0_buffer": None,
-        }  # fmt: skip
+        }
         ids = work.weight.transfer_id if work.weight else ()
         for item in items:
             if item.kind == "weight" and item.sources[0][0].transfer_id in ids:
@@ -123,10 +139,14 @@ class _Writer:
 
     def _tensor(self, work: Workload, item: Resident) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "tensor_id": item.number, "address": item.address, "size": item.size, **_int8(), **_corners(item.box),
+            "tensor_id": item.number,
+            "address": item.address,
+            "size": item.size,
+            **_int8(),
+            **_corners(item.box),
             "type": {"input": "ifmap"}.get(item.kind, item.kind),
             "tensor_order": self.orders.get((work.core, item.number), self.count),
-        }  # fmt: skip
+        }
         if item.kind == "store":
             last = len(self.ir.cores[work.core]) - 1
             sent = work.index > item.first or item.first == last

@@ -163,10 +163,15 @@ def _windows(layer: Layer, values: Array) -> list[Array]:
     """The elements of all windows, one array [N, C, rows, columns] for each place in the window, row by row."""
     (height, width), (down, right) = layer.window, layer.stride
     rows, columns = (values.shape[2] - height) // down + 1, (values.shape[3] - width) // right + 1
-    return [
-        values[:, :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
-        for i in range(height) for j in range(width)
-    ] if rows > 0 and columns > 0 else []  # fmt: skip
+    return (
+        [
+            values[:, :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
+            for i in range(height)
+            for j in range(width)
+        ]
+        if rows > 0 and columns > 0
+        else []
+    )
 
 
 def _around(values: Array, padding: Padding, fill: float) -> Array:

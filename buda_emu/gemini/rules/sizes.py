@@ -24,10 +24,18 @@ def _tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
     for work in index.ir.workloads():
         for item in work.buffer:
             key = (
-                work.core, item.tensor_id, item.type, item.box, item.size, item.align, item.bitwidth, item.transfer_id,
-                item.block, item.layer_name,
+                work.core,
+                item.tensor_id,
+                item.type,
+                item.box,
+                item.size,
+                item.align,
+                item.bitwidth,
+                item.transfer_id,
+                item.block,
+                item.layer_name,
                 tuple((s.transfer_id, s.size, s.box, s.type, s.core_id) for s in item.source),
-            )  # fmt: skip
+            )
             if key not in seen:
                 seen.add(key)
                 yield work, item

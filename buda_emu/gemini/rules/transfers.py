@@ -207,10 +207,13 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
         made = index.made.get(number)
         return [(made, "")] if made else []
     through = [
-        index.made[entry] for entry in out.related_ifmap
-        if entry in index.made and entry not in index.doubled
-        and entry in index.ins and number in index.ins[entry].related_ofmap  # else G013 tells
-    ]  # fmt: skip
+        index.made[entry]
+        for entry in out.related_ifmap
+        if entry in index.made
+        and entry not in index.doubled
+        and entry in index.ins
+        and number in index.ins[entry].related_ofmap  # else G013 tells
+    ]
     return [(made, " through DRAM") for made in through]
 
 

@@ -63,9 +63,18 @@ def simulate_assembler(ir: IR | None, path: str, durations: str, rates: Rates) -
         if _moves(item)
     ]
     return Timeline(
-        total=timing.makespan, workloads=works, dram=tuple(sorted(dram, key=lambda item: item.start)), noc=(), links={},
-        instructions=tuple(spans), mode="assembler", rates=rates, schedule=schedule, timing=timing, kinds=tuple(kinds),
-    )  # fmt: skip
+        total=timing.makespan,
+        workloads=works,
+        dram=tuple(sorted(dram, key=lambda item: item.start)),
+        noc=(),
+        links={},
+        instructions=tuple(spans),
+        mode="assembler",
+        rates=rates,
+        schedule=schedule,
+        timing=timing,
+        kinds=tuple(kinds),
+    )
 
 
 def _moves(item: Instruction) -> bool:

@@ -161,9 +161,16 @@ def _store(index: Index, life: Life) -> Item:
     before = ((life.core, gate - 1),) if gate and gate - 1 != made.work.index else ()
     never = "" if gate is not None else f"start_send of tensor {life.tensor_id} of core {life.core}"
     return Item(
-        "store", made.piece.transfer_id, _size(tensor.size, tensor.place), life.core, (step, *before), (),
-        life.tensor_id, gate or 0, never,
-    )  # fmt: skip
+        "store",
+        made.piece.transfer_id,
+        _size(tensor.size, tensor.place),
+        life.core,
+        (step, *before),
+        (),
+        life.tensor_id,
+        gate or 0,
+        never,
+    )
 
 
 def _size(size: int, place: str) -> int:

@@ -97,13 +97,25 @@ class _Replay:
             for send, task in zip(self.plan.sends, sends, strict=True)
         )
         return Timeline(
-            total=timing.makespan, workloads=workloads, dram=dram, noc=noc, links=link_bytes(self.ir, self.plan.sends),
-            instructions=(), mode="schedule", rates=self.rates, schedule=self.schedule, timing=timing,
-            kinds=tuple(self.kinds), tasks_of={
+            total=timing.makespan,
+            workloads=workloads,
+            dram=dram,
+            noc=noc,
+            links=link_bytes(self.ir, self.plan.sends),
+            instructions=(),
+            mode="schedule",
+            rates=self.rates,
+            schedule=self.schedule,
+            timing=timing,
+            kinds=tuple(self.kinds),
+            tasks_of={
                 (work.core, work.index): tuple(tasks) for work, tasks in zip(self.ir.workloads(), works, strict=True)
             },
-            item_tasks=tuple(items), send_tasks=tuple(sends), index=self.index, plan=self.plan,
-        )  # fmt: skip
+            item_tasks=tuple(items),
+            send_tasks=tuple(sends),
+            index=self.index,
+            plan=self.plan,
+        )
 
     def _done(self, steps: Iterable[Step]) -> list[Wait]:
         return [_kept(self._work_done[step]) for step in steps]

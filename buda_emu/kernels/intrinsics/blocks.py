@@ -95,9 +95,14 @@ def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value,
 
 
 def _emit_spread(
-    builder: Builder, words: Value, codes: Value, exponents: Value, align: Value, most: int,
+    builder: Builder,
+    words: Value,
+    codes: Value,
+    exponents: Value,
+    align: Value,
+    most: int,
     moved: Callable[[Vectors, Value, Value], Value],
-) -> None:  # fmt: skip
+) -> None:
     code = Vectors(builder, GROUP)
     align = code.every_word(align)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:

@@ -33,9 +33,15 @@ Body = Callable[[Value, Value, Value], Value]
     execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp, by_lanes=True
 )
 def _emit(
-    lanes_of_vector: int, builder: Builder, code: Value, step: Value, lanes: Value, tables: Value, special: Value,
+    lanes_of_vector: int,
+    builder: Builder,
+    code: Value,
+    step: Value,
+    lanes: Value,
+    tables: Value,
+    special: Value,
     blackhole: Value,
-) -> None:  # fmt: skip
+) -> None:
     first = builder.mul(step, SIZE(FIELDS))
     operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]

@@ -86,9 +86,14 @@ def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
 
 
 def _emit_pairs(
-    code: Vectors, exponent: Value, words: Value, ends: Value, layout: tuple[Place, int, Value], more: Value,
+    code: Vectors,
+    exponent: Value,
+    words: Value,
+    ends: Value,
+    layout: tuple[Place, int, Value],
+    more: Value,
     put: Callable[[Value, Value], None],
-) -> Value:  # fmt: skip
+) -> Value:
     """Exponents, their range, of which it gives the lower end, and `put` for all words.
 
     layout: where the word stands that belongs to a pair of exponents, how far after it the other one is, and what is

@@ -122,8 +122,12 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         graph=graph,
         target_device=device,
         blocking=blocking_of(
-            values.pop("grid_size", (0, 0)), values.pop("t", -1), values.pop("mblock", (-1, -1)),
-            values.pop("ublock", (-1, -1)), values.pop("ublock_order", ""), values.pop("tile_dim", FULL_TILE),
+            values.pop("grid_size", (0, 0)),
+            values.pop("t", -1),
+            values.pop("mblock", (-1, -1)),
+            values.pop("ublock", (-1, -1)),
+            values.pop("ublock_order", ""),
+            values.pop("tile_dim", FULL_TILE),
         ),
         in_df=tuple(in_df),
         forked_dram_inputs=tuple(forks.items()),
@@ -135,7 +139,7 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         name_node=name_node,
         broken=context.findings > findings,
         **values,
-    )  # fmt: skip
+    )
 
 
 def _read_forks(context: Context, node: Node) -> dict[str, str]:

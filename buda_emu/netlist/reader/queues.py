@@ -42,9 +42,13 @@ def read_queues(
 
 @lru_cache(4096)
 def blocking_of(
-    grid_size: tuple[int, int], t: int, mblock: tuple[int, int], ublock: tuple[int, int], ublock_order: str,
+    grid_size: tuple[int, int],
+    t: int,
+    mblock: tuple[int, int],
+    ublock: tuple[int, int],
+    ublock_order: str,
     tile_dim: tuple[int, int],
-) -> Blocking:  # fmt: skip
+) -> Blocking:
     """One Blocking for all objects that are cut the same way."""
     return Blocking(grid_size, t, mblock, ublock, ublock_order, tile_dim)
 
@@ -80,8 +84,12 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         name=name,
         written_name=name,
         blocking=blocking_of(
-            values.pop("grid_size", (0, 0)), values.pop("t", -1), values.pop("mblock", (-1, -1)),
-            values.pop("ublock", (-1, -1)), values.pop("ublock_order", "r"), values.pop("tile_dim", FULL_TILE),
+            values.pop("grid_size", (0, 0)),
+            values.pop("t", -1),
+            values.pop("mblock", (-1, -1)),
+            values.pop("ublock", (-1, -1)),
+            values.pop("ublock_order", "r"),
+            values.pop("tile_dim", FULL_TILE),
         ),
         target_device=device,
         loc=loc,
@@ -91,7 +99,7 @@ def _read_queue(context: Context, name: str, name_node: Scalar, node: Node) -> t
         name_node=name_node,
         broken=context.findings > findings,
         **values,
-    )  # fmt: skip
+    )
     return queue, devices
 
 

@@ -30,9 +30,13 @@ Phase = Literal["basic", "load", "device"]
 
 
 def verify(
-    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset(),
+    netlist: Netlist,
+    *,
+    strict: bool = False,
+    skip: Set[str] = frozenset(),
+    read: Set[str] = frozenset(),
     asked: set[str] | None = None,
-) -> list[Diagnostic]:  # fmt: skip
+) -> list[Diagnostic]:
     """Every finding about a netlist that was read, by object, not yet sorted by line.
 
     `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
@@ -44,9 +48,13 @@ def verify(
 
 
 def verifying(
-    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset(),
+    netlist: Netlist,
+    *,
+    strict: bool = False,
+    skip: Set[str] = frozenset(),
+    read: Set[str] = frozenset(),
     asked: set[str] | None = None,
-) -> Steps[list[Diagnostic]]:  # fmt: skip
+) -> Steps[list[Diagnostic]]:
     """`verify` in steps of a few milliseconds."""
     most = MAX_FINDINGS
     if asked is None:

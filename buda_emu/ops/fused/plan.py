@@ -188,15 +188,26 @@ class _Planner:
         if sub.has("reduces") and attributes.dim not in ("r", "c"):
             raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
         blocking = Blocking(
-            base.blocking.grid_size, base.blocking.t, sub.mblock, sub.ublock, base.blocking.ublock_order,
+            base.blocking.grid_size,
+            base.blocking.t,
+            sub.mblock,
+            sub.ublock,
+            base.blocking.ublock_order,
             base.blocking.tile_dim,
-        )  # fmt: skip
+        )
         vector = given.vector if given.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
         formats = {DEST: base.acc_df, OUTPUT: base.out_df}
         return OpCall(
-            name=name, type=sub.type, attributes=attributes, blocking=blocking, operands=operands, vector=vector,
-            out_df=formats.get(target, base.intermed_df), intermed_df=base.intermed_df, acc_df=base.acc_df,
-        )  # fmt: skip
+            name=name,
+            type=sub.type,
+            attributes=attributes,
+            blocking=blocking,
+            operands=operands,
+            vector=vector,
+            out_df=formats.get(target, base.intermed_df),
+            intermed_df=base.intermed_df,
+            acc_df=base.acc_df,
+        )
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:
         """OPS 8.1 step 5."""

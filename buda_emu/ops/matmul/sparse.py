@@ -71,9 +71,14 @@ def split(call: OpCall) -> Split:
     if acts[2] != call.blocking.cols:
         raise ProgramError(f"op {call.name}: activations have {acts[2]} columns of tiles, the op {call.blocking.cols}")
     return Split(
-        grid_rows, groups, weights[1] // grid_rows, weights[2] // groups, words[1] // grid_rows, words[2] // groups,
+        grid_rows,
+        groups,
+        weights[1] // grid_rows,
+        weights[2] // groups,
+        words[1] // grid_rows,
+        words[2] // groups,
         acts[2] // grid_cols,
-    )  # fmt: skip
+    )
 
 
 def encoding(call: OpCall) -> Encoding:

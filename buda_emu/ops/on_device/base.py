@@ -254,9 +254,15 @@ def _packer_relu(call: DeviceCall) -> Relu:
 
 
 def make(
-    maker: Maker | Filler, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
-    operands: int, block: int,
-) -> None:  # fmt: skip
+    maker: Maker | Filler,
+    out: Bits,
+    packing: Packing,
+    dims: tuple[int, int],
+    units: Units,
+    parallel: Parallel,
+    operands: int,
+    block: int,
+) -> None:
     """All tiles of `out` [w, n], `block` at a time. `operands`: how many datums they have. It tells whether threads are
     worth it, whatever their format: they are computed with as words."""
     work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
@@ -264,9 +270,16 @@ def make(
 
 
 def _make(
-    start: int, stop: int, rows: Bits, maker: Maker | Filler, packing: Packing, dims: tuple[int, int], units: Units,
-    block: int, _work: Work,
-) -> None:  # fmt: skip
+    start: int,
+    stop: int,
+    rows: Bits,
+    maker: Maker | Filler,
+    packing: Packing,
+    dims: tuple[int, int],
+    units: Units,
+    block: int,
+    _work: Work,
+) -> None:
     if isinstance(maker, Filler):
         maker.fill(start, stop, rows[start:stop])
         return

@@ -128,9 +128,13 @@ class KernelUnits:
         (entries, count), rows = tiles.shape, tiles.rows()
         out = self.room(-(-entries * count // 2)).reshape(-1, TILE_ELEMENTS // 2)[: entries * count]
         parallel(
-            unpack_kernels.unpack_blocks_to_halves, len(out), out.view(np.uint16), rows.datums, rows.exponents,
+            unpack_kernels.unpack_blocks_to_halves,
+            len(out),
+            out.view(np.uint16),
+            rows.datums,
+            rows.exponents,
             FORMATS[tiles.df].bits,
-        )  # fmt: skip
+        )
         return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
@@ -191,9 +195,16 @@ class KernelUnits:
         return out
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         if spill is not None:
             self._matmul_in_blocks(dst, items, operands, product, mode, k, spill, fresh)
             return
@@ -207,9 +218,16 @@ class KernelUnits:
         matmul_kernels.matmul_tiles(start, stop, dst, given, fresh)
 
     def _matmul_in_blocks(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range, spill: Spill,
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill,
         fresh: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """In one kernel where one knows the way to intermed_df and back."""
         spilled, left, register = SPILLS.get(_way(spill, mode)), [items], operands[0].register
         if spilled is not None and REGISTERS[register] is not None:
@@ -288,9 +306,15 @@ class KernelUnits:
         return out
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         out = Bits.empty(df, len(dst)) if out is None else out
         by = pack_kernels.Conversion(mode, held_as, df, relu, threshold, self.core)
         pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)

@@ -74,9 +74,16 @@ class ReferenceUnits:
         return result
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
         if spill is not None:
@@ -121,9 +128,15 @@ class ReferenceUnits:
         return moves.move_to_src(dst, mode, register)
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         packed = Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
         if out is not None:
             out.assign(slice(None), packed)

@@ -120,9 +120,16 @@ class Units(Protocol):
         ...
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for those tiles of dst, counted over w (2.8). `fresh`:
         they hold nothing yet, which counts as zeros."""
         ...
@@ -154,9 +161,15 @@ class Units(Protocol):
         ...
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        self,
+        dst: U32,
+        mode: DstMode,
+        held_as: Intermediate,
+        df: str,
+        relu: ReluMode = 0,
+        threshold: int = 0,
         out: Bits | None = None,
-    ) -> Bits:  # fmt: skip
+    ) -> Bits:
         """Stored tiles of a Dst image (4), in `out` where it is given."""
         ...
 

@@ -38,9 +38,14 @@ class Reduce(DeviceOp):
 
 
 def pool_maker(
-    call: DeviceCall, source: Source, mode: DstMode, shape: tuple[int, int, int], entries: int, units: Units,
+    call: DeviceCall,
+    source: Source,
+    mode: DstMode,
+    shape: tuple[int, int, int],
+    entries: int,
+    units: Units,
     parallel: Parallel,
-) -> Maker:  # fmt: skip
+) -> Maker:
     """What makes the tiles of a reduction along r or c. `shape`: of an entry of the result."""
     op = call.op
     dim = op.attributes.dim

@@ -122,9 +122,12 @@ class Comparison:
             ]
 
         return {
-            "new": plain(self.new), "worse": plain(self.worse), "mended": plain(self.mended),
-            "known": plain(self.known), "holds": self.holds,
-        }  # fmt: skip
+            "new": plain(self.new),
+            "worse": plain(self.worse),
+            "mended": plain(self.mended),
+            "known": plain(self.known),
+            "holds": self.holds,
+        }
 
 
 @dataclass(slots=True)
@@ -154,9 +157,13 @@ def compare(
             _place(result, change, measure or MEASURES[section]).append(change)
         result.mended += [Change(file, item, None) for item in left.values()]
     return Comparison(
-        section, tuple(result.new), tuple(result.worse), tuple(result.mended), tuple(result.known),
+        section,
+        tuple(result.new),
+        tuple(result.worse),
+        tuple(result.mended),
+        tuple(result.known),
         tuple(result.unlisted),
-    )  # fmt: skip
+    )
 
 
 def _place(result: _Sorted, change: Change, measure: Measure) -> list[Change]:

@@ -36,13 +36,17 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
     yield ""
     rows = (
         (
-            item.kind, str(item.chunks), f"{item.instruction_bytes:,}", f"{item.parameter_bytes:,}",
+            item.kind,
+            str(item.chunks),
+            f"{item.instruction_bytes:,}",
+            f"{item.parameter_bytes:,}",
             "not given" if item.cycles is None else f"{item.cycles:,}",
-            f"{item.hints}{'' if item.complete_dma_list else ' (incomplete)'}", f"{item.scratch_bytes:,}",
+            f"{item.hints}{'' if item.complete_dma_list else ' (incomplete)'}",
+            f"{item.scratch_bytes:,}",
             f"{item.token:x}",
         )
         for item in summary.executables
-    )  # fmt: skip
+    )
     heads = ("executable", "chunks", "instr. bytes", "param. bytes", "est. cycles", "hints", "scratch", "token")
     yield table(heads, rows, right=(1, 2, 3, 4))
     yield ""

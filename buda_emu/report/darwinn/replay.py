@@ -28,12 +28,15 @@ def replay_lines(replay: Replay) -> Iterator[str]:
         starts.setdefault(event.request, event.start)
     rows = [
         (
-            str(number), f"{package} {replay.packages[package]}", "yes" if number in cached else "",
-            " ".join(map(str, evicted.get(number, ()))), f"{replay.resident[number]:,}",
+            str(number),
+            f"{package} {replay.packages[package]}",
+            "yes" if number in cached else "",
+            " ".join(map(str, evicted.get(number, ()))),
+            f"{replay.resident[number]:,}",
             *_times(replay, number, starts),
         )
         for number, package in list(enumerate(replay.requests))[:_MOST_REQUESTS]
-    ]  # fmt: skip
+    ]
     heads = ("request", "package", "caches", "evicts", "resident bytes", "starts ms", "ends ms")
     yield table(heads, rows, right=(0, 4, 5, 6))
     if len(replay.requests) > _MOST_REQUESTS:
@@ -85,14 +88,22 @@ def replay_json(replay: Replay) -> dict[str, Any]:
     return {
         "schema_version": RESULT_VERSION,
         "assumptions": {
-            "transport": replay.assumptions.transport, "overlap": replay.assumptions.overlap,
-            "link": None if link is None else link._asdict(), "frequency_hz": clock,
+            "transport": replay.assumptions.transport,
+            "overlap": replay.assumptions.overlap,
+            "link": None if link is None else link._asdict(),
+            "frequency_hz": clock,
             "sram_bytes": replay.assumptions.sram_bytes,
         },
-        "packages": list(replay.packages), "requests": list(replay.requests),
+        "packages": list(replay.packages),
+        "requests": list(replay.requests),
         "events": [event._asdict() for event in replay.events],
-        "evictions": [item._asdict() for item in replay.evictions], "resets": list(replay.resets),
-        "tokens": list(replay.tokens), "resident": list(replay.resident), "bytes": replay.bytes,
-        "request_end_ns": list(replay.request_end), "unknown_compute": replay.unknown_compute,
-        "warnings": list(replay.warnings), "hazards": None if hazards is None else [asdict(item) for item in hazards],
-    }  # fmt: skip
+        "evictions": [item._asdict() for item in replay.evictions],
+        "resets": list(replay.resets),
+        "tokens": list(replay.tokens),
+        "resident": list(replay.resident),
+        "bytes": replay.bytes,
+        "request_end_ns": list(replay.request_end),
+        "unknown_compute": replay.unknown_compute,
+        "warnings": list(replay.warnings),
+        "hazards": None if hazards is None else [asdict(item) for item in hazards],
+    }

@@ -19,18 +19,26 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Everything that was modelled. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
     return {
-        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "board": run.chip.board,
+        "schema_version": RESULT_VERSION,
+        "netlist": run.netlist,
+        "arch": run.arch,
+        "board": run.chip.board,
         "clock_mhz": run.clock,
-        "version": run.version, "parameters": dict(run.parameters), "what_if": dict(run.what_if),
+        "version": run.version,
+        "parameters": dict(run.parameters),
+        "what_if": dict(run.what_if),
         "epochs": [
             {
-                "program": epoch.program, "graphs": list(epoch.graphs), "chips": list(epoch.chips),
-                "runs": epoch.runs, "inputs": epoch.timing.inputs, "cycles_per_input": epoch.timing.cycles_per_input,
-                "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
+                "program": epoch.program,
+                "graphs": list(epoch.graphs),
+                "chips": list(epoch.chips),
+                "runs": epoch.runs,
+                "inputs": epoch.timing.inputs,
+                "cycles_per_input": epoch.timing.cycles_per_input,
+                "first_input_cycles": epoch.timing.first_input,
+                "total_cycles": epoch.timing.total,
                 "bottleneck": asdict(epoch.bottleneck),
-                "critical_path": [
-                    {**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)
-                ],
+                "critical_path": [{**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)],
                 "ops": [
                     {**asdict(item), "cost_cycles": timing.cost.cycles}
                     for timing, item in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)
@@ -38,17 +46,21 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
                 "memory": [asdict(item) for item in epoch.timing.memory],
                 "transfers": [asdict(item) for item in epoch.timing.transfers],
                 "noc_links": [asdict(item) for item in epoch.timing.links],
-                "host_bytes": epoch.host_bytes, "load_cycles": epoch.load.cycles, "load_share": epoch.load_share,
+                "host_bytes": epoch.host_bytes,
+                "load_cycles": epoch.load.cycles,
+                "load_share": epoch.load_share,
                 "loads": [asdict(item) for item in epoch.load.chips],
             }
             for epoch in run.epochs
         ],
-        "program_cycles": run.programs(), "program_load_cycles": run.program_loads(),
+        "program_cycles": run.programs(),
+        "program_load_cycles": run.program_loads(),
         "program_host_seconds": run.host_seconds(),
         "dram": [asdict(item) for item in run.dram],
-        "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
+        "l1_bytes": dict(run.l1),
+        "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(item), "passed": item.passed} for item in results],
-    }  # fmt: skip
+    }
 
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:

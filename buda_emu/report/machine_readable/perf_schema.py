@@ -29,24 +29,46 @@ def schema() -> dict[str, Any]:
 
     busy = _list(of(Busy))
     epoch = {
-        "program": _TEXT, "graphs": _list(_TEXT), "chips": _list(_COUNT), "runs": _COUNT, "inputs": _COUNT,
-        "cycles_per_input": {"type": ["number", "null"]}, "first_input_cycles": _NUMBER, "total_cycles": _NUMBER,
-        "bottleneck": of(Bottleneck), "critical_path": _list(of(CriticalStep, waits=_map(_NUMBER))),
-        "ops": _list(of(OpFigures, cost_cycles=_NUMBER)), "memory": busy, "transfers": busy, "noc_links": busy,
-        "host_bytes": _COUNT, "load_cycles": _NUMBER, "load_share": _NUMBER, "loads": _list(of(ChipLoad)),
-    }  # fmt: skip
+        "program": _TEXT,
+        "graphs": _list(_TEXT),
+        "chips": _list(_COUNT),
+        "runs": _COUNT,
+        "inputs": _COUNT,
+        "cycles_per_input": {"type": ["number", "null"]},
+        "first_input_cycles": _NUMBER,
+        "total_cycles": _NUMBER,
+        "bottleneck": of(Bottleneck),
+        "critical_path": _list(of(CriticalStep, waits=_map(_NUMBER))),
+        "ops": _list(of(OpFigures, cost_cycles=_NUMBER)),
+        "memory": busy,
+        "transfers": busy,
+        "noc_links": busy,
+        "host_bytes": _COUNT,
+        "load_cycles": _NUMBER,
+        "load_share": _NUMBER,
+        "loads": _list(of(ChipLoad)),
+    }
     definitions["Epoch"] = {"type": "object", "properties": epoch, "required": list(epoch)}
     part = {"step": _TEXT, "seconds": {"type": ["number", "null"]}}
     definitions["HostPart"] = {"type": "object", "properties": part, "required": list(part)}
     run = {
-        "netlist": _TEXT, "arch": _TEXT, "board": _TEXT, "clock_mhz": _NUMBER, "version": _TEXT,
+        "netlist": _TEXT,
+        "arch": _TEXT,
+        "board": _TEXT,
+        "clock_mhz": _NUMBER,
+        "version": _TEXT,
         "parameters": _map(_TEXT),
-        "what_if": _map(_NUMBER), "epochs": _list({"$ref": "#/$defs/Epoch"}), "program_cycles": _map(_NUMBER),
-        "program_load_cycles": _map(_NUMBER), "program_host_seconds": _map(_NUMBER),
-        "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),
-        "l1_capacity": _COUNT, "performance_check": _list(of(BoundResult, passed={"type": "boolean"})),
+        "what_if": _map(_NUMBER),
+        "epochs": _list({"$ref": "#/$defs/Epoch"}),
+        "program_cycles": _map(_NUMBER),
+        "program_load_cycles": _map(_NUMBER),
+        "program_host_seconds": _map(_NUMBER),
+        "dram": _list(of(ChannelUse)),
+        "l1_bytes": _map(_COUNT),
+        "l1_capacity": _COUNT,
+        "performance_check": _list(of(BoundResult, passed={"type": "boolean"})),
         "host_parts": _list({"$ref": "#/$defs/HostPart"}),
-    }  # fmt: skip
+    }
     return versioned("Results of buda-emu perf", run, definitions)
 
 

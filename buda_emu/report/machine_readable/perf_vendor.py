@@ -27,8 +27,12 @@ def perf_info_all_epochs_csv(run: PerfRun) -> str:
     """perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
     rows = [
         {
-            "program-name": epoch.program, "graph-name": graph, "aiclk": int(run.clock), "device-id": chip,
-            "input-count": epoch.timing.inputs, "first-to-last-inputs": _inputs(epoch),
+            "program-name": epoch.program,
+            "graph-name": graph,
+            "aiclk": int(run.clock),
+            "device-id": chip,
+            "input-count": epoch.timing.inputs,
+            "first-to-last-inputs": _inputs(epoch),
             "num-cycles-per-tensor-all-inputs": _whole(epoch.timing.cycles_per_input),
             "num-tensors-per-second-all-inputs": _whole(_per_second(run, epoch)),
             "num-cycles-all-inputs": _whole(epoch.timing.last_pack),
@@ -36,7 +40,7 @@ def perf_info_all_epochs_csv(run: PerfRun) -> str:
         }
         for epoch in run.epochs
         for graph, chip in zip(epoch.graphs, epoch.graph_chips, strict=True)
-    ]  # fmt: skip
+    ]
     return _csv(EPOCH_COLUMNS, rows)
 
 
@@ -46,17 +50,24 @@ def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
     for epoch in run.epochs:
         for item in op_figures(netlist, run, epoch):
             bandwidths = [*item.input_bandwidth, None, None]
-            rows.append({
-                "core-label": _label(run.chip, item), "device_id": item.chip, "aiclk": int(run.clock),
-                "first-and-last-inputs": _inputs(epoch), "total-runtime": _whole(item.total_runtime),
-                "active-math-cycles-single-input": _whole(item.math),
-                "math-utilization-over-all-inputs": _two(item.average_utilisation),
-                "math-utilization-last-input-recorded": _two(item.utilisation_last),
-                "runtime-last-input-recorded": _whole(item.cycles_last),
-                "num-cycles-per-tensor": _two(item.cycles_per_input),
-                "num-tensors-per-second": _two(_per_second(run, epoch)), "input0-bw": _two(bandwidths[0]),
-                "input1-bw": _two(bandwidths[1]), "output-bw": _two(item.output_bandwidth),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "core-label": _label(run.chip, item),
+                    "device_id": item.chip,
+                    "aiclk": int(run.clock),
+                    "first-and-last-inputs": _inputs(epoch),
+                    "total-runtime": _whole(item.total_runtime),
+                    "active-math-cycles-single-input": _whole(item.math),
+                    "math-utilization-over-all-inputs": _two(item.average_utilisation),
+                    "math-utilization-last-input-recorded": _two(item.utilisation_last),
+                    "runtime-last-input-recorded": _whole(item.cycles_last),
+                    "num-cycles-per-tensor": _two(item.cycles_per_input),
+                    "num-tensors-per-second": _two(_per_second(run, epoch)),
+                    "input0-bw": _two(bandwidths[0]),
+                    "input1-bw": _two(bandwidths[1]),
+                    "output-bw": _two(item.output_bandwidth),
+                }
+            )
     return _csv(RUNTIME_COLUMNS, rows)
 
 
@@ -66,15 +77,18 @@ def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
     for number, epoch in enumerate(run.epochs):
         ops: dict[str, Any] = {
             item.op: {
-                "first-input-recorded": 0, "last-input-recorded": item.inputs - 1, "num-cores": item.cores,
+                "first-input-recorded": 0,
+                "last-input-recorded": item.inputs - 1,
+                "num-cores": item.cores,
                 "runtime-across-cores": item.total_runtime,
-                "math-utilization-across-cores": item.average_utilisation, "model-num-cycles": cost,
+                "math-utilization-across-cores": item.average_utilisation,
+                "model-num-cycles": cost,
                 "provenance": item.provenance,
             }
             for item, cost in zip(
                 op_figures(netlist, run, epoch), (op.cost.cycles for op in epoch.timing.ops), strict=True
             )
-        }  # fmt: skip
+        }
         ops["epoch-information"] = {"epoch-global-id": number, "AICLK": run.clock}
         found.setdefault(epoch.program, {})[" + ".join(epoch.graphs)] = ops
     return found

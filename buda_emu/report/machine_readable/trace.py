@@ -56,9 +56,15 @@ class _Writer:
         for item in self._picture.slices:
             process, thread = self._place[item.lane]
             yield {
-                "name": item.name, "cat": item.category or "task", "ph": "X", "pid": process, "tid": thread,
-                "ts": self._at(item.start), "dur": self._lasts(item.start, item.end), "args": dict(item.details),
-            }  # fmt: skip
+                "name": item.name,
+                "cat": item.category or "task",
+                "ph": "X",
+                "pid": process,
+                "tid": thread,
+                "ts": self._at(item.start),
+                "dur": self._lasts(item.start, item.end),
+                "args": dict(item.details),
+            }
 
     def _stretches(self) -> Iterator[Event]:
         for group in dict.fromkeys(item.group for item in self._picture.stretches):
@@ -67,9 +73,14 @@ class _Writer:
             yield {**_named("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
         for item in self._picture.stretches:
             yield {
-                "name": item.name, "cat": "stretch", "ph": "X", "pid": self._process[item.group], "tid": 0,
-                "ts": self._at(item.start), "dur": self._lasts(item.start, item.end),
-            }  # fmt: skip
+                "name": item.name,
+                "cat": "stretch",
+                "ph": "X",
+                "pid": self._process[item.group],
+                "tid": 0,
+                "ts": self._at(item.start),
+                "dur": self._lasts(item.start, item.end),
+            }
 
     def _flows(self) -> Iterator[Event]:
         """Both ends name the beginning of their slice: viewers draw from its end to the other's beginning."""
@@ -78,9 +89,15 @@ class _Writer:
                 item = self._picture.slices[index]
                 process, thread = self._place[item.lane]
                 yield {
-                    "name": flow.name or "wait", "cat": "wait", "ph": kind, "id": number, "pid": process,
-                    "tid": thread, "ts": self._at(item.start), **({"bp": "e"} if kind == "f" else {}),
-                }  # fmt: skip
+                    "name": flow.name or "wait",
+                    "cat": "wait",
+                    "ph": kind,
+                    "id": number,
+                    "pid": process,
+                    "tid": thread,
+                    "ts": self._at(item.start),
+                    **({"bp": "e"} if kind == "f" else {}),
+                }
 
     def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
         yield from _process(process, memory.name)

@@ -29,9 +29,14 @@ def render(template: str, **context: Any) -> Markup:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader(_ROOM, "pages/templates"), autoescape=True, undefined=StrictUndefined, finalize=_printable,
-        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
-    )  # fmt: skip
+        loader=PackageLoader(_ROOM, "pages/templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
 
 
 @cache

@@ -47,16 +47,21 @@ def faults_page(found: Campaign, netlist: Netlist) -> str:
     words = {**KIND_TEXTS, **PLACE_TEXTS, **OUTCOME_TEXTS, **PROTECTION_TEXTS}
     return str(
         render(
-            "faults.html", title=f"Faults in {netlist.path}",
+            "faults.html",
+            title=f"Faults in {netlist.path}",
             facts=f"{found.arch}, precision {found.precision}, seed {found.seed}: {plural(total.faults, 'fault')}, of "
             f"which {total.failures} fail: {percent(total.share)}, with 95 % confidence {low} to {high}"
             + (f"; nothing to hit here: {', '.join(found.left_out)}" if found.left_out else ""),
-            charts=charts, picture=Markup(picture), maps=_maps(found, netlist), protection=_protection(found),
+            charts=charts,
+            picture=Markup(picture),
+            maps=_maps(found, netlist),
+            protection=_protection(found),
             tables=[(name, _shares(found, name)) for name in TABLES if name not in _CHARTS],
-            faults=_faults(found), left_out=max(0, len(found.effects) - _MOST_ROWS),
+            faults=_faults(found),
+            left_out=max(0, len(found.effects) - _MOST_ROWS),
             words=table(("word", Column("meaning", "words")), sorted(words.items())),
         )
-    )  # fmt: skip
+    )
 
 
 def _in_order(name: str, found: Campaign) -> list[Share]:
@@ -98,20 +103,34 @@ def _shares(found: Campaign, name: str) -> Table:
 def _faults(found: Campaign) -> Table:
     """Every fault, failing ones first."""
     columns = (
-        Column("fault", "number"), Column("outcome", choose=True), Column("kind", choose=True),
-        Column("place", choose=True), Column("where", "name"), Column("format", choose=True), "bit",
-        Column("PCC", "number"), Column("tiles", "number"), Column("why", "words"),
-    )  # fmt: skip
+        Column("fault", "number"),
+        Column("outcome", choose=True),
+        Column("kind", choose=True),
+        Column("place", choose=True),
+        Column("where", "name"),
+        Column("format", choose=True),
+        "bit",
+        Column("PCC", "number"),
+        Column("tiles", "number"),
+        Column("why", "words"),
+    )
     order = {name: -place for place, name in enumerate(OUTCOMES)}
     effects = sorted(found.effects, key=lambda item: (order[item.outcome], item.pcc or 0.0, item.fault.number))
     rows = [
         [
-            figure(float(effect.fault.number)), effect.outcome, effect.fault.kind, effect.fault.place,
-            named(effect.fault.where), effect.fault.df, _bit(effect.fault.bits, effect.fault.bit_name),
-            figure(effect.pcc, 6), figure(float(effect.tiles)), effect.error or effect.fault.how,
+            figure(float(effect.fault.number)),
+            effect.outcome,
+            effect.fault.kind,
+            effect.fault.place,
+            named(effect.fault.where),
+            effect.fault.df,
+            _bit(effect.fault.bits, effect.fault.bit_name),
+            figure(effect.pcc, 6),
+            figure(float(effect.tiles)),
+            effect.error or effect.fault.how,
         ]
         for effect in effects[:_MOST_ROWS]
-    ]  # fmt: skip
+    ]
     return table(columns, rows, "find a fault, an op or a bit")
 
 

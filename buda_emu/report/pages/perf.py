@@ -51,13 +51,17 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
     types = {name: op.type for name, op in netlist.ops.items()}
     found = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
     return render(
-        "perf.html", title=f"buda-emu perf: {PurePath(run.netlist).name}", command=command, checks=_checks(checks),
+        "perf.html",
+        title=f"buda-emu perf: {PurePath(run.netlist).name}",
+        command=command,
+        checks=_checks(checks),
         epochs=parts,
-        facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled", index=as_script(found),
+        facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled",
+        index=as_script(found),
         assumed=run.assumed,
         table=_epochs(run, order, places),
         note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
-    )  # fmt: skip
+    )
 
 
 def _name(epoch: EpochReport) -> str:
@@ -66,41 +70,70 @@ def _name(epoch: EpochReport) -> str:
 
 def _checks(checks: Sequence[BoundResult]) -> Table | None:
     columns = [
-        Column("verdict", choose=True), Column("config"), Column("graph"), Column("target"),
-        Column("metric", choose=True), Column("expected"), Column("modelled", "number"),
-    ]  # fmt: skip
+        Column("verdict", choose=True),
+        Column("config"),
+        Column("graph"),
+        Column("target"),
+        Column("metric", choose=True),
+        Column("expected"),
+        Column("modelled", "number"),
+    ]
     rows = [
-        Row([
-            status("passed" if item.passed else "failed"), Cell(item.config), Cell(item.graph or "-"),
-            Cell(item.target or "-"), Cell(item.bound.metric), Cell(str(item.bound)),
-            Cell(number(item.observed, 6), -1.0 if item.observed is None else item.observed),
-        ])
+        Row(
+            [
+                status("passed" if item.passed else "failed"),
+                Cell(item.config),
+                Cell(item.graph or "-"),
+                Cell(item.target or "-"),
+                Cell(item.bound.metric),
+                Cell(str(item.bound)),
+                Cell(number(item.observed, 6), -1.0 if item.observed is None else item.observed),
+            ]
+        )
         for item in sorted(checks, key=lambda item: item.passed)
-    ]  # fmt: skip
+    ]
     return Table(columns, rows) if rows else None
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
     whole = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
-        Column("graph", "name"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
-        Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
-        Column("cycles", "number", tip="of all runs, loading it each time included"), Column("share", "number"),
+        Column("graph", "name"),
+        Column("program", choose=True),
+        Column("runs", "number"),
+        Column("inputs", "number"),
+        Column("cycles per input", "number"),
+        Column("inputs per second", "number"),
+        Column("first input", "number"),
+        Column("cycles", "number", tip="of all runs, loading it each time included"),
+        Column("share", "number"),
         Column("loading", "number", tip="share of its cycles in which blobs, binaries and queue headers are read"),
-        Column("kind", choose=True, tip="of its bottleneck"), Column("held back by", "words"),
-    ]  # fmt: skip
+        Column("kind", choose=True, tip="of its bottleneck"),
+        Column("held back by", "words"),
+    ]
     rows: list[Row] = []
     for epoch in order:
         cycles = epoch.cycles * epoch.runs
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
-        rows.append(Row([
-            named(" + ".join(epoch.graphs), f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
-            figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
-            figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
-            Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
-            Cell(epoch.bottleneck.kind), Cell(_held(epoch)),
-        ]))  # fmt: skip
+        rows.append(
+            Row(
+                [
+                    named(" + ".join(epoch.graphs), f"#{place}" if place else ""),
+                    Cell(epoch.program),
+                    figure(epoch.runs),
+                    figure(epoch.timing.inputs),
+                    figure(epoch.pace),
+                    Cell(number(rate), -1.0 if rate is None else rate),
+                    figure(epoch.timing.first_input),
+                    figure(cycles),
+                    Cell(percent(cycles / whole), cycles, cycles / whole),
+                    Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
+                    Cell(epoch.bottleneck.kind),
+                    Cell(_held(epoch)),
+                ]
+            )
+        )
     return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
 
 
@@ -128,18 +161,32 @@ def _epoch(
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = _temporal(netlist, epoch)
     return render(
-        "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
-        path=_path(steps), limits=_limits(epoch),
-        load=_load(epoch), steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
-        picture=Markup(grid_svg(
-            netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
-            streams=None if isinstance(routed.get(temporal, ""), str) else uses,
-        )),
+        "epoch.html",
+        sentence=epoch.bottleneck.sentence,
+        chain=chain_sentence(steps, assumed=run.assumed),
+        path=_path(steps),
+        limits=_limits(epoch),
+        load=_load(epoch),
+        steady=_steady(epoch, full),
+        timeline=timeline_data(steady_picture(epoch, full)),
+        picture=Markup(
+            grid_svg(
+                netlist,
+                epochs=[temporal],
+                heat=busy,
+                notes=notes,
+                mark=f"-{index}",
+                red="busy",
+                path=path,
+                streams=None if isinstance(routed.get(temporal, ""), str) else uses,
+            )
+        ),
         streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
-        ops=_ops(netlist, run, epoch, steps, sources), sources=sources.meanings,
+        ops=_ops(netlist, run, epoch, steps, sources),
+        sources=sources.meanings,
         lines=entries(netlist, _names(netlist, epoch)),
-    )  # fmt: skip
+    )
 
 
 _ON_PATH: Final = 0.005
@@ -188,9 +235,12 @@ def _load(epoch: EpochReport) -> str:
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
     columns = [
-        Column("share", "number"), Column("cycles", "number"), Column("kind", choose=True), Column("link", "words"),
+        Column("share", "number"),
+        Column("cycles", "number"),
+        Column("kind", choose=True),
+        Column("link", "words"),
         Column("its parts began when", "words"),
-    ]  # fmt: skip
+    ]
     rows: list[Row] = []
     for step in steps:
         through = f": {_some(step.through)}" if step.through else ""
@@ -216,9 +266,11 @@ def _chosen(unit: str) -> str:
 
 def _limits(epoch: EpochReport) -> Table:
     columns = [
-        Column("of an input", "number"), Column("cycles", "number"), Column("kind", choose=True),
+        Column("of an input", "number"),
+        Column("cycles", "number"),
+        Column("kind", choose=True),
         Column("what", "name"),
-    ]  # fmt: skip
+    ]
     found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
     rows: list[Row] = []
     for kind, item in found:
@@ -230,27 +282,36 @@ def _limits(epoch: EpochReport) -> Table:
 
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
     columns = [
-        Column("op", "name"), Column("type", choose=True), Column("cores", "number"),
+        Column("op", "name"),
+        Column("type", choose=True),
+        Column("cores", "number"),
         Column("cycles", "number", tip="of one input on each core"),
         Column("math %", "number", tip="share of the pace that the math unit works"),
-        Column("waits for input", "number"), Column("waits for room", "number"),
-        Column("of the path", "number", tip="share of the critical path"), Column("line", "number"),
+        Column("waits for input", "number"),
+        Column("waits for room", "number"),
+        Column("of the path", "number", tip="share of the critical path"),
+        Column("line", "number"),
         Column("from", choose=True, tip="the source of the cycles; the letters are explained below"),
-    ]  # fmt: skip
+    ]
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
     ops = netlist.ops
     rows = [
         Row(
             [
-                named(op.op), Cell(op.type), figure(op.cores),
+                named(op.op),
+                Cell(op.type),
+                figure(op.cores),
                 figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
-                figure(100 * op.math / max(epoch.pace, 1.0), 1), figure(op.waiting_for_input),
-                figure(op.waiting_for_room), Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
-                figure(ops[op.op].at().line), Cell(sources.letter(op.provenance), tip=op.provenance),
+                figure(100 * op.math / max(epoch.pace, 1.0), 1),
+                figure(op.waiting_for_input),
+                figure(op.waiting_for_room),
+                Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
+                figure(ops[op.op].at().line),
+                Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,
         )
         for op, item in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
-    ]  # fmt: skip
+    ]
     return Table(columns, rows, "find ops", tall=True)

@@ -59,12 +59,15 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
     left_out = len(cases) - len(parts)
     prefix = common_prefix([case.netlist for case in cases])
     return render(
-        "test.html", title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
+        "test.html",
+        title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
         facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {sides(run.settings)}",
-        prefix=prefix, verdicts=_verdicts(cases, places, len(prefix)), cases=parts,
+        prefix=prefix,
+        verdicts=_verdicts(cases, places, len(prefix)),
+        cases=parts,
         note=f"{plural(left_out, 'netlist')} without details here: report.json has every figure." if left_out else "",
         settings=table(("setting", "value"), _plain(run)),
-    )  # fmt: skip
+    )
 
 
 def common_prefix(paths: Sequence[str]) -> str:
@@ -78,18 +81,30 @@ def common_prefix(paths: Sequence[str]) -> str:
 
 def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
     columns = [
-        Column("verdict", choose=True), Column("netlist", "name"), Column("outputs", "number"),
-        Column("worst PCC", "number"), Column("seconds", "number"), Column("why", "words"),
-    ]  # fmt: skip
+        Column("verdict", choose=True),
+        Column("netlist", "name"),
+        Column("outputs", "number"),
+        Column("worst PCC", "number"),
+        Column("seconds", "number"),
+        Column("why", "words"),
+    ]
     rows: list[Row] = []
     for case in cases:
         pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
         place = places.get(case.netlist)
         name = named(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
-        rows.append(Row([
-            status(case.status), name, figure(len(case.outputs)), _pcc(pcc), figure(case.seconds, 2),
-            Cell(reason(case)),
-        ]))  # fmt: skip
+        rows.append(
+            Row(
+                [
+                    status(case.status),
+                    name,
+                    figure(len(case.outputs)),
+                    _pcc(pcc),
+                    figure(case.seconds, 2),
+                    Cell(reason(case)),
+                ]
+            )
+        )
     return Table(columns, rows, "find netlists", tall=True)
 
 
@@ -108,37 +123,57 @@ def _numbers(*titles: str) -> list[Column]:
 def _case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
     bad = case.first_bad
     return render(
-        "case.html", case=case, meaning=STATUSES[case.status], outputs=_outputs(case) if case.outputs else None,
-        charts=[_output(output) for output in case.outputs], picture=picture,
+        "case.html",
+        case=case,
+        meaning=STATUSES[case.status],
+        outputs=_outputs(case) if case.outputs else None,
+        charts=[_output(output) for output in case.outputs],
+        picture=picture,
         svg=Markup(picture.svg) if picture is not None else "",
         not_compared=table(("queue", "why"), case.not_compared.items()) if case.not_compared else None,
-        bad=bad, bad_op=case.ops[bad.index] if bad is not None else None,
+        bad=bad,
+        bad_op=case.ops[bad.index] if bad is not None else None,
         stats=_stats(bad.inputs) if bad is not None else None,
-        chart=Markup(op_chart(case.ops, threshold, bad.index if bad is not None else None)), ops=_ops(case.ops),
+        chart=Markup(op_chart(case.ops, threshold, bad.index if bad is not None else None)),
+        ops=_ops(case.ops),
         settings=table(("setting", "value"), _facts(case)),
         inputs=table(
             ("input", "format", "shape", "source"),
             ((item.queue, item.format, shape(item.shape), item.source) for item in case.inputs),
-        ) if case.inputs else None,
-    )  # fmt: skip
+        )
+        if case.inputs
+        else None,
+    )
 
 
 def _outputs(case: CaseResult) -> Table:
     rows = (
         (
-            status("passed" if output.passed else "failed"), output.queue, output.format, shape(output.shape),
-            _pcc(output.pcc), Cell(percent(output.match), output.match), _value(output.max_error),
-            _value(output.mean_error), Cell(f"{output.bad_tiles}/{output.tiles}", float(output.bad_tiles)),
+            status("passed" if output.passed else "failed"),
+            output.queue,
+            output.format,
+            shape(output.shape),
+            _pcc(output.pcc),
+            Cell(percent(output.match), output.match),
+            _value(output.max_error),
+            _value(output.mean_error),
+            Cell(f"{output.bad_tiles}/{output.tiles}", float(output.bad_tiles)),
             str(output.first_bad_tile or "-"),
-            f"{output.not_finite_observed} ({output.not_finite_expected} expected)", output.expected_from,
+            f"{output.not_finite_observed} ({output.not_finite_expected} expected)",
+            output.expected_from,
         )
         for output in sorted(case.outputs, key=lambda output: output.passed)
-    )  # fmt: skip
+    )
     columns = (
-        Column("verdict", choose=True), "output", "format", "shape",
-        *_numbers("PCC", "match", "max error", "mean error", "bad tiles"), "first bad tile", "not finite",
+        Column("verdict", choose=True),
+        "output",
+        "format",
+        "shape",
+        *_numbers("PCC", "match", "max error", "mean error", "bad tiles"),
+        "first bad tile",
+        "not finite",
         "expected from",
-    )  # fmt: skip
+    )
     return table(columns, rows, "find outputs" if len(case.outputs) > 8 else "")
 
 
@@ -162,41 +197,64 @@ def _comparison(comparison: Comparison) -> str:
 
 def _ops(ops: Sequence[OpResult]) -> Table | None:
     columns = [
-        Column("op"), Column("#", "number"), Column("type", choose=True), Column("format", choose=True),
+        Column("op"),
+        Column("#", "number"),
+        Column("type", choose=True),
+        Column("format", choose=True),
         *_numbers("PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite"),
-    ]  # fmt: skip
+    ]
     rows = [
         Row(
             [
-                Cell(op.name), figure(op.index), Cell(op.type), Cell(op.format), _pcc(op.pcc), _value(op.max_error),
-                _value(op.mean_error), _value(op.max_ulp), _value(op.mean_ulp),
+                Cell(op.name),
+                figure(op.index),
+                Cell(op.type),
+                Cell(op.format),
+                _pcc(op.pcc),
+                _value(op.max_error),
+                _value(op.mean_error),
+                _value(op.max_ulp),
+                _value(op.mean_ulp),
                 Cell(percent(op.not_finite_observed), op.not_finite_observed),
             ],
             op.name,
         )
         for op in ops
-    ]  # fmt: skip
+    ]
     return Table(columns, rows, "find ops" if len(rows) > 8 else "", tall=True) if rows else None
 
 
 def _stats(inputs: Sequence[ValueStats]) -> Table:
     rows = (
         (
-            stats.name, stats.kind, stats.format, shape(stats.shape), _value(stats.min), _value(stats.max),
-            _value(stats.mean), _value(stats.std), percent(stats.zeros), percent(stats.not_finite), _pcc(stats.pcc),
+            stats.name,
+            stats.kind,
+            stats.format,
+            shape(stats.shape),
+            _value(stats.min),
+            _value(stats.max),
+            _value(stats.mean),
+            _value(stats.std),
+            percent(stats.zeros),
+            percent(stats.not_finite),
+            _pcc(stats.pcc),
         )
         for stats in inputs
-    )  # fmt: skip
+    )
     titles = ("min", "max", "mean", "std", "zeros", "not finite", "PCC")
     return table(("input", "kind", "format", "shape", *_numbers(*titles)), rows)
 
 
 def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
     facts = [
-        ("architecture", case.arch), ("observed in precision", case.precision), ("expected", case.expected),
-        ("compared as", case.compare), ("seed", str(case.seed)), ("programs", ", ".join(case.programs)),
+        ("architecture", case.arch),
+        ("observed in precision", case.precision),
+        ("expected", case.expected),
+        ("compared as", case.compare),
+        ("seed", str(case.seed)),
+        ("programs", ", ".join(case.programs)),
         *case.parameters.items(),
-    ]  # fmt: skip
+    ]
     return ((name, value) for name, value in facts if value)
 
 

@@ -25,11 +25,16 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
     last = max((item.end for item in picture.slices), default=0)
     rest = len(picture.lanes) - MOST_LANES
     return render(
-        "timeline.html", title=picture.title, command=command, notes=picture.notes, data=timeline_data(picture),
-        facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()), lanes=_lanes(picture, last),
+        "timeline.html",
+        title=picture.title,
+        command=command,
+        notes=picture.notes,
+        data=timeline_data(picture),
+        facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()),
+        lanes=_lanes(picture, last),
         heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
         rest=plural(rest, "lane") if rest > 0 else "",
-    )  # fmt: skip
+    )
 
 
 def _lanes(picture: TimelinePicture, last: float) -> Table:
@@ -41,11 +46,14 @@ def _lanes(picture: TimelinePicture, last: float) -> Table:
         count[item.lane] += 1
     rows = (
         (
-            lane.group, lane.name, figure(count[i]), Cell(f"{busy[i]:,.10g}", busy[i]),
+            lane.group,
+            lane.name,
+            figure(count[i]),
+            Cell(f"{busy[i]:,.10g}", busy[i]),
             Cell(percent(busy[i] / last if last else 0), busy[i]),
         )
         for i, lane in enumerate(picture.lanes[:MOST_LANES])
-    )  # fmt: skip
+    )
     numbers = ("slices", f"busy ({picture.time_unit})", "of the whole")
     return table(("group", "lane", *(Column(title, "number") for title in numbers)), rows, find="find lanes")
 
@@ -89,9 +97,13 @@ def _slices(slices: Iterable[Slice], words: _Words) -> list[list[Any]]:
     columns: list[list[Any]] = [[] for _ in range(6)]
     for item in slices:
         row = (
-            item.lane, item.start, item.end - item.start, words(item.name), words(item.category),
+            item.lane,
+            item.start,
+            item.end - item.start,
+            words(item.name),
+            words(item.category),
             words(_details(item.details)),
-        )  # fmt: skip
+        )
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     return columns

@@ -46,9 +46,17 @@ def run_picture(run: PerfRun) -> TimelinePicture:
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
     notes = [f"{hypothetical(run.assumed).capitalize()}."] if run.assumed else []
     return TimelinePicture(
-        f"{run.netlist} on {run.arch}", lanes, slices, flows, counters=counters, per_microsecond=run.clock, about=about,
-        notes=notes, chain=chain, stretches=stretches,
-    )  # fmt: skip
+        f"{run.netlist} on {run.arch}",
+        lanes,
+        slices,
+        flows,
+        counters=counters,
+        per_microsecond=run.clock,
+        about=about,
+        notes=notes,
+        chain=chain,
+        stretches=stretches,
+    )
 
 
 def loading_name(load: ChipLoad) -> str:

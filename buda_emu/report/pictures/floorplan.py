@@ -168,9 +168,14 @@ class _Planner:
         right = end + (GUTTER if lanes_right else GAP)
         width = right + len(lanes_right) * (LANE + GAP)
         panel = Panel(
-            self._epoch, self._graph.target_device, self._graph.name, self._graph.input_count, (width, height),
-            tuple(col_places), tuple(row_places),
-        )  # fmt: skip
+            self._epoch,
+            self._graph.target_device,
+            self._graph.name,
+            self._graph.input_count,
+            (width, height),
+            tuple(col_places),
+            tuple(row_places),
+        )
         for op in placed:
             panel.ops[op.name] = _cover(op, col_places, row_places)
         bottom = max(self._place(panel, lanes_left, GAP), self._place(panel, lanes_right, right), height)

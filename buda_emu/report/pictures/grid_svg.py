@@ -127,9 +127,15 @@ class _Painter:
     """Draws panels of one netlist."""
 
     def __init__(
-        self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str, path: Collection[str],
-        streams: Uses | None, values: Mapping[str, Sequence[str]],
-    ) -> None:  # fmt: skip
+        self,
+        netlist: Netlist,
+        heat: Mapping[str, float],
+        notes: Mapping[str, str],
+        mark: str,
+        path: Collection[str],
+        streams: Uses | None,
+        values: Mapping[str, Sequence[str]],
+    ) -> None:
         self._netlist = netlist
         self._heat = heat
         self._notes = notes

@@ -33,9 +33,12 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     if whole:
         lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
-        "", lanes, drawn, chain=[number[task] for task in chain],
+        "",
+        lanes,
+        drawn,
+        chain=[number[task] for task in chain],
         stretches=() if whole else [Stretch(begin, end, "steady state")],
-    )  # fmt: skip
+    )
 
 
 def _after_loading(

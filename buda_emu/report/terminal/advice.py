@@ -47,11 +47,15 @@ def _alone(advice: Advice, top: int) -> Iterator[str]:
         return
     rows = [
         (
-            whole(item.saved), _percent(item.before, item.after), _loss(item.loss), item.proposal.move,
-            " + ".join(advice.before.reports[item.epoch].graphs), item.proposal.sentence,
+            whole(item.saved),
+            _percent(item.before, item.after),
+            _loss(item.loss),
+            item.proposal.move,
+            " + ".join(advice.before.reports[item.epoch].graphs),
+            item.proposal.sentence,
         )
         for item in ranked[: top or None]
-    ]  # fmt: skip
+    ]
     yield "\nalone: cycles that an input of the epoch is spared"
     yield table(("cycles", "%", "PCC lost", "move", "epoch", "what"), rows, right=(0, 1, 2), prose=(5,))
     yield from _rest(len(ranked), top)

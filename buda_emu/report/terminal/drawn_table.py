@@ -72,10 +72,18 @@ def _part(
         table.add_row(*cells)
     text = StringIO()
     console = Console(
-        file=text, width=sum(widths.values()) + GAP * len(widths), height=1, legacy_windows=False,
-        force_terminal=screen.colour, color_system="standard" if screen.colour else None, no_color=not screen.colour,
-        highlight=False, markup=False, emoji=False, _environ={},
-    )  # fmt: skip
+        file=text,
+        width=sum(widths.values()) + GAP * len(widths),
+        height=1,
+        legacy_windows=False,
+        force_terminal=screen.colour,
+        color_system="standard" if screen.colour else None,
+        no_color=not screen.colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
     console.print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 

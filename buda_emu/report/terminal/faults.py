@@ -60,8 +60,14 @@ def guarded_row(item: Guarded) -> tuple[str, ...]:
     counts = (str(item.counts.get(name, 0)) for name in ("corrected", "detected"))
     time = "not modelled" if item.cost.time is None else percent(item.cost.time - 1)
     return (
-        item.name, str(item.before), str(item.failures), *counts, f"{item.cost.bits:,}", percent(item.cost.share), time
-    )  # fmt: skip
+        item.name,
+        str(item.before),
+        str(item.failures),
+        *counts,
+        f"{item.cost.bits:,}",
+        percent(item.cost.share),
+        time,
+    )
 
 
 def effect_lines(effect: Effect) -> Iterator[str]:

@@ -27,10 +27,15 @@ def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
     waits = list(figures.cores[0].waits) if figures.cores else []
     heads = ("core", "compute", *(f"wait: {name}" for name in waits), "after", "of the total")
     rows = [
-        (str(item.core), f"{item.compute:,}", *(f"{item.waits[name]:,}" for name in waits), f"{item.rest:,}",
-         percent(item.compute / max(figures.total, 1)))
+        (
+            str(item.core),
+            f"{item.compute:,}",
+            *(f"{item.waits[name]:,}" for name in waits),
+            f"{item.rest:,}",
+            percent(item.compute / max(figures.total, 1)),
+        )
         for item in figures.cores
-    ]  # fmt: skip
+    ]
     yield table(heads, rows, range(1, len(heads)))
     dram = figures.dram
     yield ""
@@ -67,10 +72,16 @@ def difference_lines(found: "TraceDifferences") -> Iterator[str]:
         yield f"  {found.equal_durations} of {found.compared_durations} predicted durations are equal (without ct_*)"
     rows = sorted(found.workloads, key=lambda item: -abs(item.start - item.trace_start))[:_WORKLOADS]
     shown = [
-        (str(item.workload_id), item.layer, f"{item.start:,}", f"{item.trace_start:,}",
-         f"{item.start - item.trace_start:+,}", f"{item.end - item.start - item.trace_end + item.trace_start:+,}")
+        (
+            str(item.workload_id),
+            item.layer,
+            f"{item.start:,}",
+            f"{item.trace_start:,}",
+            f"{item.start - item.trace_start:+,}",
+            f"{item.end - item.start - item.trace_end + item.trace_start:+,}",
+        )
         for item in rows
-    ]  # fmt: skip
+    ]
     if shown:
         heads = ("workload", "layer", "start", "trace", "difference", "of the duration")
         yield table(heads, shown, (0, 2, 3, 4, 5))
@@ -91,10 +102,13 @@ def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") 
     yield ""
     heads = ("layer", "workloads", "loaded", "weights", "stored", "sent", "MACs", "reuse")
     rows = [
-        (item.layer, *map(whole, (item.workloads, item.loaded, item.weights, item.stored, item.sent, item.macs)),
-         number(item.reuse))
+        (
+            item.layer,
+            *map(whole, (item.workloads, item.loaded, item.weights, item.stored, item.sent, item.macs)),
+            number(item.reuse),
+        )
         for item in found.by_layer
-    ]  # fmt: skip
+    ]
     yield table(heads, rows, range(1, 8))
     if found.links:
         yield ""

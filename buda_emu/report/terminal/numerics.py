@@ -43,10 +43,17 @@ def _own(op: OpNumerics) -> float:
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
     local = op.local
     return (
-        str(op.index), op.name, op.type, op.out_df, _error(op.total.rms), correlation(op.total.pcc),
-        _error(local.rms if local else None), number(local.max_error if local else None, 3),
-        *(_error(op.without.get(cause)) for cause in causes), op.cause or "-",
-    )  # fmt: skip
+        str(op.index),
+        op.name,
+        op.type,
+        op.out_df,
+        _error(op.total.rms),
+        correlation(op.total.pcc),
+        _error(local.rms if local else None),
+        number(local.max_error if local else None, 3),
+        *(_error(op.without.get(cause)) for cause in causes),
+        op.cause or "-",
+    )
 
 
 def _error(value: float | None) -> str:

@@ -99,12 +99,18 @@ def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
         ("config", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config, "passed" if item.passed else "FAILED", str(item.bound), number(item.observed, 6),
-                item.bound.metric, item.graph or "-", item.target or "-",
+                item.config,
+                "passed" if item.passed else "FAILED",
+                str(item.bound),
+                number(item.observed, 6),
+                item.bound.metric,
+                item.graph or "-",
+                item.target or "-",
             )
             for item in results
         ),
-        right=(3,), whole=(1, 2),
-    )  # fmt: skip
+        right=(3,),
+        whole=(1, 2),
+    )
     missed = sum(not item.passed for item in results)
     yield f"{plural(missed, 'figure')} missed" if missed else "every figure holds"

@@ -87,15 +87,23 @@ def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") ->
         ("#", "graph", "program", *figures, "bottleneck"),
         (
             (
-                str(index), " + ".join(epoch.graphs), epoch.program, whole(epoch.runs), whole(epoch.timing.inputs),
-                whole(epoch.pace), number(1 / run.seconds(epoch.pace)), whole(epoch.timing.first_input),
-                whole(epoch.load.cycles), f"{100 * epoch.load_share:.1f}", epoch.bottleneck.name,
+                str(index),
+                " + ".join(epoch.graphs),
+                epoch.program,
+                whole(epoch.runs),
+                whole(epoch.timing.inputs),
+                whole(epoch.pace),
+                number(1 / run.seconds(epoch.pace)),
+                whole(epoch.timing.first_input),
+                whole(epoch.load.cycles),
+                f"{100 * epoch.load_share:.1f}",
+                epoch.bottleneck.name,
             )
             for index, epoch in epochs
         ),
         right=(0, 3, 4, 5, 6, 7, 8, 9),
         marked=[row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest] if len(epochs) > 1 else (),
-    )  # fmt: skip
+    )
 
 
 class Sources:
@@ -135,15 +143,21 @@ def ops_lines(
         ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "from"),
         (
             (
-                f"{item.op} *" if item.op == holds else item.op, item.type, whole(item.cores), whole(cost),
-                f"{100 * item.math / max(epoch.pace, 1.0):.1f}", whole(item.waiting_for_input),
-                whole(item.waiting_for_room), sources.letter(item.provenance),
+                f"{item.op} *" if item.op == holds else item.op,
+                item.type,
+                whole(item.cores),
+                whole(cost),
+                f"{100 * item.math / max(epoch.pace, 1.0):.1f}",
+                whole(item.waiting_for_input),
+                whole(item.waiting_for_room),
+                sources.letter(item.provenance),
             )
             for item, cost in rows
         ),
-        right=(2, 3, 4, 5, 6), whole=(7,),
+        right=(2, 3, 4, 5, 6),
+        whole=(7,),
         marked=[index for index, (item, _) in enumerate(rows) if item.op == holds],
-    )  # fmt: skip
+    )
     left = len(epoch.timing.ops) - len(rows)
     if left:
         yield f"... and {plural(left, 'more op')}"

@@ -50,12 +50,18 @@ def outputs_table(case: CaseResult) -> str:
     headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
     rows = [
         (
-            output.queue, "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
-            number(output.max_error), f"{output.bad_tiles}/{output.tiles}", output.format, shape(output.shape),
+            output.queue,
+            "passed" if output.passed else "FAILED",
+            correlation(output.pcc),
+            percent(output.match),
+            number(output.max_error),
+            f"{output.bad_tiles}/{output.tiles}",
+            output.format,
+            shape(output.shape),
             output.comparison.type,
         )
         for output in case.outputs
-    ]  # fmt: skip
+    ]
     count = len(headers) - alike
     text = table(headers[:count], (row[:count] for row in rows), right=(2, 3, 4, 5), whole=(1, 6, 7, 8))
     return f"{text}\ncompared by {kinds.pop()}" if alike else text
@@ -67,13 +73,19 @@ def performance_table(case: CaseResult) -> str:
         ("performance-check", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config, "passed" if item.passed else "FAILED", item.expected, number(item.modelled, 6),
-                item.metric, item.graph or "-", item.target or "-",
+                item.config,
+                "passed" if item.passed else "FAILED",
+                item.expected,
+                number(item.modelled, 6),
+                item.metric,
+                item.graph or "-",
+                item.target or "-",
             )
             for item in case.performance
         ),
-        right=(3,), whole=(1, 2),
-    )  # fmt: skip
+        right=(3,),
+        whole=(1, 2),
+    )
 
 
 def per_op_table(ops: Sequence[OpResult]) -> str:
@@ -81,11 +93,19 @@ def per_op_table(ops: Sequence[OpResult]) -> str:
     headers = ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite")
     rows = [
         (
-            str(op.index), op.name, op.type, op.format, correlation(op.pcc), number(op.max_error),
-            number(op.mean_error), number(op.max_ulp), number(op.mean_ulp), _not_finite(op),
+            str(op.index),
+            op.name,
+            op.type,
+            op.format,
+            correlation(op.pcc),
+            number(op.max_error),
+            number(op.mean_error),
+            number(op.max_ulp),
+            number(op.mean_ulp),
+            _not_finite(op),
         )
         for op in ops
-    ]  # fmt: skip
+    ]
     count = len(headers) - all(row[-1] == _ALL_FINITE for row in rows)
     return table(headers[:count], (row[:count] for row in rows), right=(0, 4, 5, 6, 7, 8, 9), whole=(3,))
 
@@ -108,12 +128,20 @@ def first_bad_lines(case: CaseResult) -> Iterator[str]:
     yield "its inputs in the observed run:"
     rows = (
         (
-            stats.name, stats.kind, stats.format, shape(stats.shape), number(stats.min), number(stats.max),
-            number(stats.mean), number(stats.std), percent(stats.zeros), percent(stats.not_finite),
+            stats.name,
+            stats.kind,
+            stats.format,
+            shape(stats.shape),
+            number(stats.min),
+            number(stats.max),
+            number(stats.mean),
+            number(stats.std),
+            percent(stats.zeros),
+            percent(stats.not_finite),
             correlation(stats.pcc),
         )
         for stats in bad.inputs
-    )  # fmt: skip
+    )
     headers = ("input", "kind", "format", "shape", "min", "max", "mean", "std", "zeros", "not finite", "PCC")
     yield table(headers, rows, right=range(4, 11), whole=(2, 3))
 

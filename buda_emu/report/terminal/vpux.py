@@ -36,26 +36,38 @@ def task_table(result: RunResult) -> str:
     names = [barrier.name for barrier in result.barriers]
     rows = [
         (
-            str(task.index), task.op, task.unit, f"{task.start:,}", f"{task.duration:,}",
-            " ".join(names[n] for n in task.waits) or "-", " ".join(names[n] for n in task.updates) or "-",
+            str(task.index),
+            task.op,
+            task.unit,
+            f"{task.start:,}",
+            f"{task.duration:,}",
+            " ".join(names[n] for n in task.waits) or "-",
+            " ".join(names[n] for n in task.updates) or "-",
             str(task.line),
         )
         for task in result.tasks[:MOST_ROWS]
-    ]  # fmt: skip
+    ]
     text = table(
-        ("task", "op", "executor", "start", "duration", "waits for", "updates", "line"), rows, right=(0, 3, 4, 7),
+        ("task", "op", "executor", "start", "duration", "waits for", "updates", "line"),
+        rows,
+        right=(0, 3, 4, 7),
         prose=(5, 6),
-    )  # fmt: skip
+    )
     return _with_rest(text, len(result.tasks))
 
 
 def barrier_table(result: RunResult) -> str:
     """Name, number, producers, consumers, completion."""
     rows = [
-        (item.name, "-" if item.id is None else str(item.id), str(item.producers), str(item.consumers),
-         str(item.completed))
+        (
+            item.name,
+            "-" if item.id is None else str(item.id),
+            str(item.producers),
+            str(item.consumers),
+            str(item.completed),
+        )
         for item in result.barriers[:MOST_ROWS]
-    ]  # fmt: skip
+    ]
     text = table(("barrier", "number", "producers", "consumers", "completed"), rows, right=(1, 2, 3, 4))
     return _with_rest(text, len(result.barriers))
 

@@ -19,10 +19,26 @@ class BufferNode:
     """A buffer, who fills it and who reads it."""
 
     __slots__ = (
-        "buffer", "dram_input", "embedding_index", "id", "in_dram", "in_l1", "indices_per_input", "indices_per_tile",
-        "input", "intermediate", "kernel_input", "kernel_output", "outputs", "place", "post_tm", "pre_tm", "reads_dram",
-        "relay", "shared",
-    )  # fmt: skip
+        "buffer",
+        "dram_input",
+        "embedding_index",
+        "id",
+        "in_dram",
+        "in_l1",
+        "indices_per_input",
+        "indices_per_tile",
+        "input",
+        "intermediate",
+        "kernel_input",
+        "kernel_output",
+        "outputs",
+        "place",
+        "post_tm",
+        "pre_tm",
+        "reads_dram",
+        "relay",
+        "shared",
+    )
 
     def __init__(self, buffer: Buffer, id: int | None = None) -> None:
         self.buffer = buffer
@@ -61,9 +77,22 @@ class PipeNode:
     """A pipe between buffers; `outputs` for each scatter index, those that `pipe_consumer_repeat` repeats once."""
 
     __slots__ = (
-        "consumer_repeat", "counts", "duplicates", "entries", "from_l1", "id", "inputs", "outputs", "padded",
-        "periodic_repeat", "pipe", "places", "post_tm", "reads_dram", "sources",
-    )  # fmt: skip
+        "consumer_repeat",
+        "counts",
+        "duplicates",
+        "entries",
+        "from_l1",
+        "id",
+        "inputs",
+        "outputs",
+        "padded",
+        "periodic_repeat",
+        "pipe",
+        "places",
+        "post_tm",
+        "reads_dram",
+        "sources",
+    )
 
     def __init__(self, pipe: Pipe, id: int | None = None) -> None:
         self.pipe = pipe

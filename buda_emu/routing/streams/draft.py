@@ -8,10 +8,33 @@ class Draft:
     """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
 
     __slots__ = (
-        "buf_id", "buffering", "bytes", "clears", "deleted", "ethernet", "firmware", "forks", "given", "id",
-        "iterations", "kind", "msg_size", "op", "operand", "padding", "phases", "pipes", "place", "placed", "reads",
-        "shared_id", "shares", "tracked", "union", "writes",
-    )  # fmt: skip
+        "buf_id",
+        "buffering",
+        "bytes",
+        "clears",
+        "deleted",
+        "ethernet",
+        "firmware",
+        "forks",
+        "given",
+        "id",
+        "iterations",
+        "kind",
+        "msg_size",
+        "op",
+        "operand",
+        "padding",
+        "phases",
+        "pipes",
+        "place",
+        "placed",
+        "reads",
+        "shared_id",
+        "shares",
+        "tracked",
+        "union",
+        "writes",
+    )
 
     def __init__(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> None:
         self.kind = kind

@@ -52,9 +52,20 @@ class Node:
     """A buffer (`of`), or what is between two simple pipes; then `of` is the buffer that it stands for, or None."""
 
     __slots__ = (
-        "input", "iterations", "max_tiles", "of", "on_single_path", "outputs", "place", "stream", "subtree",
-        "tile_size", "tiles", "turn", "virtual",
-    )  # fmt: skip
+        "input",
+        "iterations",
+        "max_tiles",
+        "of",
+        "on_single_path",
+        "outputs",
+        "place",
+        "stream",
+        "subtree",
+        "tile_size",
+        "tiles",
+        "turn",
+        "virtual",
+    )
 
     def __init__(self, of: BufferNode | None, place: Place, tile_size: int, virtual: bool = True) -> None:
         self.of = of
@@ -102,9 +113,20 @@ class Simple:
     """A simple pipe. `entries` says which source, and where in it, each input is, in the order of reading."""
 
     __slots__ = (
-        "beside", "counts", "direct", "entries", "kind", "of", "outputs", "padded_outputs", "place", "repeat",
-        "serial_outputs", "sources", "turn",
-    )  # fmt: skip
+        "beside",
+        "counts",
+        "direct",
+        "entries",
+        "kind",
+        "of",
+        "outputs",
+        "padded_outputs",
+        "place",
+        "repeat",
+        "serial_outputs",
+        "sources",
+        "turn",
+    )
 
     def __init__(self, kind: Kind, of: PipeNode | None, place: Place, repeat: int = 1) -> None:
         self.kind = kind

@@ -90,9 +90,17 @@ class _Builder:
         labels = tuple(self._value_labels)
         steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
         return Plan(
-            tuple(step for step, _ in steps), reads, pushes, tiles, tuple(freed for _, freed in steps), only_pushed,
-            direct, peak, own, labels,
-        )  # fmt: skip
+            tuple(step for step, _ in steps),
+            reads,
+            pushes,
+            tiles,
+            tuple(freed for _, freed in steps),
+            only_pushed,
+            direct,
+            peak,
+            own,
+            labels,
+        )
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
@@ -137,10 +145,18 @@ class _Builder:
             operands.append(operand)
         fused = self._netlist.fused_ops[op.attributes.fused_op_id] if declared.has("sub-ops") else None
         call = OpCall(
-            name=op.name, type=op.type, attributes=op.attributes, blocking=op.blocking, operands=tuple(operands),
-            transpose=op.transpose, vector=op.vector, out_df=op.out_df, intermed_df=op.intermed_df, acc_df=op.acc_df,
+            name=op.name,
+            type=op.type,
+            attributes=op.attributes,
+            blocking=op.blocking,
+            operands=tuple(operands),
+            transpose=op.transpose,
+            vector=op.vector,
+            out_df=op.out_df,
+            intermed_df=op.intermed_df,
+            acc_df=op.acc_df,
             fused=fused,
-        )  # fmt: skip
+        )
         implementation = ops.implementation(op.type)
         shape = implementation.shape(call)
         fed = self._topology.sinks.get(op.name, ())

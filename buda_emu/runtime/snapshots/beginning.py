@@ -68,8 +68,10 @@ def reference(begun: Begun | None, unchanged: Collection[str]) -> dict[str, Any]
     if begun is None or not unchanged:
         return {}
     return {
-        "path": begun.image.path, "sha256": begun.image.digest, "stores": [[name] for name in sorted(unchanged)],
-    }  # fmt: skip
+        "path": begun.image.path,
+        "sha256": begun.image.digest,
+        "stores": [[name] for name in sorted(unchanged)],
+    }
 
 
 def read_reference(header: Fields, known: Mapping[str, TileStore], own: Collection[str]) -> frozenset[str]:
@@ -89,8 +91,10 @@ def require_image(header: Fields, reader: Reader, image: Beginning | None) -> Be
     fields = header.at("image")
     path, digest = fields.text("path"), fields.text("sha256")
     if image is None:
-        raise reader.refused(f"its parameters are those of the image {path}: give it, Emulator.load(snapshot, "
-                             "netlist, image=buda_emu.load_image(path)), or restore it after begin_with")  # fmt: skip
+        raise reader.refused(
+            f"its parameters are those of the image {path}: give it, Emulator.load(snapshot, "
+            "netlist, image=buda_emu.load_image(path)), or restore it after begin_with"
+        )
     if image.digest != digest:
         raise reader.refused(
             f"its parameters are those of the image {path} (SHA-256 {digest[:12]}...), which {image.path} is not "

@@ -20,13 +20,23 @@ def stopped(
     channel = channels.get(error.queue)
     mark = place.instruction.at()
     return Stopped(
-        kind=error.kind, problem=error.problem, file=netlist.path, program=place.program, instruction=place.index,
-        line=mark.line, column=mark.column, text=instruction_text(place.instruction, error.queue),
-        loops=place.rounds, variables=place.variables, graphs=graphs, ops=_ops(error, netlist, graphs),
-        input=error.input, waiting=waiting(error, netlist, graphs),
+        kind=error.kind,
+        problem=error.problem,
+        file=netlist.path,
+        program=place.program,
+        instruction=place.index,
+        line=mark.line,
+        column=mark.column,
+        text=instruction_text(place.instruction, error.queue),
+        loops=place.rounds,
+        variables=place.variables,
+        graphs=graphs,
+        ops=_ops(error, netlist, graphs),
+        input=error.input,
+        waiting=waiting(error, netlist, graphs),
         queue=_state(channel, netlist, journal) if channel is not None else None,
         cause=likely_cause(error, Scene(netlist, place, graphs, channel, journal)),
-    )  # fmt: skip
+    )
 
 
 def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:

@@ -138,6 +138,10 @@ def _view(sheet: Sheet, base: Queue) -> Queue:
 def value_of(queue: Queue) -> Value:
     """A queue of the netlist as something to read."""
     return Value(
-        queue.name, queue.blocking.shape, queue.df, is_queue=True, flat=queue.layout == "flat",
+        queue.name,
+        queue.blocking.shape,
+        queue.df,
+        is_queue=True,
+        flat=queue.layout == "flat",
         positive=queue.host_fed and not is_integer(queue.df),
-    )  # fmt: skip
+    )

@@ -143,10 +143,14 @@ def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tup
         elif queue.input in gradients:
             settings.append(
                 QueueSettings(
-                    queue=queue.name, prologue="true", epilogue="true", zero=sheet.draw.pick(("true", "false")),
-                    rd_ptr_global="0", wr_ptr_global="0",
+                    queue=queue.name,
+                    prologue="true",
+                    epilogue="true",
+                    zero=sheet.draw.pick(("true", "false")),
+                    rd_ptr_global="0",
+                    wr_ptr_global="0",
                 )
-            )  # fmt: skip
+            )
     return Execute(graph=graph.name, queue_settings=tuple(settings))
 
 
@@ -157,9 +161,13 @@ def _reading(
         local, written = ("", "0") if queue.type == "ram" else ("0", "")
         kept = queue.type == "ram" and sheet.draw.chance(30)
         return QueueSettings(
-            queue=queue.name, prologue="true", rd_ptr_global="0", rd_ptr_local=local, wr_ptr_global=written,
+            queue=queue.name,
+            prologue="true",
+            rd_ptr_global="0",
+            rd_ptr_local=local,
+            wr_ptr_global=written,
             read_only="true" if kept else "false",
-        )  # fmt: skip
+        )
     if queue.name in sheet.stepped:
         return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
     stride = 2 if queue.name in sheet.strided else 1
@@ -169,6 +177,9 @@ def _reading(
     alone = sum(queue.name in other.read for other in sheet.graphs) == 1
     popping = stride == 1 and queue.host_fed and alone and sheet.draw.chance(15)
     return QueueSettings(
-        queue=queue.name, rd_ptr_local=pair[0], rd_ptr_global=pair[1], rd_ptr_autoinc=str(stride),
+        queue=queue.name,
+        rd_ptr_local=pair[0],
+        rd_ptr_global=pair[1],
+        rd_ptr_autoinc=str(stride),
         global_rdptr_autoinc="1" if popping else "0",
-    )  # fmt: skip
+    )

@@ -131,10 +131,19 @@ class Sheet:
             buffers.append(Buffer(channel, start))
             channel = (channel + 1) % channels
         made = Queue(
-            name=name, written_name=name, input=source, type=kind, entries=entries, blocking=blocking, df=df,
-            target_device=chip, loc="host" if at_host else "dram", buffers=tuple(buffers), layout=layout,
+            name=name,
+            written_name=name,
+            input=source,
+            type=kind,
+            entries=entries,
+            blocking=blocking,
+            df=df,
+            target_device=chip,
+            loc="host" if at_host else "dram",
+            buffers=tuple(buffers),
+            layout=layout,
             input_tms=input_tms,
-        )  # fmt: skip
+        )
         self.document.queues[name] = made
         return made
 
@@ -147,9 +156,12 @@ class Sheet:
         ublock_rows = self.draw.divisor(high, most_in_ublock)
         ublock_cols = self.draw.divisor(wide, most_in_ublock // ublock_rows)
         return Blocking(
-            (down, across), t, (high // ublock_rows, wide // ublock_cols), (ublock_rows, ublock_cols),
+            (down, across),
+            t,
+            (high // ublock_rows, wide // ublock_cols),
+            (ublock_rows, ublock_cols),
             order or self.draw.pick("rc"),
-        )  # fmt: skip
+        )
 
     def place(self, blocking: Blocking) -> tuple[tuple[int, int], bool]:
         """Cores for a blocking: where they begin, and whether rows and columns of the grid are exchanged."""
@@ -191,14 +203,25 @@ class Sheet:
         buffers = [2] + [4] * (blocking.t % 2 == 0 or blocking.t == 1) + [1]
         name = self.name(op_type)
         op = Op(
-            name=name, written_name=name, graph=self.graph.name, type=op_type, target_device=self.graph.chip,
-            grid_loc=loc, blocking=blocking, inputs=tuple(item.value.name for item in operands),
-            in_df=tuple(item.value.df for item in operands), out_df=formats.out, intermed_df=formats.intermed,
-            acc_df=formats.acc, math_fidelity=self._fidelity(operands),
-            buf_size_mb=self.draw.pick(buffers), input_tms=tuple(item.tms for item in operands),
-            input_unpad=tuple(item.unpad for item in operands), input_pad=tuple(item.pad for item in operands),
+            name=name,
+            written_name=name,
+            graph=self.graph.name,
+            type=op_type,
+            target_device=self.graph.chip,
+            grid_loc=loc,
+            blocking=blocking,
+            inputs=tuple(item.value.name for item in operands),
+            in_df=tuple(item.value.df for item in operands),
+            out_df=formats.out,
+            intermed_df=formats.intermed,
+            acc_df=formats.acc,
+            math_fidelity=self._fidelity(operands),
+            buf_size_mb=self.draw.pick(buffers),
+            input_tms=tuple(item.tms for item in operands),
+            input_unpad=tuple(item.unpad for item in operands),
+            input_pad=tuple(item.pad for item in operands),
             attributes=found,
-        )  # fmt: skip
+        )
         op = evolve(op, **more)
         self.graph.ops.append(op)
         self.graph.read |= set(op.inputs)

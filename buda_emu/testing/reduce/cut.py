@@ -89,9 +89,16 @@ class _Ends:
     def _queue(self, name: str, op: Op, graph: Graph, source: str, kind: str) -> None:
         """One of the op's shape and format, in DRAM."""
         made = Queue(
-            name=name, written_name=name, input=source, type=kind, blocking=op.blocking, df=op.out_df, loc="dram",
-            entries=1 if kind == "ram" else max(1, graph.input_count), target_device=graph.target_device,
-        )  # fmt: skip
+            name=name,
+            written_name=name,
+            input=source,
+            type=kind,
+            blocking=op.blocking,
+            df=op.out_df,
+            loc="dram",
+            entries=1 if kind == "ram" else max(1, graph.input_count),
+            target_device=graph.target_device,
+        )
         alignment = self.netlist.arch.alignment
         channel = min(self.free, default=0)
         start = self.free.get(channel, _FIRST_ADDRESS)

@@ -203,9 +203,14 @@ def _ops_of(document: Document) -> list[Op]:
 def _plain_op(op: Op) -> Op:
     """Without what changes no shape."""
     return evolve(
-        op, untilize_output=False, gradient_op=False, grid_transpose=False, overlay_size=-1,
-        input_buf_min_size_tiles=(), input_dram_io_buf_size_tiles=(),
-    )  # fmt: skip
+        op,
+        untilize_output=False,
+        gradient_op=False,
+        grid_transpose=False,
+        overlay_size=-1,
+        input_buf_min_size_tiles=(),
+        input_dram_io_buf_size_tiles=(),
+    )
 
 
 def _simpler(op: Op) -> Iterator[Op]:
@@ -230,10 +235,14 @@ def _simpler(op: Op) -> Iterator[Op]:
         yield evolve(op, attributes=replace(op.attributes, m_k=1, u_kt=op.attributes.m_k * op.attributes.u_kt))
     if len(op.inputs) > 1 and OP_TYPES[op.type].inputs[0] < len(op.inputs):
         yield evolve(
-            op, inputs=op.inputs[:-1], in_df=op.in_df[:-1], input_tms=op.input_tms[:-1],
-            input_pad=op.input_pad[:-1], input_unpad=op.input_unpad[:-1],
+            op,
+            inputs=op.inputs[:-1],
+            in_df=op.in_df[:-1],
+            input_tms=op.input_tms[:-1],
+            input_pad=op.input_pad[:-1],
+            input_unpad=op.input_unpad[:-1],
             attributes=replace(op.attributes, given=given - {"bias"}, bias=False),
-        )  # fmt: skip
+        )
 
 
 def plainer_formats(netlist: Netlist) -> Iterator[Document]:
@@ -252,10 +261,13 @@ def _in_formats(netlist: Netlist, old: str) -> Document:
     document = _ops(
         netlist,
         lambda op: evolve(
-            op, in_df=tuple(map(new, op.in_df)), out_df=new(op.out_df), intermed_df=new(op.intermed_df),
+            op,
+            in_df=tuple(map(new, op.in_df)),
+            out_df=new(op.out_df),
+            intermed_df=new(op.intermed_df),
             acc_df=new(op.acc_df),
         ),
-    )  # fmt: skip
+    )
     document.queues = {name: evolve(queue, df=new(queue.df)) for name, queue in document.queues.items()}
     return document
 

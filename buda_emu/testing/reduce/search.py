@@ -66,9 +66,14 @@ class Reduction:
         """Plain data, with `schema_version`."""
         sizes = {name.replace(" ", "_"): {"before": before, "after": after} for name, before, after in self.sizes()}
         return {
-            "schema_version": RESULT_VERSION, "exit_code": self.outcome.code, "trials": self.trials,
-            "steps": self.steps, "finished": self.finished, "interrupted": self.interrupted, "sizes": sizes,
-        }  # fmt: skip
+            "schema_version": RESULT_VERSION,
+            "exit_code": self.outcome.code,
+            "trials": self.trials,
+            "steps": self.steps,
+            "finished": self.finished,
+            "interrupted": self.interrupted,
+            "sizes": sizes,
+        }
 
 
 def reduce_netlist(

@@ -27,9 +27,12 @@ _STEADY: Final = 0.002  # by which two stretches of later inputs may differ
 
 
 def epoch_timing(
-    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost],
+    netlist: Netlist,
+    temporal: TemporalGraph,
+    edges: Sequence[tuple[Flow, Path]],
+    costs: Mapping[str, Cost],
     rates: Rates,
-) -> EpochTiming:  # fmt: skip
+) -> EpochTiming:
     """Model an epoch; inputs beyond those that show the steady state are extrapolated."""
     ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)

@@ -55,9 +55,14 @@ class EpochTasks:
     """
 
     def __init__(
-        self, ops: Sequence[Op], edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost], rates: Rates,
-        inputs: int, buffers: int,
-    ) -> None:  # fmt: skip
+        self,
+        ops: Sequence[Op],
+        edges: Sequence[tuple[Flow, Path]],
+        costs: Mapping[str, Cost],
+        rates: Rates,
+        inputs: int,
+        buffers: int,
+    ) -> None:
         self.schedule = Schedule()
         self._ops = ops
         self._costs = costs
@@ -168,9 +173,11 @@ class EpochTasks:
         entry, k = np.divmod(step, steps)
         needed = entry * made + _ceil_div((k + 1) * made, steps)
         waits = [(self._done[producer], needed), *self._input_room(consumer, entry * parts + k * parts // steps)]
-        self._ways_of.append(self.schedule.tasks(
-            unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
-        ))  # fmt: skip
+        self._ways_of.append(
+            self.schedule.tasks(
+                unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
+            )
+        )
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
@@ -229,12 +236,26 @@ class EpochTasks:
         last = int(timing.end.argmax()) if len(timing.end) else -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
-            temporal.graphs, count, self._inputs, pace, ends[0], ends[-1] + beyond, timing.makespan + beyond,
+            temporal.graphs,
+            count,
+            self._inputs,
+            pace,
+            ends[0],
+            ends[-1] + beyond,
+            timing.makespan + beyond,
             tuple(self._op(op, timing, waited) for op in self._ops),
-            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
-            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule,
-            tuple(self._ways_of), again,
-        )  # fmt: skip
+            tuple(Busy(name, cycles) for name, cycles in self._memory.items()),
+            tuple(self._transfers),
+            self._busiest_links(),
+            self._buffers,
+            last,
+            steady_from,
+            rooms,
+            timing,
+            self.schedule,
+            tuple(self._ways_of),
+            again,
+        )
 
     def _busiest_links(self) -> tuple[Busy, ...]:
         order = sorted(self._ways.items(), key=lambda item: (-item[1], str(item[0])))
@@ -248,6 +269,14 @@ class EpochTasks:
         gaps = waited[span][1:]
         for_room = np.isin(held, self._freed[op.name])
         return OpTiming(
-            op.name, self._costs[op.name], parts, int(start[0]), int(end[parts - 1]), int(start[-parts]), int(end[-1]),
-            int((end - start).sum()), int(gaps[~for_room].sum()), int(gaps[for_room].sum()),
-        )  # fmt: skip
+            op.name,
+            self._costs[op.name],
+            parts,
+            int(start[0]),
+            int(end[parts - 1]),
+            int(start[-parts]),
+            int(end[-1]),
+            int((end - start).sum()),
+            int(gaps[~for_room].sum()),
+            int(gaps[for_room].sum()),
+        )

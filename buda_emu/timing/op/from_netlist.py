@@ -48,15 +48,27 @@ def _call(
     declared = OP_TYPES[kind]
     plain = [df for df in formats if not is_raw(df)] or formats
     call = OpCall(
-        op_type=_AS.get(kind, kind), arch=_arch(netlist), t=blocking.t, mblock_m=blocking.mblock[0],
-        mblock_n=blocking.mblock[1], ublock_rt=blocking.ublock[0], ublock_ct=blocking.ublock[1], in0_df=plain[0],
-        in1_df=plain[1] if len(plain) > 1 else "", out_df=op.out_df, fidelity=op.math_fidelity or "HiFi4",
-        approximate=attributes.approximate_mode, vector_mode=_vector(vector), l1_acc=attributes.l1_acc,
-        tile_rows=blocking.tile_dim[0], tile_cols=blocking.tile_dim[1], untilize=op.untilize_output,
+        op_type=_AS.get(kind, kind),
+        arch=_arch(netlist),
+        t=blocking.t,
+        mblock_m=blocking.mblock[0],
+        mblock_n=blocking.mblock[1],
+        ublock_rt=blocking.ublock[0],
+        ublock_ct=blocking.ublock[1],
+        in0_df=plain[0],
+        in1_df=plain[1] if len(plain) > 1 else "",
+        out_df=op.out_df,
+        fidelity=op.math_fidelity or "HiFi4",
+        approximate=attributes.approximate_mode,
+        vector_mode=_vector(vector),
+        l1_acc=attributes.l1_acc,
+        tile_rows=blocking.tile_dim[0],
+        tile_cols=blocking.tile_dim[1],
+        untilize=op.untilize_output,
         m_k=max(attributes.m_k, 1) if declared.has("inner dimension") else 0,
         u_kt=max(attributes.u_kt, 1) if declared.has("inner dimension") else 0,
         reduce_dim=_dim(attributes) if declared.has("reduces") else "",
-    )  # fmt: skip
+    )
     if declared.has("reduces"):
         return _reduced(call, attributes)
     if kind == "matmul" and attributes.identity:

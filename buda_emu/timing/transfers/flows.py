@@ -145,9 +145,18 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
     crosses = _remote(queue, op)
     return Flow(
-        name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses, static, queue.target_device,
+        name,
+        op.name,
+        operand,
+        core,
+        _memory(queue),
+        _spread(queue, total),
+        0,
+        crosses,
+        static,
+        queue.target_device,
         size,
-    )  # fmt: skip
+    )
 
 
 def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
@@ -156,9 +165,18 @@ def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
     core = total // max(op.blocking.cells, 1)
     crosses = _remote(queue, op)
     return Flow(
-        op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses, False, queue.target_device,
+        op.name,
+        queue.name,
+        -1,
+        core,
+        _memory(queue),
+        _spread(queue, total),
+        0,
+        crosses,
+        False,
+        queue.target_device,
         size,
-    )  # fmt: skip
+    )
 
 
 def _remote(queue: Queue, op: Op) -> bool:

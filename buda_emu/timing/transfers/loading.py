@@ -79,10 +79,16 @@ def epoch_load(
     for number, ops in by_chip.items():
         kernels = min(sum(op.blocking.cells for op in ops if len(op.grid_loc) == 2), chip.grid[0] * chip.grid[1])
         extra = max((extra_blob(chip, op) for op in ops), default=0)
-        found.append(ChipLoad(
-            number, chip.grid[0] * chip.grid[1], kernels, load_bytes(chip, kernels, extra),
-            load_cycles(chip, kernels, extra, fast), max((waits.get(op.name, 0.0) for op in ops), default=0.0),
-        ))  # fmt: skip
+        found.append(
+            ChipLoad(
+                number,
+                chip.grid[0] * chip.grid[1],
+                kernels,
+                load_bytes(chip, kernels, extra),
+                load_cycles(chip, kernels, extra, fast),
+                max((waits.get(op.name, 0.0) for op in ops), default=0.0),
+            )
+        )
     return EpochLoad(tuple(found))
 
 

@@ -60,17 +60,30 @@ class MovingPaths:
         self._grids = _grids(ops.values())
         rate = made.rates(rates)
         self._mesh = Mesh(
-            width, height, _ints(chip.worker_columns), _ints(chip.worker_rows), rate, np.full(len(rate), -1),
-            np.zeros(len(rate), np.int64), np.zeros(1, np.int64),
-        )  # fmt: skip
+            width,
+            height,
+            _ints(chip.worker_columns),
+            _ints(chip.worker_rows),
+            rate,
+            np.full(len(rate), -1),
+            np.zeros(len(rate), np.int64),
+            np.zeros(1, np.int64),
+        )
         routers, count = width * height, len(edges)
         most = (WAYS - LINKS // 2) * routers + 1  # one of both NoCs
         self._rows = _rows(count, most), _rows(count, most)
         self.busy = np.zeros(len(rate))
         self._change = Change(
-            self.busy, np.zeros(len(rate)), np.zeros(len(rate), np.int64), np.zeros(len(rate), np.int64),
-            np.zeros(len(rate)), np.zeros(count, np.int64), np.zeros(count), np.full(count, -1), np.zeros(2, np.int64),
-        )  # fmt: skip
+            self.busy,
+            np.zeros(len(rate)),
+            np.zeros(len(rate), np.int64),
+            np.zeros(len(rate), np.int64),
+            np.zeros(len(rate)),
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.full(count, -1),
+            np.zeros(2, np.int64),
+        )
         self.gathers = made.gathers
         self.least, self.takes = np.zeros(count), np.zeros(count)
         fill_rows(self._edges, self._grids, self._mesh, self._rows[0], self.busy)
@@ -132,9 +145,13 @@ class Move:
 def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
     """What `MovingPaths.time` asks of edges: their tasks, and the cycles of each by itself."""
     return Steps(
-        _ints(item.start for item in tasks), _ints(item.stop for item in tasks), _ints(map(_kind, edges)),
-        _ints(edge.once for edge in edges), np.array(alone, np.float64), _ints((*rates.read, rates.start, rates.hop)),
-    )  # fmt: skip
+        _ints(item.start for item in tasks),
+        _ints(item.stop for item in tasks),
+        _ints(map(_kind, edges)),
+        _ints(edge.once for edge in edges),
+        np.array(alone, np.float64),
+        _ints((*rates.read, rates.start, rates.hop)),
+    )
 
 
 def _kind(edge: Flow) -> int:
@@ -186,19 +203,35 @@ class _Made:
         group = [0]
         for edge in edges:
             op, other = ends_of(edge, self._ops, self._queues)
-            rows.append((
-                self._number[op.name], self._number[other.name] if isinstance(other, Op) else -1, edge.operand < 0,
-                self._blocks[op.target_device, edge.once], self._far_ports(edge, other),
-                self._crossing(edge, op, other),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    self._number[op.name],
+                    self._number[other.name] if isinstance(other, Op) else -1,
+                    edge.operand < 0,
+                    self._blocks[op.target_device, edge.once],
+                    self._far_ports(edge, other),
+                    self._crossing(edge, op, other),
+                )
+            )
             self._add(edge, op, other)
             group.append(len(self._cell_first) - 1)
         near, far, writes, block, kind, crossing = (_ints(column) for column in zip(*rows, strict=True))
         return Edges(
-            near, far, writes, block, kind, np.array([self._size(edge) for edge in edges], np.float64), crossing,
-            _ints(group), _ints(self._cell_first), _ints(self._cells), _ints(self._source_first), _ints(self._sources),
-            np.array(self._shares, np.float64), np.array(self._places, np.int64).reshape(-1, 2),
-        )  # fmt: skip
+            near,
+            far,
+            writes,
+            block,
+            kind,
+            np.array([self._size(edge) for edge in edges], np.float64),
+            crossing,
+            _ints(group),
+            _ints(self._cell_first),
+            _ints(self._cells),
+            _ints(self._source_first),
+            _ints(self._sources),
+            np.array(self._shares, np.float64),
+            np.array(self._places, np.int64).reshape(-1, 2),
+        )
 
     def rates(self, rates: Rates) -> Floats:
         """Of all ways, bytes in a cycle."""

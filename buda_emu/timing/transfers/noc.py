@@ -137,9 +137,15 @@ def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
 
 @lru_cache(1 << 13)
 def _path(
-    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: Cells, far: Cells,
-    kind: Literal["core", "DRAM"] | None, grid: tuple[int, int],
-) -> Path:  # fmt: skip
+    chip: int,
+    writes: bool,
+    core_bytes: int,
+    alike: tuple[int, int],
+    near: Cells,
+    far: Cells,
+    kind: Literal["core", "DRAM"] | None,
+    grid: tuple[int, int],
+) -> Path:
     """`kind`: of the far cores, None where nothing is known of their ports."""
     links: dict[Link, float] = {}
     ports: dict[Port | Crossing, float] = {}

@@ -100,9 +100,19 @@ class Speed:
         """In cycles of the clock."""
         cycle = self.clock * 1e6
         return Rates(
-            self.dram / cycle, self.host / cycle, self.noc, self.gather, self.link, max(self.ethernet / cycle, 1e-9),
-            self.start, self.hop, self.port, self.memory_ports, self.packets, self.read,
-        )  # fmt: skip
+            self.dram / cycle,
+            self.host / cycle,
+            self.noc,
+            self.gather,
+            self.link,
+            max(self.ethernet / cycle, 1e-9),
+            self.start,
+            self.hop,
+            self.port,
+            self.memory_ports,
+            self.packets,
+            self.read,
+        )
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
@@ -111,10 +121,20 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     cycles = device.clock * 1e6
     ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
     found = Speed(
-        float(device.clock), device.dram_measured * _GIB, _HOST, device.neighbour_links * ethernet, STREAM, GATHER,
-        device.link_rate, device.core_port_rate, device.dram_port_rates, device.packet_rates, into + hop + out, hop,
+        float(device.clock),
+        device.dram_measured * _GIB,
+        _HOST,
+        device.neighbour_links * ethernet,
+        STREAM,
+        GATHER,
+        device.link_rate,
+        device.core_port_rate,
+        device.dram_port_rates,
+        device.packet_rates,
+        into + hop + out,
+        hop,
         device.read_latency,
-    )  # fmt: skip
+    )
     for name, value in what_if.items():
         if name not in WHAT_IF:
             hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""

@@ -69,10 +69,19 @@ def sparse_shape(op: Op, activations_t: int) -> SparseShape:
     pointer_bits = attributes.sparse_tile_ptr_bits
     ublock_bits = attributes.sparse_ublock_idx_bits
     return SparseShape(
-        op.name, blocking.t, attributes.act_t or activations_t, attributes.m_k, attributes.u_kt, blocking.mblock[0],
-        blocking.ublock[0], blocking.grid_size[0], attributes.num_sparse_tiles, attributes.num_index_tiles,
-        pointer_bits, ublock_bits if ublock_bits > 0 else pointer_bits,
-    )  # fmt: skip
+        op.name,
+        blocking.t,
+        attributes.act_t or activations_t,
+        attributes.m_k,
+        attributes.u_kt,
+        blocking.mblock[0],
+        blocking.ublock[0],
+        blocking.grid_size[0],
+        attributes.num_sparse_tiles,
+        attributes.num_index_tiles,
+        pointer_bits,
+        ublock_bits if ublock_bits > 0 else pointer_bits,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +164,15 @@ def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) 
         for s in kept:
             last, stored = s, _stored(shape, t, s)
             ublocks = tuple(
-                (index, tuple(divmod(position, shape.u_kt) for position in _subset(
-                    shape.ublock_rt * shape.u_kt, stimulus.zero_tile_freq, stream)))
+                (
+                    index,
+                    tuple(
+                        divmod(position, shape.u_kt)
+                        for position in _subset(shape.ublock_rt * shape.u_kt, stimulus.zero_tile_freq, stream)
+                    ),
+                )
                 for index in _subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
-            )  # fmt: skip
+            )
             yield Strip(stored, ublocks, s == kept[-1])
         if not kept:
             yield Strip(stored, (), True)

@@ -64,9 +64,15 @@ def explain(
     ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
     feed = ready.feed(inputs, seed)
     ops = op_numerics(
-        netlist, lambda emulator: push(emulator, feed.blocks()), ready.programs,
-        threads=threads, only=only, memory_limit=ready.limit, workers=workers, progress=progress,
-    )  # fmt: skip
+        netlist,
+        lambda emulator: push(emulator, feed.blocks()),
+        ready.programs,
+        threads=threads,
+        only=only,
+        memory_limit=ready.limit,
+        workers=workers,
+        progress=progress,
+    )
     return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in ready.bodies), ready.values, seed, ops)
 
 
@@ -241,11 +247,23 @@ class _Looking:
             op, parts = self._netlist.ops[name], self.parts[name]
             found.append(
                 OpNumerics(
-                    index, name, op.type, owner[name], parts.in_df, op.out_df, total.result(), parts.local,
-                    parts.without, parts.cause, parts.repair, parts.note, self._brought(op), parts.largest,
+                    index,
+                    name,
+                    op.type,
+                    owner[name],
+                    parts.in_df,
+                    op.out_df,
+                    total.result(),
+                    parts.local,
+                    parts.without,
+                    parts.cause,
+                    parts.repair,
+                    parts.note,
+                    self._brought(op),
+                    parts.largest,
                     parts.beyond,
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def _brought(self, op: Op) -> float | None:

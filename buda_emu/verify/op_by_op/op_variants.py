@@ -83,9 +83,16 @@ class Watching(KernelUnits):
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(
-        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None, fresh: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        dst: U32,
+        items: range,
+        operands: Pair,
+        product: Product,
+        mode: DstMode,
+        k: range,
+        spill: Spill | None = None,
+        fresh: bool = False,
+    ) -> None:
         self.used.add("fidelity")
         KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 

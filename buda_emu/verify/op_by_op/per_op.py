@@ -149,10 +149,18 @@ class _Tally:
         low, high = self.range or (None, None)
         count = self.moments.count
         return ValueStats(
-            name, kind, self.format, shape, low, high,
-            self.moments.mean_b if count else None, (self.moments.square_b / count) ** 0.5 if count else None,
-            self.share(self.zeros), self.share(self.not_finite[1]), self.moments.pcc(),
-        )  # fmt: skip
+            name,
+            kind,
+            self.format,
+            shape,
+            low,
+            high,
+            self.moments.mean_b if count else None,
+            (self.moments.square_b / count) ** 0.5 if count else None,
+            self.share(self.zeros),
+            self.share(self.not_finite[1]),
+            self.moments.pcc(),
+        )
 
     def share(self, number: int) -> float:
         """Of all elements; 0 where results from outside had no entry to hold any against."""
@@ -229,10 +237,23 @@ class _Tallies:
     def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
         op = self._netlist.ops[name]
         return OpResult(
-            index, name, op.type, graph, tally.format, op.blocking.element_shape, tally.inputs, tuple(op.inputs),
-            tally.expected_from, tally.moments.pcc(), tally.error.max, tally.error.mean, tally.ulps.max,
-            tally.ulps.mean, tally.share(tally.not_finite[0]), tally.share(tally.not_finite[1]),
-        )  # fmt: skip
+            index,
+            name,
+            op.type,
+            graph,
+            tally.format,
+            op.blocking.element_shape,
+            tally.inputs,
+            tuple(op.inputs),
+            tally.expected_from,
+            tally.moments.pcc(),
+            tally.error.max,
+            tally.error.mean,
+            tally.ulps.max,
+            tally.ulps.mean,
+            tally.share(tally.not_finite[0]),
+            tally.share(tally.not_finite[1]),
+        )
 
     def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:
         """The first op past the threshold, with what it was given."""

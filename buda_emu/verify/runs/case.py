@@ -85,7 +85,14 @@ def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseRes
     """The result of a case whose process gave none."""
     settings = case.settings
     return CaseResult(
-        case.name, status, text, settings.arch or "", precision=settings.precision, compare=settings.compare,
-        expected=case.reference.where if case.reference is not None else settings.expected, seed=settings.seed,
-        seconds=seconds, command=case.command,
-    )  # fmt: skip
+        case.name,
+        status,
+        text,
+        settings.arch or "",
+        precision=settings.precision,
+        compare=settings.compare,
+        expected=case.reference.where if case.reference is not None else settings.expected,
+        seed=settings.seed,
+        seconds=seconds,
+        command=case.command,
+    )

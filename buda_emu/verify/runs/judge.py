@@ -110,14 +110,26 @@ def runs_of(
             return found.array if found is not None else None
 
         pair = run_pair(
-            netlist, fill, [(body.name, parameters) for body in bodies], precision=settings.precision,
-            expected=settings.expected, threads=settings.threads, reference=named_op, threshold=settings.threshold,
-            memory_limit=limit, note=note,
-        )  # fmt: skip
+            netlist,
+            fill,
+            [(body.name, parameters) for body in bodies],
+            precision=settings.precision,
+            expected=settings.expected,
+            threads=settings.threads,
+            reference=named_op,
+            threshold=settings.threshold,
+            memory_limit=limit,
+            note=note,
+        )
         return Runs(
-            pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad, image=feed.image,
+            pair.observed,
+            pair.expected,
+            tuple(inputs),
+            pair.ops,
+            pair.first_bad,
+            image=feed.image,
             exercised=exercised(),
-        )  # fmt: skip
+        )
     queues = netlist.queues
     outside = frozenset(
         name for name in compared if reference is not None and _expected(queues[name], reference, feed.image)
@@ -197,8 +209,24 @@ def judged(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputRe
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
         found = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
     return OutputResult(
-        queue.name, queue.type, queue.df, tuple(observed.shape), tile_dim, source, comparison, verdict.passed,
-        verdict.reason, found.pcc, found.match, found.max_error, found.mean_error, found.max_error_at,
-        found.not_finite_expected, found.not_finite_observed, found.tiles, found.bad_tiles, found.first_bad_tile,
+        queue.name,
+        queue.type,
+        queue.df,
+        tuple(observed.shape),
+        tile_dim,
+        source,
+        comparison,
+        verdict.passed,
+        verdict.reason,
+        found.pcc,
+        found.match,
+        found.max_error,
+        found.mean_error,
+        found.max_error_at,
+        found.not_finite_expected,
+        found.not_finite_observed,
+        found.tiles,
+        found.bad_tiles,
+        found.first_bad_tile,
         found.detail,
-    )  # fmt: skip
+    )

@@ -126,10 +126,17 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
     outputs = tuple(judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed)
     outputs = with_float32(outputs, netlist, config, runs, case)
     result = replace(
-        result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
-        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
-        warnings=(*_told(netlist.diagnostics, case.name), *warned), exercised=_exercised(netlist, runs, settings),
-    )  # fmt: skip
+        result,
+        programs=tuple(body.name for body in bodies),
+        parameters=parameters,
+        inputs=runs.inputs,
+        outputs=outputs,
+        not_compared=skipped,
+        ops=runs.ops,
+        first_bad=runs.first_bad,
+        warnings=(*_told(netlist.diagnostics, case.name), *warned),
+        exercised=_exercised(netlist, runs, settings),
+    )
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
     if not outputs:

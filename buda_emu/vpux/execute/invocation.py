@@ -132,9 +132,15 @@ def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocatio
     assert buffer is not None
     of = buffer.type
     return TensorArg(
-        of.shape or (), of.order, of.element_name, of.memory_strides, _location(buffer), relocation.address,
-        shape is not None, None if shape is None else shape.address,
-    )  # fmt: skip
+        of.shape or (),
+        of.order,
+        of.element_name,
+        of.memory_strides,
+        _location(buffer),
+        relocation.address,
+        shape is not None,
+        None if shape is None else shape.address,
+    )
 
 
 def _location(buffer: Buffer) -> str:
@@ -244,9 +250,15 @@ def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mappin
 
 
 def _write(
-    watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], shape: tuple[int, ...],
-    values: np.ndarray[Any, Any], moved: bool,
-) -> None:  # fmt: skip
+    watch: Watch,
+    kernel: Kernel,
+    call: Invocation,
+    n: int,
+    tensor: Mapping[str, Any],
+    shape: tuple[int, ...],
+    values: np.ndarray[Any, Any],
+    moved: bool,
+) -> None:
     order = _order(tensor)
     if values.shape != shape:
         impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")

@@ -71,22 +71,31 @@ class RunResult:
         program, timing = self.scheduled.program, self.scheduled.timing
         return [
             TaskResult(
-                task.index, task.unit, task.op.name, task.waits, task.updates, int(timing.start[task.index]),
-                int(timing.end[task.index]), program.function.document.line(task.op.offset),
+                task.index,
+                task.unit,
+                task.op.name,
+                task.waits,
+                task.updates,
+                int(timing.start[task.index]),
+                int(timing.end[task.index]),
+                program.function.document.line(task.op.offset),
             )
             for task in program.tasks
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def barriers(self) -> list[BarrierResult]:
         """In program order."""
         return [
             BarrierResult(
-                barrier.name, barrier.number, len(barrier.producers), len(barrier.consumers),
+                barrier.name,
+                barrier.number,
+                len(barrier.producers),
+                len(barrier.consumers),
                 self.scheduled.completed(number),
             )
             for number, barrier in enumerate(self.scheduled.program.barriers)
-        ]  # fmt: skip
+        ]
 
     @property
     def makespan(self) -> int:

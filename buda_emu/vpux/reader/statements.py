@@ -115,9 +115,18 @@ class StatementReader:
         if scanner.sees("{"):
             body, blocks = self._region(ChainMap({value.name: value for value in arguments}))
         return Function(
-            name.leaf, self._split, start, end, arguments, results, attributes, body, blocks, tuple(self._modules),
+            name.leaf,
+            self._split,
+            start,
+            end,
+            arguments,
+            results,
+            attributes,
+            body,
+            blocks,
+            tuple(self._modules),
             self._document,
-        )  # fmt: skip
+        )
 
     def _arguments(self) -> tuple[Value, ...]:
         """`(%a: T {attributes}, T)`."""
@@ -184,9 +193,17 @@ class StatementReader:
         scope.update((value.name, value) for value in results)
         self._aliases_of_results(names, results, scope)
         return Op(
-            name, start, end, True, results, types, MappingProxyType(parts.operands),
-            MappingProxyType(parts.attributes), parts.body, parts.blocks,
-        )  # fmt: skip
+            name,
+            start,
+            end,
+            True,
+            results,
+            types,
+            MappingProxyType(parts.operands),
+            MappingProxyType(parts.attributes),
+            parts.body,
+            parts.blocks,
+        )
 
     def _unknown(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
         results = tuple(Value(item, None) for item in names)

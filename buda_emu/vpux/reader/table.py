@@ -64,9 +64,11 @@ def _rows() -> Iterable[OpSpec]:
         "VPURT.DeclareBuffer", "buffer", "bytes of a section, from an offset on", "<section> [index]? <offset> {} ->T"
     )
     yield row(
-        "VPURT.Task", "task", "one op with the barriers it waits for and updates",
+        "VPURT.Task",
+        "task",
+        "one op with the barriers it waits for and updates",
         "profiling_data()? waits()? updates()? enqueueTarget()? attributes{} {..}",
-    )  # fmt: skip
+    )
     yield row("VPURT.TaskList", "task", "tasks of one executor, in the old dialect", "@executor {..}")
     for name, summary in _MOVES.items():
         yield row(f"VPUIP.{name}", "dma", summary, _DMA_NEW)
@@ -94,19 +96,26 @@ def _rows() -> Iterable[OpSpec]:
     for name in ("return", "func.return"):
         yield row(name, "flow", "the values that a function gives back", "%* :T?")
     yield row(
-        "VPURT.SW.Runtime", "module", "the management kernel and stack bytes for each SHAVE",
+        "VPURT.SW.Runtime",
+        "module",
+        "the management kernel and stack bytes for each SHAVE",
         "entryPoint=entryPoint stack_configuration=stack_configuration {}",
-    )  # fmt: skip
+    )
     yield row("VPURT.Graph", "module", "the same in the old dialect, with stack bytes for each tile", "{}")
     yield row(
-        "IE.CNNNetwork", "module", "the network's entry point, inputs and outputs",
+        "IE.CNNNetwork",
+        "module",
+        "the network's entry point, inputs and outputs",
         "{} any( entryPoint=entryPoint? inputsInfo={..}? outputsInfo={..}? profilingOutputsInfo={..}? )",
-    )  # fmt: skip
+    )
     for name in ("IE.DataInfo", "DataInfo"):
         yield row(
-            name, "module", "an input or output: name, precision and layout, or type", "entries {} :T? tail",
+            name,
+            "module",
+            "an input or output: name, precision and layout, or type",
+            "entries {} :T? tail",
             "entries tail",
-        )  # fmt: skip
+        )
     for name in ("IE.SoftMax", "IERT.SoftMax", "IE.ReLU", "IERT.ReLU", "IERT.Reorder", "linalg.copy"):
         yield row(name, "sequential", _LAYERS[name.rpartition(".")[2]], *_LAYER)
     for name, summary in _NAMED.items():

@@ -28,9 +28,11 @@ def undefined(program: Program) -> Iterator[Finding]:
             for use in op.uses():
                 if use.value is None:
                     yield Finding(
-                        function.document.place(op.offset, op.end), f"{use.name} is not defined", _near(use, names),
+                        function.document.place(op.offset, op.end),
+                        f"{use.name} is not defined",
+                        _near(use, names),
                         about=op.offset,
-                    )  # fmt: skip
+                    )
         symbol = op.attributes.get("callee")
         if op.name == "VPUIP.SW.Kernel" and isinstance(symbol, Symbol) and callee(function, op) is None:
             yield finding(program, op, f"no kernel function {symbol} is declared")

@@ -60,9 +60,14 @@ def plainly(netlist, inputs, programs, precision):
 def opened(path, kind="Golden", *, quantise=False, device="wormhole_b0", args=""):
     """An initialised backend; `args` are those of its runtime."""
     config = api.BackendConfig(
-        api.BackendType.from_string(kind), api.BackendDevice.from_string(device), api.DeviceMode.CompileAndRun, 0,
-        "tt_build/test_out", "", "",
-    )  # fmt: skip
+        api.BackendType.from_string(kind),
+        api.BackendDevice.from_string(device),
+        api.DeviceMode.CompileAndRun,
+        0,
+        "tt_build/test_out",
+        "",
+        "",
+    )
     if kind == "Golden":
         config.set_golden_ignore_df_precision(not quantise)
     config.set_runtime_args(args)

@@ -247,11 +247,18 @@ def test_devices_that_cannot_be_shown(present, devices, said):
 def test_parameters_that_the_facts_state(arch):
     found = of_arch(arch)
     expected = {
-        "t6-dst_size": "32768", "noc-num_rings": "2", "noc-num_vcs": "16", "param-max_bytes_per_phase": "38",
-        "aiclk-freq_ghz": "1.2" if arch == "grayskull" else "1", "param-max_dram_in_queues": "39",
-        "param-max_dram_out_queues": "8", "param-max_fan_out_streams": "16", "param-backend_reserved_in_queues": "1",
-        "dram-host_mmio_range_start": str(0x30000000), "dram-host_mmio_range_size": str(0x10000000),
-    }  # fmt: skip
+        "t6-dst_size": "32768",
+        "noc-num_rings": "2",
+        "noc-num_vcs": "16",
+        "param-max_bytes_per_phase": "38",
+        "aiclk-freq_ghz": "1.2" if arch == "grayskull" else "1",
+        "param-max_dram_in_queues": "39",
+        "param-max_dram_out_queues": "8",
+        "param-max_fan_out_streams": "16",
+        "param-backend_reserved_in_queues": "1",
+        "dram-host_mmio_range_start": str(0x30000000),
+        "dram-host_mmio_range_size": str(0x10000000),
+    }
     assert {name: found[f"{arch}-{name}"] for name in expected} == expected
     assert all(isinstance(value, str) for value in found.values())
 
@@ -275,9 +282,17 @@ def test_device_grid():
 )  # fmt: skip
 def test_io_size(df, untilized, tile, size):
     found = api.get_io_size_in_bytes(
-        data_formati=api.get_format_from_string(df), is_untilizesd=untilized, ublock_ct=2, ublock_rt=3, mblock_m=1,
-        mblock_n=2, t=2, entries=5, tile_height=tile[0], tile_width=tile[1],
-    )  # fmt: skip
+        data_formati=api.get_format_from_string(df),
+        is_untilizesd=untilized,
+        ublock_ct=2,
+        ublock_rt=3,
+        mblock_m=1,
+        mblock_n=2,
+        t=2,
+        entries=5,
+        tile_height=tile[0],
+        tile_width=tile[1],
+    )
     assert found == 2 * 3 * 1 * 2 * 2 * 5 * size + 32
 
 

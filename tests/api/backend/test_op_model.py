@@ -14,9 +14,18 @@ class Fidelity:
 def desc(kind, df="Float16_b", *, m=(2, 2), u=(2, 4), t=1, arch="wormhole_b0", version=3, **fields):
     found = api.OpModelDesc()
     values = {
-        "type": kind, "arch": arch, "data_format": api.get_format_from_string(df), "math_fidelity": "HiFi3", "t": t,
-        "mblock_m": m[0], "mblock_n": m[1], "ublock_rt": u[0], "ublock_ct": u[1], "version": version, **fields,
-    }  # fmt: skip
+        "type": kind,
+        "arch": arch,
+        "data_format": api.get_format_from_string(df),
+        "math_fidelity": "HiFi3",
+        "t": t,
+        "mblock_m": m[0],
+        "mblock_n": m[1],
+        "ublock_rt": u[0],
+        "ublock_ct": u[1],
+        "version": version,
+        **fields,
+    }
     for name, value in values.items():
         setattr(found, name, value)
     return found

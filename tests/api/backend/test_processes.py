@@ -68,9 +68,20 @@ def test_a_child_does_what_its_parent_does(tmp_path):
     data = heard.pop(6)
     np.testing.assert_array_equal(data, entries(2))
     assert heard == [
-        "Success", "Success", "Success", "RuntimeError", "TimeoutError", "Success", "Success", "Success",
-        "TimeoutError", "Success", "Success", "Success", "Success",
-    ]  # fmt: skip
+        "Success",
+        "Success",
+        "Success",
+        "RuntimeError",
+        "TimeoutError",
+        "Success",
+        "Success",
+        "Success",
+        "TimeoutError",
+        "Success",
+        "Success",
+        "Success",
+        "Success",
+    ]
     out = api.PytorchTensorDesc()
     for _ in range(2):
         assert api.get_output(descs["a"], out, False, 0, 0) == OK

@@ -62,9 +62,14 @@ def test_what_has_no_effect_is_said_once(tmp_path):
 def test_what_front_ends_always_pass_is_no_news(tmp_path, kind):
     """NETLIST 12. Warnings are errors here."""
     config = api.BackendConfig(
-        getattr(api.BackendType, kind), api.BackendDevice.Wormhole_B0, api.DeviceMode.CompileAndRun, 4, "tt_build/out",
-        "tt_build/device_descs/wormhole_b0_0_0x0.yaml", "tt_build/cluster_desc.yaml",
-    )  # fmt: skip
+        getattr(api.BackendType, kind),
+        api.BackendDevice.Wormhole_B0,
+        api.DeviceMode.CompileAndRun,
+        4,
+        "tt_build/out",
+        "tt_build/device_descs/wormhole_b0_0_0x0.yaml",
+        "tt_build/cluster_desc.yaml",
+    )
     config.set_golden_ignore_df_precision(True)
     config.set_performance_trace_args("")
     config.set_runtime_args(" --concurrent-mode")
@@ -224,9 +229,12 @@ def test_a_device_reports_a_failed_program_later_and_is_closed(tmp_path, caplog)
     assert backend.wait_for_idle() == WRONG
     assert "program p failed, which closed the device" in caplog.text
     for status in (
-        backend.wait_for_idle(), backend.run_program("p", LOOP), push(descs["a"], entries(2)),
-        api.get_output(descs["o"], api.PytorchTensorDesc(), False, 10, 0), api.pop_output(descs["o"], False, 10),
-    ):  # fmt: skip
+        backend.wait_for_idle(),
+        backend.run_program("p", LOOP),
+        push(descs["a"], entries(2)),
+        api.get_output(descs["o"], api.PytorchTensorDesc(), False, 10, 0),
+        api.pop_output(descs["o"], False, 10),
+    ):
         assert status == WRONG
     assert backend.finish() == OK
 
@@ -279,10 +287,14 @@ def test_a_finished_backend_answers(any_kind):
     out = api.PytorchTensorDesc()
     assert backend.finish() == OK
     for status in (
-        backend.run_program("p", LOOP), backend.wait_for_idle(), backend.memory_barrier(), backend.initialize(),
-        push(descs["a"], entries(2), timeout=10), api.get_output(descs["o"], out, False, 10, 0),
+        backend.run_program("p", LOOP),
+        backend.wait_for_idle(),
+        backend.memory_barrier(),
+        backend.initialize(),
+        push(descs["a"], entries(2), timeout=10),
+        api.get_output(descs["o"], out, False, 10, 0),
         api.pop_output(descs["o"], False, 10),
-    ):  # fmt: skip
+    ):
         assert status == WRONG
     with pytest.raises(RuntimeError, match="is finished"):
         backend.get_queue_descriptor("a")

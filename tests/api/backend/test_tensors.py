@@ -127,8 +127,13 @@ def test_pickle_finds_the_memory_in_this_process():
     array = numbers()
     desc = describe(array, dim=3)
     assert desc.__getstate__() == (
-        array.ctypes.data, 4, api.DataFormat.Float32, list(SHAPE), list(array.strides), 3,
-    )  # fmt: skip
+        array.ctypes.data,
+        4,
+        api.DataFormat.Float32,
+        list(SHAPE),
+        list(array.strides),
+        3,
+    )
     copy = pickle.loads(pickle.dumps(desc))
     del desc
     assert (copy.shape, copy.dim, copy.elements().tolist()) == (list(SHAPE), 3, array.tolist())

@@ -59,9 +59,30 @@ def test_pickle_of_a_descriptor_is_the_tuple_of_the_facts(tmp_path):
     desc = descs["a"]
     desc.hstack_factor, desc.stack_row_major = 2, False
     assert desc.__getstate__() == (
-        desc.netlist_path, "a", 1, 1, 4, 1, 1, 2, 1, 32, 32, 1, 2, 2, 1, False, api.DataFormat.Float32, [(0, 0)],
-        2 * 4128, api.IOType.Queue, api.StrideDescriptor(), api.BackendType.Golden, api.IOLayout.Tilized,
-    )  # fmt: skip
+        desc.netlist_path,
+        "a",
+        1,
+        1,
+        4,
+        1,
+        1,
+        2,
+        1,
+        32,
+        32,
+        1,
+        2,
+        2,
+        1,
+        False,
+        api.DataFormat.Float32,
+        [(0, 0)],
+        2 * 4128,
+        api.IOType.Queue,
+        api.StrideDescriptor(),
+        api.BackendType.Golden,
+        api.IOLayout.Tilized,
+    )
     import pickle
 
     copy = pickle.loads(pickle.dumps(desc))
@@ -73,8 +94,10 @@ def test_pickle_of_a_descriptor_is_the_tuple_of_the_facts(tmp_path):
 
 def test_golden_reports_float32_and_no_addresses_and_silicon_formats_and_places(tmp_path):
     for kind, quantise, formats, places in (
-        ("Golden", False, "Float32", False), ("Golden", True, "Bfp8_b", False), ("Silicon", False, "Bfp8_b", True),
-    ):  # fmt: skip
+        ("Golden", False, "Float32", False),
+        ("Golden", True, "Bfp8_b", False),
+        ("Silicon", False, "Bfp8_b", True),
+    ):
         backend, descs = machine(tmp_path, kind, quantise=quantise, df="Bfp8_b", out_df="Float16_b")
         assert descs["a"].data_format.name == formats
         queue = be.load(descs["a"].netlist_path).queues["a"]

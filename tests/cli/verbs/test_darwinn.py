@@ -34,9 +34,17 @@ def test_inspect_answers_on_one_screen(edges, capsys):
     assert main(["darwinn", "inspect", edges]) == 0
     text = capsys.readouterr().out
     for words in (
-        "left on the CPU", "5,440 bytes cached", "0 streamed", "moves 5,952 bytes", "minimum runtime  13", "8x8x8",
-        "not given", "6,000", "ok (no findings)", "over usb2",
-    ):  # fmt: skip
+        "left on the CPU",
+        "5,440 bytes cached",
+        "0 streamed",
+        "moves 5,952 bytes",
+        "minimum runtime  13",
+        "8x8x8",
+        "not given",
+        "6,000",
+        "ok (no findings)",
+        "over usb2",
+    ):
         assert words in text
     assert len(text.splitlines()) < 24
     assert max(map(len, text.splitlines())) < 120
@@ -178,11 +186,15 @@ def test_every_verb_prints_json(folder, edges, tmp_path, capsys):
     (tmp_path / "raw").write_bytes(bytes(512))
     reference = str(folder / "edges.tflite")
     for words in (
-        ["inspect", edges], ["check", edges], ["verify", edges, "--source", reference], ["run", edges],
+        ["inspect", edges],
+        ["check", edges],
+        ["verify", edges, "--source", reference],
+        ["run", edges],
         ["run", edges, "--reference", reference, "--input", f"image={tmp_path / 'image.npy'}"],
-        ["link", edges, "-o", str(tmp_path / "linked")], ["extract", edges, "-o", str(tmp_path / "parts")],
+        ["link", edges, "-o", str(tmp_path / "linked")],
+        ["extract", edges, "-o", str(tmp_path / "parts")],
         ["relayout", edges, "--layer", "grid", "--in", str(tmp_path / "raw"), "-o", str(tmp_path / "grid.npy")],
-    ):  # fmt: skip
+    ):
         assert main(["darwinn", *words, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["schema_version"] == 1
 
@@ -226,9 +238,11 @@ def test_what_is_no_package_ends_with_a_message(verb, tmp_path, capsys):
     path = tmp_path / "noise.tflite"
     path.write_bytes(b"noise" * 30)
     more = {
-        "link": ["-o", "x"], "extract": ["-o", "x"], "relayout": ["--layer", "a", "--in", "b", "-o", "c"],
+        "link": ["-o", "x"],
+        "extract": ["-o", "x"],
+        "relayout": ["--layer", "a", "--in", "b", "-o", "c"],
         "verify": ["--source", str(path)],
-    }  # fmt: skip
+    }
     assert main(["darwinn", verb, str(path), *more.get(verb, [])]) == 2
     assert "error[D011]" in capsys.readouterr().err
 

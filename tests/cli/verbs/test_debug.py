@@ -112,9 +112,14 @@ class Terminal:
     def __init__(self, arguments, environment):
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], stdin=slave, stdout=slave, stderr=slave, env={**environment, "TERM": "xterm"},
-            start_new_session=True, preexec_fn=_own_terminal,
-        )  # fmt: skip
+            [*COMMAND, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**environment, "TERM": "xterm"},
+            start_new_session=True,
+            preexec_fn=_own_terminal,
+        )
         os.close(slave)
         self.text = ""
 
@@ -183,8 +188,10 @@ def test_a_terminal_with_completion_history_and_ctrl_c(tmp_path, endless_netlist
 def test_ctrl_c_ends_a_batch(endless_netlist, child_environment, more):
     process = subprocess.Popen(
         [*COMMAND, endless_netlist, "--batch", "-q", "--threads", "1", *more],
-        stdout=subprocess.PIPE, text=True, env=child_environment,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        env=child_environment,
+    )
     while process.stdout.readline() != f"(buda) {more[-1] if 'next' in more[-1] else more[1]}\n":
         assert process.poll() is None
     process.send_signal(signal.SIGINT)

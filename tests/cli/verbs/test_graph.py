@@ -178,9 +178,10 @@ ODD = ['"<&>"', "'\"quote\"'", '"back\\\\slash"', '"ünïcode ☃"', '"tab\\ther
 def test_names_that_want_escaping(name, picture, tmp_path):
     path = tmp_path / "net.yaml"
     body = text(
-        [queue("a"), queue("o", name)], [graph("g", op(name, "nop", ["a"]))],
+        [queue("a"), queue("o", name)],
+        [graph("g", op(name, "nop", ["a"]))],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
-    )  # fmt: skip
+    )
     path.write_text(body, encoding="utf-8")
     netlist = be.load(path)
     (plain,) = netlist.ops

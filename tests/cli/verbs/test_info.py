@@ -46,8 +46,11 @@ def test_check_takes_kinds_mixed(tmp_path, capsys):
     assert main(["check", NETLIST, SCHEDULE, VPUX, str(bad), "--arch", "wormhole_b0", "--json"]) == 2
     content = json.loads(capsys.readouterr().out)
     assert [(file["kind"], file["accepted"]) for file in content["files"]] == [
-        ("netlist", True), ("schedule", True), ("vpux", True), ("schedule", False),
-    ]  # fmt: skip
+        ("netlist", True),
+        ("schedule", True),
+        ("vpux", True),
+        ("schedule", False),
+    ]
 
 
 @pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])

@@ -128,8 +128,13 @@ def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
 
 def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
     metrics = [
-        "math-utilization", "execution-cycles", "average-math-utilization", "total-runtime", "input0-bw", "output-bw",
-    ]  # fmt: skip
+        "math-utilization",
+        "execution-cycles",
+        "average-math-utilization",
+        "total-runtime",
+        "input0-bw",
+        "output-bw",
+    ]
     text = "\n    ".join(f"{metric}: {{min_bound: 0}}" for metric in metrics)
     assert perf(with_check(tmp_path, text), "-q") == 0
     shown = capsys.readouterr().out

@@ -153,8 +153,17 @@ def test_per_op(results):
 
 # ------------------------------------------------------------------------------------------------------ precisions
 def test_the_precisions_are_named_everywhere(results, folder):
-    code, run, printed = results("nets/bad.yaml", "--precision", "format", "--expected", "format", "--report", "report",
-                                 "--junitxml", "junit.xml")  # fmt: skip
+    code, run, printed = results(
+        "nets/bad.yaml",
+        "--precision",
+        "format",
+        "--expected",
+        "format",
+        "--report",
+        "report",
+        "--junitxml",
+        "junit.xml",
+    )
     assert code == 0  # its output loses bits in both
     assert printed.out.splitlines()[0].endswith(", precision format, expected format")
     assert (run["settings"]["precision"], run["settings"]["expected"]) == ("format", "format")
@@ -165,8 +174,9 @@ def test_the_precisions_are_named_everywhere(results, folder):
         assert " s, precision format, expected format" in (folder / "report" / name).read_text()
     properties = ElementTree.parse(folder / "junit.xml").getroot().iter("property")
     assert [(one.get("name"), one.get("value")) for one in properties] == [
-        ("precision", "format"), ("expected", "format"),
-    ]  # fmt: skip
+        ("precision", "format"),
+        ("expected", "format"),
+    ]
     assert (
         results("nets/bad.yaml", "--expected", "format")[2]
         .out.splitlines()[0]
@@ -392,8 +402,11 @@ def test_architectures_and_programs(results):
 
 def test_parameters(results, folder):
     settings = fifo_settings("a", "$at", "$at")
-    body = text([queue("a", df="Float16_b"), queue("o", "n")], [graph("g", op("n", "nop", ["a"], df="Float16_b"))],
-                [program("p", "param: [$at]", execute("g", settings))])  # fmt: skip
+    body = text(
+        [queue("a", df="Float16_b"), queue("o", "n")],
+        [graph("g", op("n", "nop", ["a"], df="Float16_b"))],
+        [program("p", "param: [$at]", execute("g", settings))],
+    )
     (folder / "net.yaml").write_text(body.replace("df: Float32", "df: Float16_b"))
     code, run, printed = results("net.yaml", "--param", "at=1")
     assert run["cases"][0]["parameters"] == {"$at": "1"}
@@ -432,9 +445,12 @@ def test_junit(results, folder):
     cases = suite.findall("testcase")
     inside = {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in cases}
     assert inside == {
-        ("nets", "bad.yaml"): ["failure"], ("nets", "good.yaml"): [], ("nets", "skipped.yaml"): ["skipped"],
-        ("nets.more", "rejected.yaml"): ["error"], ("nets.more", "stopped.yaml"): ["error"],
-    }  # fmt: skip
+        ("nets", "bad.yaml"): ["failure"],
+        ("nets", "good.yaml"): [],
+        ("nets", "skipped.yaml"): ["skipped"],
+        ("nets.more", "rejected.yaml"): ["error"],
+        ("nets.more", "stopped.yaml"): ["error"],
+    }
 
 
 def test_the_report_folder(results, folder):
@@ -457,9 +473,14 @@ def command(folder, child_environment):
 
     def start(*arguments):
         process = subprocess.Popen(
-            [sys.executable, "-m", "buda_emu", "test", *arguments, "--no-cache"], env=child_environment, cwd=folder,
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "buda_emu", "test", *arguments, "--no-cache"],
+            env=child_environment,
+            cwd=folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         started.append(process)
         return process
 

@@ -54,8 +54,9 @@ def test_a_row_behind_a_product_becomes_its_bias():
 
 def spread_row(left):
     """A row that a product with `left` copies into all rows, added to a product in every slice."""
-    graph = tiles(("p", "matmul", "x", "w"), ("m", "matmul", "left", "row"),
-                  ("y", "add", "p", Use("m", (("broadcast", "z", 1),))))  # fmt: skip
+    graph = tiles(
+        ("p", "matmul", "x", "w"), ("m", "matmul", "left", "row"), ("y", "add", "p", Use("m", (("broadcast", "z", 1),)))
+    )
     graph.ops["m"].inner = 1
     constant(graph, "left", left[None])
     return fuse_bias(graph)

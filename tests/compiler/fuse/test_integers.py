@@ -166,8 +166,9 @@ def test_constants_of_8_bits_are_centred_without_an_overflow():
     """127 - -128 is not int8. Opset 17: onnx's own evaluator does not know the operator there."""
     held = {"c": np.int8(127), "s": np.float32(1 / 255), "z": np.int8(-128)}
     nodes = [
-        helper.make_node("DequantizeLinear", ["c", "s", "z"], ["one"]), helper.make_node("Mul", ["x", "one"], ["y"]),
-    ]  # fmt: skip
+        helper.make_node("DequantizeLinear", ["c", "s", "z"], ["one"]),
+        helper.make_node("Mul", ["x", "one"], ["y"]),
+    ]
     x = np.array([1, -2, 3], np.float32)
     np.testing.assert_allclose(be.compile(model(nodes, held, [3], "y"))(x)[0], x, rtol=1e-6)
 

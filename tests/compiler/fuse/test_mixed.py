@@ -22,10 +22,12 @@ def model():
         helper.make_node("Softmax", ["p"], ["y"], name="layer.1.softmax"),
     ]
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 40])],
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 40])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 33])],
         [numpy_helper.from_array(array.astype(np.float32), name) for name, array in held.items()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
 
 
@@ -33,8 +35,9 @@ def fields(compiled):
     """(out_df, acc_df, fidelity) of every op."""
     return {
         op.name: (op.out_df, op.acc_df, op.math_fidelity)
-        for graph in compiled.netlist.graphs.values() for op in graph.ops
-    }  # fmt: skip
+        for graph in compiled.netlist.graphs.values()
+        for op in graph.ops
+    }
 
 
 @pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull", "blackhole"])

@@ -22,8 +22,13 @@ def with_cache(*ops, slots=4):
 
 
 def test_who_makes_it_writes_it_behind_all_that_reads_the_cache():
-    made = with_cache(("k", "matmul", "x", "w"), ("own", "exp", "k"), ("s", "matmul", "x", "past"),
-                      ("y", "add", "s", "own"), ("kept", "nop", "k"))  # fmt: skip
+    made = with_cache(
+        ("k", "matmul", "x", "w"),
+        ("own", "exp", "k"),
+        ("s", "matmul", "x", "past"),
+        ("y", "add", "s", "own"),
+        ("kept", "nop", "k"),
+    )
     fuse_stores(made)
     assert list(made.ops) == ["s", "k", "own", "y"]
     assert made.stores["past"].op == "k"

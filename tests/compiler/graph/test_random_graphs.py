@@ -134,9 +134,11 @@ def window(m, y):
     space = y.shape[2:]
     kernel = tuple(min(m.pick([1, 2, 3]), size) for size in space)
     return {
-        "kernel": kernel, "strides": tuple(m.pick([1, 2]) for _ in space), "dilations": (1,) * len(space),
+        "kernel": kernel,
+        "strides": tuple(m.pick([1, 2]) for _ in space),
+        "dilations": (1,) * len(space),
         "pads": tuple((m.pick([0, k // 2]), k // 2) for k in kernel),
-    }  # fmt: skip
+    }
 
 
 def conv(m, y, name):
@@ -331,9 +333,10 @@ def inputs_of(graph, seed=1):
     rng = np.random.default_rng(seed)
     shape = graph["x"].shape
     return {
-        "x": rng.standard_normal(shape).astype(np.float32), "n": rng.integers(-4, 5, shape).astype(np.float32) / 2,
+        "x": rng.standard_normal(shape).astype(np.float32),
+        "n": rng.integers(-4, 5, shape).astype(np.float32) / 2,
         "index": np.array([0, 0, 0]),
-    }  # fmt: skip
+    }
 
 
 def holds(graph, arch="wormhole_b0", fused=True):

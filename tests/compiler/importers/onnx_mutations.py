@@ -146,10 +146,17 @@ def constants_only(stream, model, files):
 
 @odd
 def output_of_constants(stream, model, files):
-    values = stream.choice([
-        np.ones((2, 3), np.float32), np.float32(3), np.array([1 << 40, -1]), np.array([True]), np.float64([1e300]),
-        np.array([np.nan, np.inf, 1], np.float32), np.zeros((0, 2), np.float32),
-    ])  # fmt: skip
+    values = stream.choice(
+        [
+            np.ones((2, 3), np.float32),
+            np.float32(3),
+            np.array([1 << 40, -1]),
+            np.array([True]),
+            np.float64([1e300]),
+            np.array([np.nan, np.inf, 1], np.float32),
+            np.zeros((0, 2), np.float32),
+        ]
+    )
     held = numpy_helper.from_array(np.asarray(values), "held")
     model.graph.initializer.append(held)
     if stream.random() < 0.5:
@@ -323,10 +330,29 @@ def attributes(stream, model, files):
     node = some(stream, nodes) or some(stream, model.graph.node)
     if node is None:
         return
-    value = stream.choice([
-        0, -1, 1, 7, 1 << 62, -(1 << 63), 0.5, float("nan"), "word", "", b"\xff", [1, 1], [-1, -(1 << 40)], [0] * 4,
-        [0.5], ["a"], [1] * 5000, numpy_helper.from_array(np.ones(3, np.float32)), helper.make_graph([], "g", [], []),
-    ])  # fmt: skip
+    value = stream.choice(
+        [
+            0,
+            -1,
+            1,
+            7,
+            1 << 62,
+            -(1 << 63),
+            0.5,
+            float("nan"),
+            "word",
+            "",
+            b"\xff",
+            [1, 1],
+            [-1, -(1 << 40)],
+            [0] * 4,
+            [0.5],
+            ["a"],
+            [1] * 5000,
+            numpy_helper.from_array(np.ones(3, np.float32)),
+            helper.make_graph([], "g", [], []),
+        ]
+    )
     at = some(stream, node.attribute)
     action = stream.randrange(4)
     if at is None or action == 3:
@@ -528,18 +554,20 @@ def kinds_of_values(stream, model, files):
     """Sequences, optionals, texts."""
     names = [value.name for value in model.graph.input] + [name for node in model.graph.node for name in node.output]
     if name := some(stream, names):
-        made = stream.choice([
+        made = stream.choice(
             [
-                helper.make_node("SequenceConstruct", [name, name], ["s"]),
-                helper.make_node("ConcatFromSequence", ["s"], ["of_s"], axis=0),
-            ],
-            [helper.make_node("SequenceEmpty", [], ["s"]), helper.make_node("SequenceLength", ["s"], ["of_s"])],
-            [helper.make_node("Optional", [name], ["s"]), helper.make_node("OptionalGetElement", ["s"], ["of_s"])],
-            [helper.make_node("SplitToSequence", [name], ["of_s"])],
-            [helper.make_node("Constant", [], ["of_s"], value_strings=["a", "é"])],
-            [helper.make_node("RandomNormal", [], ["of_s"], shape=[2, 3])],
-            [helper.make_node("StringNormalizer", [name], ["of_s"])],
-        ])  # fmt: skip
+                [
+                    helper.make_node("SequenceConstruct", [name, name], ["s"]),
+                    helper.make_node("ConcatFromSequence", ["s"], ["of_s"], axis=0),
+                ],
+                [helper.make_node("SequenceEmpty", [], ["s"]), helper.make_node("SequenceLength", ["s"], ["of_s"])],
+                [helper.make_node("Optional", [name], ["s"]), helper.make_node("OptionalGetElement", ["s"], ["of_s"])],
+                [helper.make_node("SplitToSequence", [name], ["of_s"])],
+                [helper.make_node("Constant", [], ["of_s"], value_strings=["a", "é"])],
+                [helper.make_node("RandomNormal", [], ["of_s"], shape=[2, 3])],
+                [helper.make_node("StringNormalizer", [name], ["of_s"])],
+            ]
+        )
         model.graph.node.extend(made)
         if stream.random() < 0.7:
             model.graph.output.append(helper.make_tensor_value_info("of_s", 1, None))
@@ -563,12 +591,34 @@ def held_outside(stream, model, files):
             "empty.bin": b"",
         }
     )
-    place = stream.choice([
-        "held.bin", "held.bin", "short.bin", "long.bin", "empty.bin", "missing.bin", "../outside.bin",
-        "sub/../../outside.bin", "{folder}/../outside.bin", "{folder}/held.bin", "link.bin", "linked/outside.bin", "",
-        ".", "..", "held.bin\0", "m.onnx",
-        "/etc/hostname", "/dev/zero", "/proc/self/mem", "pipe", "x" * 10_000, "file://held.bin", "HELD.BIN",
-    ])  # fmt: skip
+    place = stream.choice(
+        [
+            "held.bin",
+            "held.bin",
+            "short.bin",
+            "long.bin",
+            "empty.bin",
+            "missing.bin",
+            "../outside.bin",
+            "sub/../../outside.bin",
+            "{folder}/../outside.bin",
+            "{folder}/held.bin",
+            "link.bin",
+            "linked/outside.bin",
+            "",
+            ".",
+            "..",
+            "held.bin\0",
+            "m.onnx",
+            "/etc/hostname",
+            "/dev/zero",
+            "/proc/self/mem",
+            "pipe",
+            "x" * 10_000,
+            "file://held.bin",
+            "HELD.BIN",
+        ]
+    )
     tensor.external_data.add(key="location", value=place)
     for key in ("offset", "length"):
         if stream.random() < 0.3:

@@ -30,9 +30,11 @@ def made(name: str, *operands: Any, shape: tuple[int, ...], dtype: str = "float3
 def test_products_over_dimensions_in_any_order():
     x, y = RNG.standard_normal((5, 2, 4, 3)), RNG.standard_normal((4, 3, 6, 2))
     numbers = {
-        "lhs_batching_dimensions": [1], "rhs_batching_dimensions": [3],
-        "lhs_contracting_dimensions": [2, 3], "rhs_contracting_dimensions": [0, 1],
-    }  # fmt: skip
+        "lhs_batching_dimensions": [1],
+        "rhs_batching_dimensions": [3],
+        "lhs_contracting_dimensions": [2, 3],
+        "rhs_contracting_dimensions": [0, 1],
+    }
     found = made("stablehlo.dot_general", x, y, shape=(2, 5, 6), dot_dimension_numbers=numbers)
     np.testing.assert_allclose(found, np.einsum("abcd,cdeb->bae", x, y), rtol=1e-5, atol=1e-5)
 

@@ -45,10 +45,12 @@ def proto(nodes, inputs, outputs, held, opset=17):
     """Of nodes (op, inputs, outputs, attributes), shapes of inputs by name, and held arrays."""
     made = [helper.make_node(kind, ins, outs, name=outs[0], **attrs) for kind, ins, outs, attrs in nodes]
     graph = helper.make_graph(
-        made, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        made,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
         [numpy_helper.from_array(array, name) for name, array in held.items()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
@@ -59,47 +61,96 @@ def values(*shape):
 def bases():
     """Small models of every family of operators."""
     yield proto(
-        [("MatMul", ["x", "w"], ["h0"], {}), ("Add", ["h0", "b"], ["h1"], {}), ("Relu", ["h1"], ["h2"], {}),
-         ("Gemm", ["h2", "v", "c"], ["h3"], {"transB": 1, "alpha": 0.5}), ("Softmax", ["h3"], ["y"], {"axis": -1})],
-        {"x": [4, 16]}, ["y"], {"w": values(16, 24), "b": values(24), "v": values(8, 24), "c": values(8)},
-    )  # fmt: skip
+        [
+            ("MatMul", ["x", "w"], ["h0"], {}),
+            ("Add", ["h0", "b"], ["h1"], {}),
+            ("Relu", ["h1"], ["h2"], {}),
+            ("Gemm", ["h2", "v", "c"], ["h3"], {"transB": 1, "alpha": 0.5}),
+            ("Softmax", ["h3"], ["y"], {"axis": -1}),
+        ],
+        {"x": [4, 16]},
+        ["y"],
+        {"w": values(16, 24), "b": values(24), "v": values(8, 24), "c": values(8)},
+    )
     yield proto(
-        [("Conv", ["x", "w"], ["h0"], {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
-         ("BatchNormalization", ["h0", "s", "s", "s", "p"], ["h1"], {}),
-         ("MaxPool", ["h1"], ["h2"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
-         ("GlobalAveragePool", ["h2"], ["h3"], {}), ("Flatten", ["h3"], ["y"], {})],
-        {"x": [1, 3, 8, 8]}, ["y"], {"w": values(4, 3, 3, 3), "s": values(4), "p": abs(values(4))},
-    )  # fmt: skip
+        [
+            ("Conv", ["x", "w"], ["h0"], {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+            ("BatchNormalization", ["h0", "s", "s", "s", "p"], ["h1"], {}),
+            ("MaxPool", ["h1"], ["h2"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+            ("GlobalAveragePool", ["h2"], ["h3"], {}),
+            ("Flatten", ["h3"], ["y"], {}),
+        ],
+        {"x": [1, 3, 8, 8]},
+        ["y"],
+        {"w": values(4, 3, 3, 3), "s": values(4), "p": abs(values(4))},
+    )
     yield proto(
-        [("Reshape", ["x", "form"], ["h0"], {}), ("Transpose", ["h0"], ["h1"], {"perm": [0, 2, 1]}),
-         ("Split", ["h1", "parts"], ["h2", "h3"], {"axis": 1}), ("Concat", ["h3", "h2"], ["h4"], {"axis": 1}),
-         ("Slice", ["h4", "from", "to", "axes"], ["h5"], {}), ("Pad", ["h5", "pads"], ["h6"], {}),
-         ("Gather", ["h6", "which"], ["h7"], {"axis": 1}), ("ReduceMean", ["h7"], ["y"], {"axes": [1]})],
-        {"x": [2, 48]}, ["y"],
-        {"form": np.array([2, 6, 8]), "parts": np.array([3, 5]), "from": np.array([1]), "to": np.array([5]),
-         "axes": np.array([2]), "pads": np.array([0, 1, 0, 0, 0, 2]), "which": np.array([0, 2])},
-    )  # fmt: skip
+        [
+            ("Reshape", ["x", "form"], ["h0"], {}),
+            ("Transpose", ["h0"], ["h1"], {"perm": [0, 2, 1]}),
+            ("Split", ["h1", "parts"], ["h2", "h3"], {"axis": 1}),
+            ("Concat", ["h3", "h2"], ["h4"], {"axis": 1}),
+            ("Slice", ["h4", "from", "to", "axes"], ["h5"], {}),
+            ("Pad", ["h5", "pads"], ["h6"], {}),
+            ("Gather", ["h6", "which"], ["h7"], {"axis": 1}),
+            ("ReduceMean", ["h7"], ["y"], {"axes": [1]}),
+        ],
+        {"x": [2, 48]},
+        ["y"],
+        {
+            "form": np.array([2, 6, 8]),
+            "parts": np.array([3, 5]),
+            "from": np.array([1]),
+            "to": np.array([5]),
+            "axes": np.array([2]),
+            "pads": np.array([0, 1, 0, 0, 0, 2]),
+            "which": np.array([0, 2]),
+        },
+    )
     yield proto(
         [("LSTM", ["x", "w", "r"], ["h0", "h1", "h2"], {"hidden_size": 5}), ("Squeeze", ["h1", "axes"], ["y"], {})],
-        {"x": [3, 2, 4]}, ["y"], {"w": values(1, 20, 4), "r": values(1, 20, 5), "axes": np.array([0])},
-    )  # fmt: skip
+        {"x": [3, 2, 4]},
+        ["y"],
+        {"w": values(1, 20, 4), "r": values(1, 20, 5), "axes": np.array([0])},
+    )
     yield proto(
-        [("QuantizeLinear", ["x", "s", "z"], ["h0"], {}), ("DequantizeLinear", ["h0", "s", "z"], ["h1"], {}),
-         ("Resize", ["h1", "", "sizes"], ["h2"], {"mode": "nearest"}), ("Clip", ["h2", "low", "high"], ["h3"], {}),
-         ("Einsum", ["h3", "w"], ["y"], {"equation": "bcij,cd->bdij"})],
-        {"x": [1, 4, 4, 4]}, ["y"],
-        {"s": np.array(0.1, np.float32), "z": np.array(3, np.int8), "sizes": np.array([1, 1, 2, 2], np.float32),
-         "low": np.array(-1, np.float32), "high": np.array(1, np.float32), "w": values(4, 6)},
-    )  # fmt: skip
+        [
+            ("QuantizeLinear", ["x", "s", "z"], ["h0"], {}),
+            ("DequantizeLinear", ["h0", "s", "z"], ["h1"], {}),
+            ("Resize", ["h1", "", "sizes"], ["h2"], {"mode": "nearest"}),
+            ("Clip", ["h2", "low", "high"], ["h3"], {}),
+            ("Einsum", ["h3", "w"], ["y"], {"equation": "bcij,cd->bdij"}),
+        ],
+        {"x": [1, 4, 4, 4]},
+        ["y"],
+        {
+            "s": np.array(0.1, np.float32),
+            "z": np.array(3, np.int8),
+            "sizes": np.array([1, 1, 2, 2], np.float32),
+            "low": np.array(-1, np.float32),
+            "high": np.array(1, np.float32),
+            "w": values(4, 6),
+        },
+    )
     branch = [
-        helper.make_graph([helper.make_node(kind, ["x"], ["r"])], kind, [],
-                          [helper.make_tensor_value_info("r", TensorProto.FLOAT, None)]) for kind in ("Relu", "Neg")
-    ]  # fmt: skip
+        helper.make_graph(
+            [helper.make_node(kind, ["x"], ["r"])],
+            kind,
+            [],
+            [helper.make_tensor_value_info("r", TensorProto.FLOAT, None)],
+        )
+        for kind in ("Relu", "Neg")
+    ]
     yield proto(
-        [("If", ["c"], ["h0"], {"then_branch": branch[0], "else_branch": branch[1]}),
-         ("LayerNormalization", ["h0", "g"], ["h1"], {}), ("TopK", ["h1", "k"], ["y", "h3"], {})],
-        {"x": [4, 16]}, ["y"], {"c": np.array(True), "g": values(16), "k": np.array([2])},
-    )  # fmt: skip
+        [
+            ("If", ["c"], ["h0"], {"then_branch": branch[0], "else_branch": branch[1]}),
+            ("LayerNormalization", ["h0", "g"], ["h1"], {}),
+            ("TopK", ["h1", "k"], ["y", "h3"], {}),
+        ],
+        {"x": [4, 16]},
+        ["y"],
+        {"c": np.array(True), "g": values(16), "k": np.array([2])},
+    )
 
 
 BASES = list(bases())

@@ -25,15 +25,20 @@ def model():
 
     rng = np.random.default_rng(0)
     nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Det", ["h"], ["d"]),
-        helper.make_node("Relu", ["h"], ["r"]), helper.make_node("Mul", ["r", "d"], ["p"]),
-        helper.make_node("Softmax", ["p"], ["s"]), helper.make_node("Add", ["s", "h"], ["y"]),
-    ]  # fmt: skip
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Det", ["h"], ["d"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Mul", ["r", "d"], ["p"]),
+        helper.make_node("Softmax", ["p"], ["s"]),
+        helper.make_node("Add", ["s", "h"], ["y"]),
+    ]
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 5])],
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 5])],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "yd"],
         [numpy_helper.from_array(rng.standard_normal((5, 3)).astype(np.float32), "w")],
-    )  # fmt: skip
+    )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     return onnx.shape_inference.infer_shapes(made)
 
@@ -310,9 +315,10 @@ def test_a_step_of_the_host_that_refuses_made_up_values_is_not_timed():
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
     step = HostStep("Relu", "onnx", "0.onnx", ("x",), (Result("y", (3,), "float32"),))
     image = SimpleNamespace(
-        path="m.tti", host_file=lambda _: helper.make_model(graph).SerializeToString(),
+        path="m.tti",
+        host_file=lambda _: helper.make_model(graph).SerializeToString(),
         model=SimpleNamespace(host=HostPlan((Given("x", "x", (4,), "float32"),), (), {}, (step,)), outputs=()),
-    )  # fmt: skip
+    )
     (found,) = HostParts(image).timed(seed=0)
     assert str(found).startswith("y = Relu: not measured: on the host: y: Relu gives [4], not the [3]")
 

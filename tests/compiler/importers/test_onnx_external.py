@@ -42,9 +42,12 @@ def model(**said):
     weights = external(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=WEIGHTS.shape), **said)
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["z"])], "g",
-        [info("x", TensorProto.FLOAT, [2, 3])], [info("z", TensorProto.FLOAT, [2, 4])], [weights],
-    )  # fmt: skip
+        [helper.make_node("MatMul", ["x", "w"], ["z"])],
+        "g",
+        [info("x", TensorProto.FLOAT, [2, 3])],
+        [info("z", TensorProto.FLOAT, [2, 4])],
+        [weights],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -132,17 +135,24 @@ def test_of_a_model_in_memory_no_file_is_looked_for(folder, monkeypatch):
 def saved(folder, dtype):
     """A model with three large tensors twice: with them inside, and in a file."""
     stream = np.random.default_rng(0)
-    held = {name: stream.standard_normal(shape).astype(dtype)
-            for name, shape in (("t", (1100, 512)), ("a", (512, 1536)), ("b", (768, 1536)))}  # fmt: skip
+    held = {
+        name: stream.standard_normal(shape).astype(dtype)
+        for name, shape in (("t", (1100, 512)), ("a", (512, 1536)), ("b", (768, 1536)))
+    }
     info, kind = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes = [
-        helper.make_node("Gather", ["t", "i"], ["x"]), helper.make_node("MatMul", ["x", "a"], ["y"]),
-        helper.make_node("Transpose", ["b"], ["c"], perm=[1, 0]), helper.make_node("MatMul", ["y", "c"], ["z"]),
-    ]  # fmt: skip
+        helper.make_node("Gather", ["t", "i"], ["x"]),
+        helper.make_node("MatMul", ["x", "a"], ["y"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[1, 0]),
+        helper.make_node("MatMul", ["y", "c"], ["z"]),
+    ]
     graph = helper.make_graph(
-        nodes, "g", [info("i", TensorProto.INT64, [1, 32])], [info("z", kind, [1, 32, 768])],
+        nodes,
+        "g",
+        [info("i", TensorProto.INT64, [1, 32])],
+        [info("z", kind, [1, 32, 768])],
         [onnx.numpy_helper.from_array(array, name) for name, array in held.items()],
-    )  # fmt: skip
+    )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     onnx.save(made, folder / "inside.onnx")
     onnx.save(made, folder / "apart.onnx", save_as_external_data=True, location="held.bin", size_threshold=0)

@@ -18,12 +18,15 @@ def model(nodes, inputs, outputs, held=(), opset=21):
     """Of nodes (op, inputs, outputs, attributes), input arrays and held arrays by name, and names of outputs."""
     made = [helper.make_node(op, ins, outs, **attrs) for op, ins, outs, attrs in nodes]
     graph = helper.make_graph(
-        made, "g",
-        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-         for name, array in inputs.items()],
+        made,
+        "g",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for name, array in inputs.items()
+        ],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
         [numpy_helper.from_array(array, name) for name, array in dict(held).items()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
@@ -62,9 +65,12 @@ def test_recurrent_layers(op, gates, attrs, lengths):
     steps, batch, width, size = 4, 3, 5, 7
     count = 2 if attrs.get("direction") == "bidirectional" else 1
     held = {
-        "w": normal(count, gates * size, width), "r": normal(count, gates * size, size),
-        "b": normal(count, 2 * gates * size), "h": normal(count, batch, size), "l": np.array([4, 1, 3], np.int32),
-    }  # fmt: skip
+        "w": normal(count, gates * size, width),
+        "r": normal(count, gates * size, size),
+        "b": normal(count, 2 * gates * size),
+        "h": normal(count, batch, size),
+        "l": np.array([4, 1, 3], np.int32),
+    }
     x = {"x": normal(steps, batch, width)}
     if count == 2 and "activations" in attrs:
         attrs = {**attrs, "activations": attrs["activations"] * 2}
@@ -82,9 +88,10 @@ def test_a_convolution_that_is_cut_into_taps_takes_no_name_of_another_op():
 def test_a_prime_number_of_places_in_columns():
     """17 x 17 slices of columns that no row of cores divides."""
     nodes = [
-        ("MatMul", ["x", "w"], ["h"], {}), ("Reshape", ["h", "s"], ["p"], {}),
+        ("MatMul", ["x", "w"], ["h"], {}),
+        ("Reshape", ["h", "s"], ["p"], {}),
         ("ConvTranspose", ["p", "k"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]}),
-    ]  # fmt: skip
+    ]
     held = {"w": normal(12, 5 * 64), "s": np.array([2, 5, 8, 8]), "k": normal(5, 2, 3, 3)}
     x = {"x": normal(2, 12)}
     agrees(model(nodes, x, ["y"], held), x, atol=1e-3)
@@ -93,9 +100,10 @@ def test_a_prime_number_of_places_in_columns():
 def test_columns_in_more_blocks_than_a_row_of_cores_has_room_for():
     """33 x 33 places of a row, of five channels each: they become rows before they are moved."""
     nodes = [
-        ("MatMul", ["x", "w"], ["h"], {}), ("Reshape", ["h", "s"], ["p"], {}),
+        ("MatMul", ["x", "w"], ["h"], {}),
+        ("Reshape", ["h", "s"], ["p"], {}),
         ("Conv", ["p", "k"], ["y"], {"kernel_shape": [3, 3], "strides": [4, 4]}),
-    ]  # fmt: skip
+    ]
     held = {"w": normal(12, 5 * 33 * 33), "s": np.array([1, 5, 33, 33]), "k": normal(2, 5, 3, 3)}
     x = {"x": normal(1, 12)}
     agrees(model(nodes, x, ["y"], held), x, atol=1e-3)
@@ -106,23 +114,34 @@ def quantised(kind):
     zero, x = np.array(0 if kind == "int8" else 128, kind), normal(6, 40).clip(-2.5, 2.5)  # -128 is not on the device
     nodes = []
     for name in ("x", "h", "y"):
-        nodes += [("QuantizeLinear", [name, f"{name}s", "z"], [f"{name}q"], {}),
-                  ("DequantizeLinear", [f"{name}q", f"{name}s", "z"], [f"{name}d"], {})]  # fmt: skip
+        nodes += [
+            ("QuantizeLinear", [name, f"{name}s", "z"], [f"{name}q"], {}),
+            ("DequantizeLinear", [f"{name}q", f"{name}s", "z"], [f"{name}d"], {}),
+        ]
     nodes[2:2] = [
-        ("DequantizeLinear", ["w", "ws", "wz"], ["wd"], {"axis": 1}), ("MatMul", ["xd", "wd"], ["p"], {}),
-        ("Add", ["p", "b"], ["a"], {}), ("Relu", ["a"], ["h"], {}),
-    ]  # fmt: skip
+        ("DequantizeLinear", ["w", "ws", "wz"], ["wd"], {"axis": 1}),
+        ("MatMul", ["xd", "wd"], ["p"], {}),
+        ("Add", ["p", "b"], ["a"], {}),
+        ("Relu", ["a"], ["h"], {}),
+    ]
     nodes[8:8] = [
         ("DequantizeLinear", ["v", "vs"], ["vd"], {}),
         ("MatMul", ["hd", "vd"], ["q"], {}),
         ("Add", ["q", "c"], ["y"], {}),
     ]
     held = {
-        "z": zero, "xs": np.float32(0.02), "hs": np.float32(0.05), "ys": np.float32(0.4), "b": normal(30),
-        "w": RNG.integers(-127, 127, (40, 30)).astype(np.int8), "ws": (0.01 + RNG.random(30) / 100).astype(np.float32),
+        "z": zero,
+        "xs": np.float32(0.02),
+        "hs": np.float32(0.05),
+        "ys": np.float32(0.4),
+        "b": normal(30),
+        "w": RNG.integers(-127, 127, (40, 30)).astype(np.int8),
+        "ws": (0.01 + RNG.random(30) / 100).astype(np.float32),
         "c": normal(10),
-        "wz": np.zeros(30, np.int8), "v": RNG.integers(-127, 127, (30, 10)).astype(np.int8), "vs": np.float32(0.01),
-    }  # fmt: skip
+        "wz": np.zeros(30, np.int8),
+        "v": RNG.integers(-127, 127, (30, 10)).astype(np.int8),
+        "vs": np.float32(0.01),
+    }
     held = {name: np.asarray(array) for name, array in held.items()}
     return model(nodes, {"x": x}, ["yd"], held), {"x": x}
 
@@ -169,9 +188,12 @@ def test_a_softmax_of_rows_of_which_nothing_is_left(held, both):
     nodes = [
         ("Where", ["seen", "nought", "least"], ["mask"], {}),
         ("Add", ["scores", "mask" if both else "held"], ["s"], {}),
-        ("Add", ["s", "held"], ["t"], {}), ("Softmax", ["t"], ["p"], {"axis": -1}), ("IsNaN", ["p"], ["n"], {}),
-        ("Where", ["n", "nought", "p"], ["y"], {}), ("Cast", ["n"], ["z"], {"to": TensorProto.FLOAT}),
-    ]  # fmt: skip
+        ("Add", ["s", "held"], ["t"], {}),
+        ("Softmax", ["t"], ["p"], {"axis": -1}),
+        ("IsNaN", ["p"], ["n"], {}),
+        ("Where", ["n", "nought", "p"], ["y"], {}),
+        ("Cast", ["n"], ["z"], {"to": TensorProto.FLOAT}),
+    ]
     inputs = {"scores": SCORES, "seen": SEEN}
     kept = {"nought": np.zeros((), np.float32), "least": np.full((), -np.inf, np.float32), "held": held}
     agrees(model(nodes, inputs, ["y", "z"], kept), inputs)
@@ -197,21 +219,28 @@ def test_other_values_that_are_no_numbers_are_refused(nodes, complaint):
 def test_positions_counted_from_a_mask():
     """As RoBERTa has them: integers of 64 bits, counted in 32."""
     nodes = [
-        ("Cast", ["ids"], ["short"], {"to": TensorProto.INT32}), ("CumSum", ["short", "axis"], ["sum"], {}),
+        ("Cast", ["ids"], ["short"], {"to": TensorProto.INT32}),
+        ("CumSum", ["short", "axis"], ["sum"], {}),
         ("Cast", ["sum"], ["y"], {"to": TensorProto.FLOAT}),
-    ]  # fmt: skip
+    ]
     inputs = {"ids": RNG.integers(0, 2, (2, 9))}
     agrees(model(nodes, inputs, ["y"], {"axis": np.array(1)}), inputs)
 
 
 def test_indices_that_are_computed_of_constants():
     """onnx's evaluator refuses rows of unequal lengths, which ours picks: their type stays a whole number's."""
-    held = {"types": np.arange(64)[None] % 2, "places": np.arange(19)[None], "shape": np.array([3, 19]),
-            "table": normal(2, 40)}  # fmt: skip
+    held = {
+        "types": np.arange(64)[None] % 2,
+        "places": np.arange(19)[None],
+        "shape": np.array([3, 19]),
+        "table": normal(2, 40),
+    }
     nodes = [
-        ("GatherElements", ["types", "places"], ["picked"], {"axis": 1}), ("Expand", ["picked", "shape"], ["all"], {}),
-        ("Gather", ["table", "all"], ["rows"], {}), ("Add", ["rows", "x"], ["y"], {}),
-    ]  # fmt: skip
+        ("GatherElements", ["types", "places"], ["picked"], {"axis": 1}),
+        ("Expand", ["picked", "shape"], ["all"], {}),
+        ("Gather", ["table", "all"], ["rows"], {}),
+        ("Add", ["rows", "x"], ["y"], {}),
+    ]
     x = {"x": normal(3, 19, 40)}
     agrees(model(nodes, x, ["y"], held), x)
 
@@ -230,10 +259,14 @@ def test_weights_with_a_scale_for_each_channel():
     own = np.random.default_rng(5)
     x = {"x": own.integers(0, 255, (1, 2, 4, 4)).astype(np.uint8)}
     held = {
-        "xs": np.float32(0.02), "xz": np.uint8(7), "w": own.integers(-99, 99, (3, 2, 2, 2)).astype(np.int8),
-        "ws": np.array([0.01, 0.02, 0.03], np.float32), "wz": np.zeros(3, np.int8), "ys": np.float32(0.1),
+        "xs": np.float32(0.02),
+        "xz": np.uint8(7),
+        "w": own.integers(-99, 99, (3, 2, 2, 2)).astype(np.int8),
+        "ws": np.array([0.01, 0.02, 0.03], np.float32),
+        "wz": np.zeros(3, np.int8),
+        "ys": np.float32(0.1),
         "yz": np.uint8(9),
-    }  # fmt: skip
+    }
     nodes = [("QLinearConv", ["x", *held], ["q"], {}), ("DequantizeLinear", ["q", "ys", "yz"], ["y"], {})]
     held = {name: np.asarray(array) for name, array in held.items()}
     agrees(model(nodes, x, ["y"], held), x, atol=1e-3)

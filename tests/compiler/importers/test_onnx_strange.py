@@ -22,10 +22,12 @@ def model(nodes, outputs=("z",), inputs=None, held=None, opset=17, kind="f"):
     info = helper.make_tensor_value_info
     made = [helper.make_node(op, given, gives, **attrs) for op, given, gives, attrs in nodes]
     graph = helper.make_graph(
-        made, "g", [info(name, TensorProto.FLOAT, shape) for name, shape in (inputs or {"x": [2, 3]}).items()],
+        made,
+        "g",
+        [info(name, TensorProto.FLOAT, shape) for name, shape in (inputs or {"x": [2, 3]}).items()],
         [info(name, KINDS[kind], None) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in (held or {"c": HELD}).items()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
@@ -109,11 +111,15 @@ def test_branches_and_loops_are_not_supported_whatever_they_see():
     info = helper.make_tensor_value_info
     branch = helper.make_graph([helper.make_node("Neg", ["x"], ["r"])], "b", [], [info("r", TensorProto.FLOAT, [2, 3])])
     turn = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Add", ["state", "x"], ["next"])], "body",
-        [info("turn", TensorProto.INT64, []), info("go", TensorProto.BOOL, []),
-         info("state", TensorProto.FLOAT, [2, 3])],
+        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Add", ["state", "x"], ["next"])],
+        "body",
+        [
+            info("turn", TensorProto.INT64, []),
+            info("go", TensorProto.BOOL, []),
+            info("state", TensorProto.FLOAT, [2, 3]),
+        ],
         [info("again", TensorProto.BOOL, []), info("next", TensorProto.FLOAT, [2, 3])],
-    )  # fmt: skip
+    )
     nodes = [
         ("If", ["yes"], ["z"], {"then_branch": branch, "else_branch": branch}),
         ("Loop", ["", "yes", "x"], ["w"], {"body": turn}),
@@ -137,11 +143,15 @@ def test_values_without_elements_are_constants():
     """Of reductions, joined parts, and an input, as a cache of the first step has none."""
     empty = np.zeros((2, 0), np.float32)
     proto = model(
-        [("Slice", ["x", "one", "one", "axes"], ["s"], {}), ("Concat", ["s", "x", "past"], ["j"], {"axis": 1}),
-         ("MatMul", ["past", "w"], ["m"], {}), ("Add", ["j", "m"], ["z"], {})],
+        [
+            ("Slice", ["x", "one", "one", "axes"], ["s"], {}),
+            ("Concat", ["s", "x", "past"], ["j"], {"axis": 1}),
+            ("MatMul", ["past", "w"], ["m"], {}),
+            ("Add", ["j", "m"], ["z"], {}),
+        ],
         inputs={"x": [2, 3], "past": [2, 0]},
         held={"one": [1], "axes": [1], "w": np.zeros((0, 3), np.float32)},
-    )  # fmt: skip
+    )
     (found,) = run(proto, X, empty)
     np.testing.assert_array_equal(found, X)
     nodes = [("Slice", ["x", "one", "one", "axes"], ["s"], {}), ("ReduceMax", ["s"], ["z"], {"axes": [1]})]
@@ -170,10 +180,16 @@ def test_values_without_elements_are_constants():
 )
 def test_what_takes_too_much_is_refused_before_memory_is_taken(nodes, held, shape):
     proto = model(
-        nodes, inputs={"x": shape},
-        held={"n": np.array(held), "one": np.ones(1, np.float32), "axis": [1], "one_of": [1],
-              "kernel": np.ones((1, 1, 511, 511), np.float32)},
-    )  # fmt: skip
+        nodes,
+        inputs={"x": shape},
+        held={
+            "n": np.array(held),
+            "one": np.ones(1, np.float32),
+            "axis": [1],
+            "one_of": [1],
+            "kernel": np.ones((1, 1, 511, 511), np.float32),
+        },
+    )
     tracemalloc.start()
     try:
         with pytest.raises(
@@ -305,8 +321,13 @@ def test_whole_numbers_that_float32_does_not_hold_are_refused():
 
 # ------------------------------------------------------------------------- where onnx's evaluator is not the standard
 def test_batch_norms_of_constants_take_the_given_statistics():
-    held = {"c": HELD.reshape(1, 2, 3), "s": np.float32([2, 3]), "b": np.float32([1, -1]), "m": np.float32([1, 2]),
-            "v": np.float32([4, 1])}  # fmt: skip
+    held = {
+        "c": HELD.reshape(1, 2, 3),
+        "s": np.float32([2, 3]),
+        "b": np.float32([1, -1]),
+        "m": np.float32([1, 2]),
+        "v": np.float32([4, 1]),
+    }
     proto = model([("BatchNormalization", ["c", "s", "b", "m", "v"], ["z"], {})], held=held, opset=13)
     scale, shift, mean, variance = (held[name][:, None] for name in "sbmv")
     expected = (held["c"] - mean) / np.sqrt(variance + 1e-5) * scale + shift

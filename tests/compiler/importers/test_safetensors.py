@@ -168,13 +168,19 @@ def test_names_types_and_shapes_are_the_modules(tmp_path, tensors):
         "it has no tensor up.weight; the module has no up.wait: did you mean 'up.wait'?": lambda held: {
             ("up.wait" if name == "up.weight" else name): item for name, item in held.items()
         },
-        "tensor up.weight has shape [256, 2048], the module takes [2048, 256]: is the module made with":
-            lambda held: {**held, "up.weight": held["up.weight"].T.contiguous()},
-        "tensor up.bias is float32, the module takes bfloat16: module.to(torch.float32) costs nothing":
-            lambda held: {**held, "up.bias": held["up.bias"].float()},
-        "tensor up.bias is int64, the module takes bfloat16: is it the checkpoint of this module?":
-            lambda held: {**held, "up.bias": held["up.bias"].long()},
-    }  # fmt: skip
+        "tensor up.weight has shape [256, 2048], the module takes [2048, 256]: is the module made with": lambda held: {
+            **held,
+            "up.weight": held["up.weight"].T.contiguous(),
+        },
+        "tensor up.bias is float32, the module takes bfloat16: module.to(torch.float32) costs nothing": lambda held: {
+            **held,
+            "up.bias": held["up.bias"].float(),
+        },
+        "tensor up.bias is int64, the module takes bfloat16: is it the checkpoint of this module?": lambda held: {
+            **held,
+            "up.bias": held["up.bias"].long(),
+        },
+    }
     for says, change in cases.items():
         file.write_bytes(encode(change(tensors)))
         assert says in refused(file)
@@ -286,8 +292,12 @@ def peak(folder, width, depth):
     """Bytes that a process has at most which compiles so many products, and writes their image."""
     tensors = {f"{n}.weight": torch.rand(width, width) for n in range(depth)}
     (folder / "w.safetensors").write_bytes(encode(tensors))
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PEAK, str(width), str(depth), str(folder)],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PEAK, str(width), str(depth), str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(done.stdout) << 10
 
 

@@ -87,17 +87,21 @@ def test_pickles_run_nothing(members, tmp_path):
     constant = {"config": {"c": {"path_name": "opaque_obj_0", "is_param": False, "use_pickle": False}}}
     cases = {
         "sample_inputs/model.pt holds Python objects": {
-            **members, found(members, "sample_inputs/model.pt"): stream.getvalue()
+            **members,
+            found(members, "sample_inputs/model.pt"): stream.getvalue(),
         },
         "model_weights_config.json has tensors as pickles": {
-            **changed(members, "model_weights_config.json", as_pickle), **weights
+            **changed(members, "model_weights_config.json", as_pickle),
+            **weights,
         },
         "model_constants_config.json has constants that are Python objects": {
-            **members, found(members, "model_constants_config.json"): json.dumps(constant).encode(),
-            found(members, "model_constants_config.json").replace("model_constants_config.json", "opaque_obj_0"):
-                pickle.dumps(Touch(mark)),
+            **members,
+            found(members, "model_constants_config.json"): json.dumps(constant).encode(),
+            found(members, "model_constants_config.json").replace(
+                "model_constants_config.json", "opaque_obj_0"
+            ): pickle.dumps(Touch(mark)),
         },
-    }  # fmt: skip
+    }
     for said, case in cases.items():
         path = written(case, tmp_path / "m.pt2")
         with pytest.raises(HostError, match=f"m.pt2: .*{said}.* may run any code: where you trust it, compile what"):

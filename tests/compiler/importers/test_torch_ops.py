@@ -92,9 +92,13 @@ def test_distances_pairs_and_one_hot():
 def test_order_and_places():
     def run(x):
         several = [
-            torch.topk(x, 3), torch.topk(x, 4, dim=1, largest=False), torch.sort(x, dim=1, descending=True),
-            torch.argsort(x, dim=1), x.median(1), x.kthvalue(3, 1, keepdim=True),
-        ]  # fmt: skip
+            torch.topk(x, 3),
+            torch.topk(x, 4, dim=1, largest=False),
+            torch.sort(x, dim=1, descending=True),
+            torch.argsort(x, dim=1),
+            x.median(1),
+            x.kthvalue(3, 1, keepdim=True),
+        ]
         beside = x[:, torch.tensor([0, 6, 2]), torch.tensor([32, -1, 5])]
         filled = x.index_fill(1, torch.tensor([1, 3]), 0.5)
         return several, x.cumprod(1), filled, beside, F.fold(x[:, :4, :12], (4, 5), 2)
@@ -156,9 +160,13 @@ def test_images_are_sampled_at_computed_places():
     def run(x, grid, wide, places):
         several = [
             F.grid_sample(x, grid * 1.2, mode=mode, padding_mode=padding, align_corners=align)
-            for mode, padding, align in (("bilinear", "zeros", False), ("bilinear", "border", True),
-                                         ("nearest", "zeros", True), ("nearest", "border", False))
-        ]  # fmt: skip
+            for mode, padding, align in (
+                ("bilinear", "zeros", False),
+                ("bilinear", "border", True),
+                ("nearest", "zeros", True),
+                ("nearest", "border", False),
+            )
+        ]
         return [*several, F.grid_sample(wide, places, align_corners=False)]
 
     grid, places = torch.rand(2, 4, 5, 2) * 2 - 1, torch.rand(1, 2, 3, 2, 3) * 2 - 1
@@ -277,8 +285,8 @@ def test_writing_a_view_of_memory():
     def run(x):
         y = x[0, :3, :4] * 2
         other = x[1, :2, :3] + 1
-        turned = torch.as_strided_scatter(y.t(), x[1, :4, :3], (4, 3), (3, 1), 0)
-        return torch.as_strided_scatter(y, other, (2, 3), (5, 1), 1), turned
+        grid_transpose = torch.as_strided_scatter(y.t(), x[1, :4, :3], (4, 3), (3, 1), 0)
+        return torch.as_strided_scatter(y, other, (2, 3), (5, 1), 1), grid_transpose
 
     agrees(run, X)
 

@@ -8,12 +8,15 @@ SUM = (
 
 
 def test_a_softmax_is_taken_apart():
-    becomes("decompose", """
+    becomes(
+        "decompose",
+        """
         front "g":
           x = input {label: "x"} : float32[2, 3] from "x"
           s = softmax(x) {dim: 1} : float32[2, 3] from "layer"
           output "s" = s : float32
-    """, """
+    """,
+        """
         core "g":
           x = input {label: "x"} : float32[2, 3] from "x"
           s.reduce_max = reduce_max(x) {dim: 1} : float32[2, 1] from "layer"
@@ -23,22 +26,27 @@ def test_a_softmax_is_taken_apart():
           s.reciprocal = reciprocal(s.linear) : float32[2, 1] from "layer"
           s = multiply(s.exp, s.reciprocal) : float32[2, 3] from "layer"
           output "s" = s : float32
-    """.replace("SUM", SUM))  # fmt: skip
+    """.replace("SUM", SUM),
+    )
 
 
 def test_what_hangs_on_constants_alone_is_computed():
-    becomes("decompose", """
+    becomes(
+        "decompose",
+        """
         front "g":
           x = input {label: "x"} : float32[2] from "x"
           one = constant {value: float32[2] = [1.0, 4.0]} : float32[2]
           two = sqrt(one) : float32[2]
           a = add(x, two) : float32[2]
           output "a" = a : float32
-    """, """
+    """,
+        """
         core "g":
           x = input {label: "x"} : float32[2] from "x"
           one = constant {value: float32[2] = [1.0, 4.0]} : float32[2]
           two.constant = constant {value: float32[2] = [1.0, 2.0]} : float32[2]
           a = add(x, two.constant) : float32[2]
           output "a" = a : float32
-    """)  # fmt: skip
+    """,
+    )

@@ -15,7 +15,10 @@ SOFTMAX = """
 
 
 def test_a_factor_of_each_row_comes_after_the_product():
-    becomes("factors", SOFTMAX, """
+    becomes(
+        "factors",
+        SOFTMAX,
+        """
         core "g":
           e = input {label: "e"} : float32[1, 2, 3, 8] from "e"
           s = input {label: "s"} : float32[1, 2, 3, 1] from "s"
@@ -25,7 +28,8 @@ def test_a_factor_of_each_row_comes_after_the_product():
           y.whole = matmul(w.whole, v) : float32[2, 3, 4]
           y = multiply(y.whole, w.row) : float32[2, 3, 4]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_where_the_product_has_as_many_columns_or_others_read_the_weights_nothing_changes():
@@ -51,7 +55,10 @@ SCORES = """
 
 
 def test_the_scale_of_scores_goes_into_what_makes_the_queries():
-    becomes("factors", SCORES, """
+    becomes(
+        "factors",
+        SCORES,
+        """
         core "g":
           x = input {label: "x"} : float32[3, 2] from "x"
           k = input {label: "k"} : float32[2, 4] from "k"
@@ -63,14 +70,19 @@ def test_the_scale_of_scores_goes_into_what_makes_the_queries():
           p.scaled = matmul(q.scaled, k) : float32[3, 4]
           y = reshape(p.scaled) {shape: (1, 3, 4)} : float32[1, 3, 4]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_queries_that_others_read_or_no_constants_make_keep_their_scale():
     for name in ("w", "b", "a", "q", "p", "m"):
         stays("factors", SCORES.rstrip() + f'\n      output "{name}" = {name} : float32\n')
-    stays("factors", SCORES.replace("constant {value: float32[2, 2] = [1.0, 2.0, 3.0, 4.0]}", 'input {label: "w"}')
-          .replace(": float32[2, 2]\n", ': float32[2, 2] from "w"\n'))  # fmt: skip
+    stays(
+        "factors",
+        SCORES.replace("constant {value: float32[2, 2] = [1.0, 2.0, 3.0, 4.0]}", 'input {label: "w"}').replace(
+            ": float32[2, 2]\n", ': float32[2, 2] from "w"\n'
+        ),
+    )
 
 
 def test_scales_that_follow_each_other_and_products_that_read_what_was_scaled():
@@ -89,8 +101,11 @@ def test_scales_that_follow_each_other_and_products_that_read_what_was_scaled():
           o = matmul(z, v) : float32[3, 2]
           output "o" = o : float32
     """
-    becomes("factors", f"""
-        core "g":{twice}""", """
+    becomes(
+        "factors",
+        f"""
+        core "g":{twice}""",
+        """
         core "g":
           w.scaled.scaled = constant {value: float32[2, 2] = [2.0, 4.0, 6.0, 8.0]} : float32[2, 2]
           x = input {label: "x"} : float32[3, 2] from "x"
@@ -102,4 +117,5 @@ def test_scales_that_follow_each_other_and_products_that_read_what_was_scaled():
           v = input {label: "v"} : float32[4, 2] from "v"
           o = matmul(z, v) : float32[3, 2]
           output "o" = o : float32
-    """)  # fmt: skip
+    """,
+    )

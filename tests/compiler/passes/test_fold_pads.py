@@ -32,13 +32,17 @@ def padded(matrix, dim, sizes, out, pads="((0, 0), (0, 0))"):
 
 def test_zeros_before_and_after_are_added_to_what_there_is():
     matrix = sparse([1, 2], 2, (5, 2))
-    becomes("fold_pads", padded(matrix, 2, [1, 1, 5, 3], [1, 1, 4, 3], "((0, 0), (1, 0))"), f"""
+    becomes(
+        "fold_pads",
+        padded(matrix, 2, [1, 1, 5, 3], [1, 1, 4, 3], "((0, 0), (1, 0))"),
+        f"""
         core "g":
           {WEIGHTS}
           x = input {{label: "x"}} : float32[1, 1, 2, 3] from "x"
           c = conv(x, w) {{strides: (1, 1), pads: ((1, 2), (1, 0)), dilations: (1, 1), groups: 1}} : float32[1, 1, 4, 3]
           output "c" = c : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(

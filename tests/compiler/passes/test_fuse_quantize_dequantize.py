@@ -14,7 +14,10 @@ PAIR = """
 
 
 def test_a_pair_becomes_the_ops_of_the_chip():
-    becomes("fuse_quantize_dequantize", PAIR, """
+    becomes(
+        "fuse_quantize_dequantize",
+        PAIR,
+        """
         front "g":
           q.factor = constant {value: float32[] = [2.0]} : float32[]
           q.scale = constant {value: float32[] = [0.5]} : float32[]
@@ -24,7 +27,8 @@ def test_a_pair_becomes_the_ops_of_the_chip():
           q.int8 = to_int8(x, q.factor) {zero: 3.0} : int8[2, 3]
           y = from_int8(q.int8, q.scale) {zero: 3.0} : float32[2, 3]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_integers_that_the_host_reads_stay():

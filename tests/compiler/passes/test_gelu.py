@@ -4,7 +4,9 @@ from compiler.pass_pairs import becomes
 
 
 def test_erf_and_products_become_gelu():
-    becomes("gelu", """
+    becomes(
+        "gelu",
+        """
         front "g":
           x = input {label: "x"} : float32[2, 3] from "x"
           c = constant {value: float32[] = [1.4142135381698608]} : float32[]
@@ -16,7 +18,8 @@ def test_erf_and_products_become_gelu():
           e = multiply(x, d) : float32[2, 3]
           y = multiply(e, half) : float32[2, 3]
           output "y" = y : float32
-    """, """
+    """,
+        """
         front "g":
           x = input {label: "x"} : float32[2, 3] from "x"
           c = constant {value: float32[] = [1.4142135381698608]} : float32[]
@@ -28,4 +31,5 @@ def test_erf_and_products_become_gelu():
           e = multiply(x, d) : float32[2, 3]
           y = gelu(x) : float32[2, 3]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )

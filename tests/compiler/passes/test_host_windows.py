@@ -138,8 +138,9 @@ def test_an_input_with_another_reader_stays_as_it_is():
 )
 def test_windows_that_are_none(fields, said):
     """An image may hold anything."""
-    entry = ModelInput("q", "x", (1, 2, 4), "float32", (1, 4, 2), (1, 32, 32), windows=Windows((0, 1, 2), (1,), (1,),
-                       (0,), (4,)))  # fmt: skip
+    entry = ModelInput(
+        "q", "x", (1, 2, 4), "float32", (1, 4, 2), (1, 32, 32), windows=Windows((0, 1, 2), (1,), (1,), (0,), (4,))
+    )
     held = ModelIo(("x",), (entry,), ()).as_json()
     held = json.loads(json.dumps(held))
     assert ModelIo.from_json(held, AT).inputs[0] == entry

@@ -30,7 +30,10 @@ ROWS = """
 
 
 def test_a_norm_comes_behind_the_product_and_its_constants_go_into_the_matrix():
-    becomes("late_factors", ROWS, """
+    becomes(
+        "late_factors",
+        ROWS,
+        """
         core "g":
           x = input {label: "x"} : float32[3, 2] from "x"
           s = input {label: "s"} : float32[3, 1] from "s"
@@ -44,11 +47,12 @@ def test_a_norm_comes_behind_the_product_and_its_constants_go_into_the_matrix():
           c = multiply(c.whole, r) : float32[3, 2]
           y = add(c, x) : float32[3, 2]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_several_inputs_on_their_way_keep_the_norm_where_it_is():
-    stays("late_factors", ROWS, Context(aim=Objective()))
+    stays("late_factors", ROWS, Context(objective=Objective()))
 
 
 def test_two_products_that_would_be_multiplied_by_ops_of_their_own_keep_it_too():
@@ -56,17 +60,27 @@ def test_two_products_that_would_be_multiplied_by_ops_of_their_own_keep_it_too()
     one = head + '      output "p" = p : float32\n'
     two = head + "      v = matmul(n, w) : float32[3, 2]\n" + one[len(head) :] + '      output "v" = v : float32\n'
     stays("late_factors", two)
-    becomes("late_factors", one, one.replace("      h = multiply(x, r) : float32[3, 2]\n", "")
-            .replace("n = multiply(h, g)", "n.whole = multiply(x, g)")
-            .replace("      p = matmul(n, w) : float32[3, 2]", """
+    becomes(
+        "late_factors",
+        one,
+        one.replace("      h = multiply(x, r) : float32[3, 2]\n", "")
+        .replace("n = multiply(h, g)", "n.whole = multiply(x, g)")
+        .replace(
+            "      p = matmul(n, w) : float32[3, 2]",
+            """
       p.whole.constant = constant {value: float32[2, 2] = [2.0, 4.0, 12.0, 16.0]} : float32[2, 2]
       p.whole = matmul(x, p.whole.constant) : float32[3, 2]
-      p = multiply(p.whole, r) : float32[3, 2]"""))  # fmt: skip
+      p = multiply(p.whole, r) : float32[3, 2]""",
+        ),
+    )
 
 
 def test_a_factor_that_may_be_negative_stays_in_front_of_a_clamp():
     found = ROWS.replace("r = sqrt(s)", "r = tanh(s)")
-    becomes("late_factors", found, """
+    becomes(
+        "late_factors",
+        found,
+        """
         core "g":
           x = input {label: "x"} : float32[3, 2] from "x"
           s = input {label: "s"} : float32[3, 1] from "s"
@@ -80,7 +94,8 @@ def test_a_factor_that_may_be_negative_stays_in_front_of_a_clamp():
           c = relu(p) : float32[3, 2]
           y = add(c, x) : float32[3, 2]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(("trains", "late"), [(False, True), (True, False)])
@@ -89,7 +104,7 @@ def test_what_keeps_states_has_one_input_on_its_way_whatever_the_round_unless_it
     Builder(graph).state("past", np.zeros((1, 3, 8), np.float32))
     graph.outputs.append(Output("sum", graph.outputs[0].value, "float32", state="past", accumulate=trains))
     (step,) = [item for item in PASSES if item.name == "late_factors"]
-    (found,) = step.run([Ir(CORE, graph)], Context(aim=Objective()))
+    (found,) = step.run([Ir(CORE, graph)], Context(objective=Objective()))
     assert any(node.name.endswith(".whole") for node in found.graph) == late
 
 
@@ -101,8 +116,10 @@ def attention(heads=2, size=4, rows=3, keys=5):
     x = b.input("x", (1, rows, width), "float32")
     k = b.input("k", (1, heads, size, keys), "float32")
     v = b.input("v", (1, heads, keys, size), "float32")
-    q, o, up, gate, down = (rng.standard_normal(shape).astype(np.float32) for shape in
-                            ((width, width), (width, width), (width, 8), (width, 8), (8, width)))  # fmt: skip
+    q, o, up, gate, down = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((width, width), (width, width), (width, 8), (width, 8), (8, width))
+    )
 
     def norm(value):
         mean = b.reduce_mean(b.square(value), axes=[2])

@@ -13,13 +13,17 @@ ZEROS = """
 
 
 def test_zeros_that_are_added_go():
-    becomes("neutral", ZEROS, """
+    becomes(
+        "neutral",
+        ZEROS,
+        """
         core "g":
           x = input {label: "x"} : float32[2, 3, 4] from "x"
           b = constant {value: float32[2, 3, 4] = 0.0} : float32[2, 3, 4]
           y = exp(x) : float32[2, 3, 4]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
     other = ZEROS.replace("add(x, b)", "multiply(b, x)").replace("= 0.0}", "= 1.0}")
     becomes("neutral", other, other.replace("      a = multiply(b, x) : float32[2, 3, 4]\n", "").replace("(a)", "(x)"))
 

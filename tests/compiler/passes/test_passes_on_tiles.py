@@ -19,14 +19,17 @@ BLOCKS = Context(Target.named("wormhole_b0", "Bfp8_b", "HiFi3"))
 
 
 def test_a_product_and_a_function_are_lowered():
-    becomes("lower", """
+    becomes(
+        "lower",
+        """
         core "g":
           x = input {label: "x"} : float32[8, 64] from "x"
           w = constant {value: float32[64, 32] = 0.5} : float32[64, 32]
           p = matmul(x, w) : float32[8, 32] from "layer"
           y = exp(p) : float32[8, 32]
           output "y" = y : float32
-    """, """
+    """,
+        """
         tile "g":
           input x {label: "x", shape: (1, 1, 2), view: (1, 8, 64)}
           constant p.weights {values: float32[1, 64, 32] = 0.5}
@@ -36,7 +39,8 @@ def test_a_product_and_a_function_are_lowered():
           output y {label: "y", op: "y.output_nop", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}
           value p = p.matmul Layout(dims: "8r, 32c", extent: (1, 32, 32))
           value y = y.1 Layout(dims: "8r, 32c", extent: (1, 32, 32))
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_rule_gives_the_ops_that_it_names_formats():

@@ -14,7 +14,10 @@ def conv(kernel, pads):
 
 
 def test_a_convolution_becomes_a_product_with_windows_that_the_host_lays_out():
-    becomes("windows", conv(3, "((1, 1), (1, 1))"), """
+    becomes(
+        "windows",
+        conv(3, "((1, 1), (1, 1))"),
+        """
         core "g":
           x = input {label: "x", windows: Windows(perm: (0, 1, 2, 3), sizes: (3, 3), strides: (2, 2), \
 starts: (-1, -1), counts: (4, 4)), host_shape: (1, 3, 8, 8)} : float32[1, 4, 4, 27] from "x"
@@ -24,7 +27,8 @@ starts: (-1, -1), counts: (4, 4)), host_shape: (1, 3, 8, 8)} : float32[1, 4, 4, 
           y = conv(y.seen, y.weights) {strides: (1, 1), dilations: (1, 1), pads: ((0, 0), (0, 0)), groups: 1} \
 : float32[1, 32, 4, 4]
           output "y" = y : float32
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_one_tap_is_left_to_the_device():

@@ -36,8 +36,8 @@ def crowded():
 def routed(grids, tiles):
     found = Placement(TARGET, tiles)
     for name, grid in grids.items():
-        line = CandidateTable.of(tiles, TARGET)
-        blocks = next(item.blocks for item in line.found[line.index[name]] if item.blocks.grid == grid)
+        table = CandidateTable.of(tiles, TARGET)
+        blocks = next(item.blocks for item in table.found[table.index[name]] if item.blocks.grid == grid)
         found.ops[name] = Placed(tiles.ops[name], blocks, 0, (0, 0))
     make_routable(found)
     return found
@@ -45,32 +45,32 @@ def routed(grids, tiles):
 
 @pytest.mark.parametrize(("way", "changed"), [(Way(), "x"), (Way(readers=True), "y0")])
 def test_just_the_grids_are_left_with_which_the_router_connects(way, changed):
-    line, found = crowded()
+    table, found = crowded()
     assert list(found.detours) == [("y0", "x")]
-    limited, why = connected(line, found, found.ops, way)
+    limited, why = connected(table, found, found.ops, way)
     assert why == {changed: "80 pipes from one core, which has streams for 22"}
-    left = [item.blocks.grid for item in limited.found[line.index[changed]]]
+    left = [item.blocks.grid for item in limited.found[table.index[changed]]]
     assert left
-    for choice in line.found[line.index[changed]]:
+    for choice in table.found[table.index[changed]]:
         grid = choice.blocks.grid
         grids = {"x": (1, 1), "y0": (10, 8), changed: grid}
-        assert (routed(grids, line.tiles).detours == {}) == (grid in left), grid
+        assert (routed(grids, table.tiles).detours == {}) == (grid in left), grid
 
 
 def test_nothing_is_tried_where_no_operand_lacks_streams():
-    line, found = crowded()
+    table, found = crowded()
     assert ways(found, {"x"}) == []  # its reader is another epoch's
     assert ways(found, found.ops) == [Way(), Way(readers=True)]
     found.detours["y0", "x"] = found.detours["y0", "x"]._replace(kind="stack")
     assert ways(found, found.ops) == []
-    assert connected(line, found, found.ops, Way()) is None
+    assert connected(table, found, found.ops, Way()) is None
 
 
 def test_where_no_grid_of_one_is_enough_the_other_is_changed():
-    line, found = crowded()
-    number = line.index["x"]
-    fixed = [item for item in line.found[number] if item.blocks.grid == (1, 1)]
-    own = replace(line, found=[fixed if n == number else item for n, item in enumerate(line.found)])
+    table, found = crowded()
+    number = table.index["x"]
+    fixed = [item for item in table.found[number] if item.blocks.grid == (1, 1)]
+    own = replace(table, found=[fixed if n == number else item for n, item in enumerate(table.found)])
     _, why = connected(own, found, found.ops, Way())
     assert list(why) == ["y0"]
 
@@ -80,16 +80,16 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
     [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "turned"), ({}, {"x": 500.0}, "turned"),
      ({"x": 100.0}, {}, "plain")],
 )  # fmt: skip
-def test_ops_stand_turned_where_that_is_quicker_or_the_only_way(monkeypatch, plain, turned, taken):
+def test_ops_stand_turned_where_that_is_quicker_or_the_only_way(monkeypatch, plain, grid_transpose, taken):
     made = {
         sort: {
             name: PlacementDecision(Choice(Blocks((1, 1), 1, (1, 1), (1, 1)), frozenset(), 1.0, cycles), 0, 0, (0, 0))
             for name, cycles in found.items()
         }
-        for sort, found in (("plain", plain), ("turned", turned))
+        for sort, found in (("plain", plain), ("turned", grid_transpose))
     }
     monkeypatch.setattr(
-        improve, "pack", lambda *_, turned: (made["turned" if turned else "plain"], len(made["turned"]))
+        improve, "pack", lambda *_, grid_transpose: (made["turned" if grid_transpose else "plain"], len(made["turned"]))
     )
     assert improve.packed_either_way(crowded()[0], range(1), 0, 1) is made[taken]
 

@@ -97,15 +97,17 @@ def test_what_fits_the_forks_own_buffer_needs_nothing(t):
 
 def test_pickers_and_slices_side_by_side_want_many():
     made = pipeline(
-        ("f", "nop", 8, ["x"], {}), ("s", "matmul", 2, [Use("f", (("hstack", 4),)), "w"], {}),
+        ("f", "nop", 8, ["x"], {}),
+        ("s", "matmul", 2, [Use("f", (("hstack", 4),)), "w"], {}),
         ("j", "add", 2, [Use("f", (("vstack", 4),)), "s"], {}),
-    )  # fmt: skip
+    )
     (lack,) = lacks(made)
     assert (lack.edge, lack.hangs) == (Edge("f", "j", 0), True)
     made = pipeline(
-        ("f", "nop", 8, ["x"], {}), ("p", "matmul", 8, ["tiles", "f", "words"], {"identity": True}),
+        ("f", "nop", 8, ["x"], {}),
+        ("p", "matmul", 8, ["tiles", "f", "words"], {"identity": True}),
         ("j", "add", 8, ["f", "p"], {}),
-    )  # fmt: skip
+    )
     (lack,) = lacks(made)
     assert (lack.hangs, lack.slices >= 6) == (True, True)
 

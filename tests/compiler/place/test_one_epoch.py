@@ -19,7 +19,7 @@ TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
 
 
 @pytest.fixture(scope="module")
-def line():
+def table():
     """Products by constants, some of them shared, and sums of what is near and far, in several epochs."""
     draw, ops, constants = random.Random(3), {}, {}
     before = "x"
@@ -34,9 +34,11 @@ def line():
             ops[name] = TileOp(name, "add", [Use(before), Use(other)], SHAPE)
         before = name
     tiles = TileGraph(
-        ops, inputs={"x": InputQueue("x", "x", SHAPE, (1, 128, 256))}, constants=constants,
+        ops,
+        inputs={"x": InputQueue("x", "x", SHAPE, (1, 128, 256))},
+        constants=constants,
         outputs={"y": OutputQueue("y", "y", before, SHAPE, (1, 128, 256), "float32")},
-    )  # fmt: skip
+    )
     return CandidateTable.of(tiles, TARGET)
 
 
@@ -52,25 +54,25 @@ def shown(found, epoch):
 
 
 @pytest.mark.parametrize("aim", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
-def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(line, aim):
-    spots = in_epochs(
-        line, range(0, len(line.ops) + 1, 12), lambda start, stop, epoch: pack(line, start, stop, epoch, 1)
+def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(table, objective):
+    decisions = in_epochs(
+        table, range(0, len(table.ops) + 1, 12), lambda start, stop, epoch: pack(table, start, stop, epoch, 1)
     )
-    base = placed(line.tiles, TARGET, spots, aim)
+    base = placed(table.tiles, TARGET, decisions, objective)
     assert base.epochs == 3
     draw, changed = random.Random(1), 0
     for epoch in range(base.epochs):
-        names = [name for name, spot in spots.items() if spot.epoch == epoch]
+        names = [name for name, decision in decisions.items() if decision.epoch == epoch]
         for _ in range(4):
-            numbers = [line.index[name] for name in names]
-            few = [[choice for choice in line.found[number] if choice.cores <= FEW] for number in numbers]
+            numbers = [table.index[name] for name in names]
+            few = [[choice for choice in table.found[number] if choice.cores <= FEW] for number in numbers]
             wished = [[draw.choice(own)] for own in few]
-            mine = on_chip(line, numbers, wished, epoch, 0, turned=False)
+            mine = on_chip(table, numbers, wished, epoch, 0, grid_transpose=False)
             if mine is None:
                 continue
             changed += 1
-            whole = placed(line.tiles, TARGET, {**spots, **mine}, aim)
-            alone = placed(line.tiles, TARGET, {**spots, **mine}, aim, only=OneEpoch(base, epoch))
+            whole = placed(table.tiles, TARGET, {**decisions, **mine}, objective)
+            alone = placed(table.tiles, TARGET, {**decisions, **mine}, objective, only=OneEpoch(base, epoch))
             assert shown(alone, epoch) == shown(whole, epoch)
             assert len(alone.queues) < len(whole.queues)
     assert changed > base.epochs

@@ -21,11 +21,14 @@ def test_cores_that_are_free_go_where_each_gains_most():
         [choice(1, 1, 50), choice(1, 2, 45), choice(1, 3, 46)],
     ]
     line: Any = SimpleNamespace(
-        ops=[SimpleNamespace(name="a"), SimpleNamespace(name="b")], index={"a": 0, "b": 1}, best=best,
+        ops=[SimpleNamespace(name="a"), SimpleNamespace(name="b")],
+        index={"a": 0, "b": 1},
+        best=best,
         target=Target.named("wormhole_b0", "Float16_b", "HiFi3"),
-    )  # fmt: skip
-    spots = {"a": PlacementDecision(best[0][0], 3, 0, (0, 0)), "b": PlacementDecision(best[1][0], 3, 0, (0, 1))}
-    found = widened(line, spots)
-    assert {name: (spot.choice.blocks.grid, spot.epoch) for name, spot in found.items()} == {
-        "a": ((4, 4), 3), "b": ((1, 2), 3)
-    }  # fmt: skip
+    )
+    decisions = {"a": PlacementDecision(best[0][0], 3, 0, (0, 0)), "b": PlacementDecision(best[1][0], 3, 0, (0, 1))}
+    found = widened(line, decisions)
+    assert {name: (decision.choice.blocks.grid, decision.epoch) for name, decision in found.items()} == {
+        "a": ((4, 4), 3),
+        "b": ((1, 2), 3),
+    }

@@ -130,10 +130,10 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     compilation = small_recipe(120, effort="low")
     graph = image("conv")
     made = compilation.stopped(graph, "stream_rows").forms[0]
-    line = CandidateTable.of(made.tiles, compilation.device)
-    parts = fractured(line, 1, 0.001)
-    assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in line.ops)
-    compiled = CompiledModel(made.graph, place(parts, compilation.device, compilation.aim), "")
+    table = CandidateTable.of(made.tiles, compilation.device)
+    parts = fractured(table, 1, 0.001)
+    assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in table.ops)
+    compiled = CompiledModel(made.graph, place(parts, compilation.device, compilation.objective), "")
     x = np.random.default_rng(1).standard_normal(SHAPES["conv"]).astype(np.float32)
     np.testing.assert_allclose(
         compiled.run({"x": x})[0], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-4

@@ -50,7 +50,7 @@ def cycles(compiled):
 def cells(compiled):
     """(epoch, chip, row, column) of every core of every op."""
     for placed in compiled.placement.ops.values():
-        rows, columns = reversed(placed.blocks.grid) if placed.turned else placed.blocks.grid
+        rows, columns = reversed(placed.blocks.grid) if placed.grid_transpose else placed.blocks.grid
         for row in range(placed.at[0], placed.at[0] + rows):
             for column in range(placed.at[1], placed.at[1] + columns):
                 yield placed.epoch, placed.chip, row, column
@@ -236,18 +236,21 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
     from buda_emu.compiler.search.pack import on_chip
 
     compiled = be.compile(stack, effort="low")
-    line = CandidateTable.of(compiled.placement.given, compiled.placement.target)
-    choice = line.found[0][0]
+    table = CandidateTable.of(compiled.placement.given, compiled.placement.target)
+    choice = table.found[0][0]
 
     def shape(*grid):
         return [replace(choice, blocks=replace(choice.blocks, grid=grid))]
 
     fits = [shape(7, 7), shape(7, 1), shape(7, 1), shape(7, 1)]
-    assert on_chip(line, range(4), fits, 0, 0, turned=False) is None
-    spots = on_chip(line, range(4), fits, 0, 0, turned=True)
-    assert [(spot.at, spot.turned) for spot in spots.values()] == [
-        ((0, 0), False), ((0, 7), False), ((7, 0), True), ((8, 0), True)
-    ]  # fmt: skip
+    assert on_chip(table, range(4), fits, 0, 0, grid_transpose=False) is None
+    decisions = on_chip(table, range(4), fits, 0, 0, grid_transpose=True)
+    assert [(decision.at, decision.grid_transpose) for decision in decisions.values()] == [
+        ((0, 0), False),
+        ((0, 7), False),
+        ((7, 0), True),
+        ((8, 0), True),
+    ]
 
 
 def test_ops_that_stand_turned_compute_the_same(stack, x):
@@ -262,11 +265,11 @@ def test_ops_that_stand_turned_compute_the_same(stack, x):
     placement = compiled.placement
     last = {item.epoch: name for name, item in placement.ops.items()}  # of each epoch, which has the last rows free
     placement.ops |= {
-        name: replace(placement.ops[name], turned=True, at=(10 - placement.ops[name].blocks.grid[1], 0))
+        name: replace(placement.ops[name], grid_transpose=True, at=(10 - placement.ops[name].blocks.grid[1], 0))
         for name in last.values()
     }
-    turned = CompiledModel(compiled.graph, placement, "turned")
-    assert turned.text.count("grid_transpose: true") == len(last)
-    assert turned.check() == ()
-    (found,) = turned.run({"x": x})
+    grid_transpose = CompiledModel(compiled.graph, placement, "turned")
+    assert grid_transpose.text.count("grid_transpose: true") == len(last)
+    assert grid_transpose.check() == ()
+    (found,) = grid_transpose.run({"x": x})
     np.testing.assert_array_equal(found, wanted)

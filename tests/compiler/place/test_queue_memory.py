@@ -79,12 +79,14 @@ def test_queues_between_epochs_hold_a_round_and_share_memory(chain):
     assert {queue.entries for queue in between} == {8}
     spans = [
         (channel, at, at + buffer_bytes(compiled.placement.target, queue), queue)
-        for queue in between for channel, at in queue.addresses
-    ]  # fmt: skip
+        for queue in between
+        for channel, at in queue.addresses
+    ]
     met = [
-        (one[3], two[3]) for one, two in itertools.combinations(spans, 2)
+        (one[3], two[3])
+        for one, two in itertools.combinations(spans, 2)
         if one[0] == two[0] and one[1] < two[2] and two[1] < one[2]
-    ]  # fmt: skip
+    ]
     assert met
     assert all(one.life[1] < two.life[0] or two.life[1] < one.life[0] for one, two in met)
     assert not check_text(compiled.text).diagnostics

@@ -33,8 +33,10 @@ def test_a_stack_has_to_fall_on_the_blocks_of_a_product(held, reader, problem):
 def test_each_row_of_cores_reads_a_pickers_table_once():
     op = TileOp("pick", "matmul", [Use("picker"), Use("x"), Use("table")], (7, 1, 3), {"identity": True}, inner=1)
     assert [view(op, Blocks((1, 3), 7, (1, 1), (1, 1), 2, 1, 1), place).grid for place in range(3)] == [
-        (1, 1), (1, 3), (1, 1),
-    ]  # fmt: skip
+        (1, 1),
+        (1, 3),
+        (1, 1),
+    ]
 
 
 def test_a_buffer_of_the_first_stack_is_not_one_of_both():
@@ -141,14 +143,26 @@ def netlist(edge):
     fields = f"input_{edge.operand}_tms: [{', '.join(f'{name}: {count}' for name, count in edge.tms)}]"
     if read.type == "matmul":
         fields += f", attributes: {{m_k: {edge.read_as.m_k}, u_kt: {edge.read_as.u_kt}}}"
-    return "\n".join([
-        "devices: {arch: wormhole_b0}", "queues:", _queue("a", "HOST", Blocks((1, 1), *_whole(edge.made.shape)), 0),
-        *([_queue("w", "HOST", Blocks((1, 1), *_whole(other)), 1)] if "w" in sides else []),
-        _queue("o", "y", edge.read_as, 2), "graphs:", "  g1:", "    target_device: 0", "    input_count: 1",
-        _op(edge.made, edge.made_as, "grid_loc: [0, 0]"), _op(read, edge.read_as, f"grid_loc: [6, 0], {fields}"),
-        "programs:", "  - run:", "    - staticvar: {$p: 0}",
-        f"    - execute: {{graph_name: g1, queue_settings: {{{', '.join(f'{n}: {settings}' for n in sides)}}}}}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "devices: {arch: wormhole_b0}",
+            "queues:",
+            _queue("a", "HOST", Blocks((1, 1), *_whole(edge.made.shape)), 0),
+            *([_queue("w", "HOST", Blocks((1, 1), *_whole(other)), 1)] if "w" in sides else []),
+            _queue("o", "y", edge.read_as, 2),
+            "graphs:",
+            "  g1:",
+            "    target_device: 0",
+            "    input_count: 1",
+            _op(edge.made, edge.made_as, "grid_loc: [0, 0]"),
+            _op(read, edge.read_as, f"grid_loc: [6, 0], {fields}"),
+            "programs:",
+            "  - run:",
+            "    - staticvar: {$p: 0}",
+            f"    - execute: {{graph_name: g1, queue_settings: {{{', '.join(f'{n}: {settings}' for n in sides)}}}}}",
+            "",
+        ]
+    )
 
 
 def _whole(shape):

@@ -35,9 +35,11 @@ def nop(name, source, shape, grid):
 def test_readers_of_many_pipes_take_the_way_by_dram():
     shape = (1, 10, 8)
     found = placement(
-        nop("x", "a", shape, (1, 1)), nop("wide", "x", shape, (10, 8)), nop("some", "x", shape, (5, 2)),
+        nop("x", "a", shape, (1, 1)),
+        nop("wide", "x", shape, (10, 8)),
+        nop("some", "x", shape, (5, 2)),
         nop("few", "x", shape, (1, 4)),
-    )  # fmt: skip
+    )
     make_routable(found)
     assert list(found.detours) == [("wide", "x")]
     assert found.detours["wide", "x"].why == "94 pipes from one core, which has streams for 22"

@@ -16,7 +16,7 @@ from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired, rewired_turning
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.compiler.search.starts import first_spots
+from buda_emu.compiler.search.starts import first_decisions
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.devices import device
@@ -33,28 +33,28 @@ def criss_cross():
         ops[f"op{n}"] = TileOp(f"op{n}", "add", [Use(f"op{n - 1}"), Use(f"op{n * 5 % n}")], SHAPE)
     tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", SHAPE, (1, 64, 96))})
     target = Target.named("grayskull", "Float16_b", "HiFi3", "")
-    spots = first_spots(tiles, target, 1)
-    assert {spot.epoch for spot in spots.values()} == {0}
-    return tiles, target, spots
+    decisions = first_decisions(tiles, target, 1)
+    assert {decision.epoch for decision in decisions.values()} == {0}
+    return tiles, target, decisions
 
 
 @pytest.fixture
 def epoch(criss_cross):
-    tiles, target, spots = criss_cross
-    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+    tiles, target, decisions = criss_cross
+    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
-    return spots, found.netlist, report.edges, report.paths
+    return decisions, found.netlist, report.edges, report.paths
 
 
 @pytest.fixture
 def spots_and_wires(epoch):
-    spots, *given = epoch
-    return spots, Wires.of(*given, device("grayskull"))
+    decisions, *given = epoch
+    return decisions, Wires.of(*given, device("grayskull"))
 
 
-def of_one(spots, tiles, target):
+def of_one(decisions, tiles, target):
     """The epoch of these spots as one input finds it, and its wires."""
-    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
     return report, TimedWires(found.netlist, report, device("grayskull"))
 
@@ -62,9 +62,9 @@ def of_one(spots, tiles, target):
 def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatch):
     """But for the latency of reads, which is that of the places before."""
     monkeypatch.setattr(wiring, "HEAT", 0.0)  # the last places are the best
-    tiles, target, spots = criss_cross
-    report, timed = of_one(spots, tiles, target)
-    found = annealed(spots, timed, (10, 12), 400)
+    tiles, target, decisions = criss_cross
+    report, timed = of_one(decisions, tiles, target)
+    found = annealed(decisions, timed, (10, 12), 400)
     after, _ = of_one(found, tiles, target)
     said = int(timed.timed(timed.durations).makespan)
     assert abs(after.timing.total - said) <= 270
@@ -72,8 +72,8 @@ def test_a_single_input_is_done_when_the_timed_wires_say(criss_cross, monkeypatc
 
 
 def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monkeypatch):
-    tiles, target, spots = criss_cross
-    good = annealed(spots, of_one(spots, tiles, target)[1], (10, 12), 1000)
+    tiles, target, decisions = criss_cross
+    good = annealed(decisions, of_one(decisions, tiles, target)[1], (10, 12), 1000)
     report, timed = of_one(good, tiles, target)
     monkeypatch.setattr(wiring, "HEAT", 100.0)  # nearly every move is kept
     after, _ = of_one(annealed(good, timed, (10, 12), 100), tiles, target)
@@ -82,16 +82,20 @@ def test_the_best_places_are_those_found_and_not_the_last_ones(criss_cross, monk
 
 def test_ops_of_a_single_input_have_no_cores_that_take_longer_to_load_than_they_save(criss_cross):
     tiles, target, _ = criss_cross
-    line = CandidateTable.of(tiles, target)
-    most = {op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(line.ops, line.found, strict=True)}
-    spots = on_chip(line, range(12), list(most.values()), 0, 0, turned=False)
-    assert spots is not None
-    report, _ = of_one(spots, tiles, target)
-    found = resized(line, spots, report)
+    table = CandidateTable.of(tiles, target)
+    most = {
+        op.name: [max(own, key=lambda choice: choice.cores)] for op, own in zip(table.ops, table.found, strict=True)
+    }
+    decisions = on_chip(table, range(12), list(most.values()), 0, 0, grid_transpose=False)
+    assert decisions is not None
+    report, _ = of_one(decisions, tiles, target)
+    found = resized(table, decisions, report)
     after, _ = of_one(found, tiles, target)
-    assert sum(spot.choice.cores for spot in found.values()) < sum(spot.choice.cores for spot in spots.values())
+    assert sum(decision.choice.cores for decision in found.values()) < sum(
+        decision.choice.cores for decision in decisions.values()
+    )
     assert after.timing.total + after.load.cycles < report.timing.total + report.load.cycles
-    assert resized(line, found, after) == {}
+    assert resized(table, found, after) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,10 +126,10 @@ def weight(wires):
 
 
 def test_loads_follow_every_move_and_only_gains_are_kept(spots_and_wires):
-    spots, wires = spots_and_wires
+    decisions, wires = spots_and_wires
     draw, kept = random.Random(1), 0
     for _ in range(300):
-        name = draw.choice(sorted(spots))
+        name = draw.choice(sorted(decisions))
         before, places = weight(wires), {item: op.grid_loc for item, op in wires.ops.items()}
         at = (draw.randrange(8), draw.randrange(9))
         if wires.moved({name: at}):
@@ -171,14 +175,16 @@ def as_the_paths_say(way, edge, edges, wires):
 
 
 def test_no_two_ops_come_to_stand_on_one_core(spots_and_wires):
-    spots, wires = spots_and_wires
+    decisions, wires = spots_and_wires
     before = wires.fullest
-    found = rewired(spots, wires, (10, 12), 0.0, 400)
+    found = rewired(decisions, wires, (10, 12), 0.0, 400)
     assert wires.fullest < before
     cores = np.zeros((10, 12), int)
-    for name, spot in found.items():
-        assert tuple(wires.ops[name].grid_loc) == spot.at
-        cores[spot.at[0] : spot.at[0] + spot.size[0], spot.at[1] : spot.at[1] + spot.size[1]] += 1
+    for name, decision in found.items():
+        assert tuple(wires.ops[name].grid_loc) == decision.at
+        cores[
+            decision.at[0] : decision.at[0] + decision.size[0], decision.at[1] : decision.at[1] + decision.size[1]
+        ] += 1
     assert cores.max() == 1
 
 
@@ -188,24 +194,24 @@ def test_a_column_that_takes_much_in_is_turned_and_loads_are_those_of_the_turned
     shape = (1, 8, 8)
     ops = {name: TileOp(name, "nop", [Use(source)], shape) for name, source in (("x", "a"), ("y", "x"))}
     tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", shape, (1, 256, 256))})
-    line = CandidateTable.of(tiles, target)
+    table = CandidateTable.of(tiles, target)
     chosen = [
         next(item for item in choices(target, tiles, op) if item.blocks.grid == grid)
-        for op, grid in zip(line.ops, ((1, 8), (8, 1)), strict=True)
+        for op, grid in zip(table.ops, ((1, 8), (8, 1)), strict=True)
     ]
-    spots = on_chip(line, [0, 1], [[choice] for choice in chosen], 0, 0, turned=False)
-    before = wires_of(spots, tiles, target)
-    plain = rewired(spots, wires_of(spots, tiles, target), (10, 12), 0.0, 600)
-    wires = wires_of(spots, tiles, target)
-    found = rewired_turning(spots, wires, (10, 12), 0.0, 600)
-    assert any(spot.turned for spot in found.values())
+    decisions = on_chip(table, [0, 1], [[choice] for choice in chosen], 0, 0, grid_transpose=False)
+    before = wires_of(decisions, tiles, target)
+    plain = rewired(decisions, wires_of(decisions, tiles, target), (10, 12), 0.0, 600)
+    wires = wires_of(decisions, tiles, target)
+    found = rewired_turning(decisions, wires, (10, 12), 0.0, 600)
+    assert any(decision.grid_transpose for decision in found.values())
     after = wires_of(found, tiles, target)
     assert after.fullest == wires.fullest
     assert after.fullest < wires_of(plain, tiles, target).fullest <= before.fullest
 
 
-def wires_of(spots, tiles, target):
-    found = judged(placed(tiles, target, spots, ONE_BY_ONE))
+def wires_of(decisions, tiles, target):
+    found = judged(placed(tiles, target, decisions, ONE_BY_ONE))
     report = found.run.epochs[0]
     return Wires.of(found.netlist, report.edges, report.paths, device("grayskull"))
 

@@ -126,8 +126,9 @@ def trained(steps=2, **options):
     """A training with its losses, gradients and state after a few steps in precision ideal."""
     torch.manual_seed(0)
     module, x, y = Net(), torch.randn(6, 1, 6, 6), torch.randint(0, 3, (6,))
-    training = be.compile_training(module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3,
-                          effort="low", **options)  # fmt: skip
+    training = be.compile_training(
+        module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3, effort="low", **options
+    )
     losses = [training.train_step(x, y) for _ in range(steps)]
     return training, losses, {**training.gradients(), **training.state()}
 

@@ -57,7 +57,7 @@ def test_steps_are_those_of_torch(name, options, own):
     x, y = batches(4)
     training = be.compile_training(
         module, (x[0],), loss="mse", optimizer=name, learning_rate=0.05, optimizer_options=options
-    )  # fmt: skip
+    )
     assert training.check(strict=True) == ()
     follows(training, module, OPTIMIZERS[name](module.parameters(), lr=0.05, **own), zip(x, y, strict=True))
 
@@ -132,7 +132,7 @@ def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
     x, y = batches(3, 24)
     training = be.compile_training(
         module, (x[0][:8],), loss="mse", microbatches=3, learning_rate=lambda step: 0.1 / (step + 1)
-    )  # fmt: skip
+    )
     assert training.check(strict=True) == ()
     assert (training.placement.microbatch, training.placement.rounds) == (3, 1)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
@@ -268,9 +268,15 @@ class Words(torch.nn.Module):
 def pooled():
     """Convolutions with stride and bias, and pooling."""
     parts = [
-        torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Conv2d(4, 6, 3, stride=2),
-        torch.nn.Tanh(), torch.nn.AvgPool2d(2, 1, 1), torch.nn.Flatten(), torch.nn.Linear(24, 7),
-    ]  # fmt: skip
+        torch.nn.Conv2d(1, 4, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(4, 6, 3, stride=2),
+        torch.nn.Tanh(),
+        torch.nn.AvgPool2d(2, 1, 1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(24, 7),
+    ]
     return torch.nn.Sequential(*parts)
 
 
@@ -400,9 +406,13 @@ def test_a_backward_pass_reads_states_as_its_forward_pass_found_them(microbatche
     module = Remembering()
     x, y = torch.randn(2, 6, 8), torch.randn(2, 6, 8)
     training = be.compile_training(
-        module, (x[0][: 6 // microbatches],), loss="mse", microbatches=microbatches, learning_rate=0.1,
+        module,
+        (x[0][: 6 // microbatches],),
+        loss="mse",
+        microbatches=microbatches,
+        learning_rate=0.1,
         effort="low",
-    )  # fmt: skip
+    )
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     for step in range(2):
         found = training.train_step(x[step], y[step])
@@ -423,28 +433,36 @@ def transposed():
     """Transposed convolutions with stride, padding and groups, and padding at the end."""
     nn = torch.nn
     return nn.Sequential(
-        nn.ConvTranspose2d(2, 4, 2, stride=2, groups=2), nn.Tanh(),
+        nn.ConvTranspose2d(2, 4, 2, stride=2, groups=2),
+        nn.Tanh(),
         nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1, dilation=2, bias=False),
-    )  # fmt: skip
+    )
 
 
 def resized():
     """Pixels repeated, interpolated, and averaged over unequal parts."""
     nn = torch.nn
     return nn.Sequential(
-        nn.Conv2d(2, 3, 1), nn.Upsample(scale_factor=2), nn.Conv2d(3, 3, 1), nn.Upsample(size=(7, 5), mode="bilinear"),
+        nn.Conv2d(2, 3, 1),
+        nn.Upsample(scale_factor=2),
+        nn.Conv2d(3, 3, 1),
+        nn.Upsample(size=(7, 5), mode="bilinear"),
         nn.AdaptiveAvgPool2d(3),
-    )  # fmt: skip
+    )
 
 
 def averaged():
     """Windows of several sizes: at the end, and where padding does not count; and a divisor of its own."""
     nn = torch.nn
     return nn.Sequential(
-        nn.Conv2d(2, 3, 1), nn.AvgPool2d(2, 2, ceil_mode=True), nn.Upsample(size=(7, 5)), nn.Conv2d(3, 3, 1),
-        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), nn.Conv2d(3, 2, 1),
+        nn.Conv2d(2, 3, 1),
+        nn.AvgPool2d(2, 2, ceil_mode=True),
+        nn.Upsample(size=(7, 5)),
+        nn.Conv2d(3, 3, 1),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+        nn.Conv2d(3, 2, 1),
         nn.AvgPool2d(2, 1, divisor_override=3),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("make", [transposed, resized, averaged])
@@ -473,7 +491,7 @@ def test_an_optimizer_may_take_several_epochs():
     module = torch.nn.Sequential(*layers)
     training = be.compile_training(
         module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.01, microbatches=2, fuse=False, effort="low"
-    )  # fmt: skip
+    )
     assert len(training.placement.programs["opt_0"]) > 1
     assert training.check(strict=True) == ()
     optimizer = torch.optim.Adam(module.parameters(), lr=0.01)

@@ -17,11 +17,14 @@ def many_inputs(inputs=6, loops=3):
         queue("q_in", entries=whole) + queue("q_out", "second", entries=whole),
         graph("g", op("first", "exp", ["q_in"]), op("second", "nop", ["first"], loc=(0, 1)), inputs=inputs),
         program(
-            "p", "staticvar: {$c_zero: 0, $rd: 0}", f"loop: {loops}",
-            execute("g", fifo_settings("q_in", "$rd", "$rd")), f"varinst: [$rd, incwrap, {inputs}, {2 * whole}]",
+            "p",
+            "staticvar: {$c_zero: 0, $rd: 0}",
+            f"loop: {loops}",
+            execute("g", fifo_settings("q_in", "$rd", "$rd")),
+            f"varinst: [$rd, incwrap, {inputs}, {2 * whole}]",
             "endloop",
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

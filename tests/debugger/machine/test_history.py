@@ -14,14 +14,18 @@ def looping(path, rounds):
             queue("q_in", entries=2, ublock=(2, 2)) + queue("acc", "sum", kind="ram", entries=1, ublock=(2, 2)),
             graph("g", op("sum", "add", ["q_in", "acc"], ublock=(2, 2))),
             program(
-                "p", "staticvar: {$c_zero: 0}", f"loop: {rounds}",
+                "p",
+                "staticvar: {$c_zero: 0}",
+                f"loop: {rounds}",
                 execute(
-                    "g", fifo_settings("q_in", prologue="true"),
+                    "g",
+                    fifo_settings("q_in", prologue="true"),
                     "acc: {prologue: false, epilogue: false, zero: false, rd_ptr_global: 0, wr_ptr_global: 0}",
-                ), "endloop",
+                ),
+                "endloop",
             ),
         )
-    )  # fmt: skip
+    )
     return str(path)
 
 

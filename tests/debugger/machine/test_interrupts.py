@@ -26,12 +26,15 @@ def run(tmp_path):
             queue("q_in", entries=2 * LOOPS) + queue("q_out", "second", entries=2 * LOOPS),
             graph("g", op("first", "exp", ["q_in"]), op("second", "nop", ["first"], loc=(0, 1)), inputs=2),
             program(
-                "p", "staticvar: {$c_zero: 0, $rd: 0}", f"loop: {LOOPS}",
-                run_graph("g", fifo_settings("q_in", "$rd", "$rd")), f"varinst: [$rd, incwrap, 2, {4 * LOOPS}]",
+                "p",
+                "staticvar: {$c_zero: 0, $rd: 0}",
+                f"loop: {LOOPS}",
+                run_graph("g", fifo_settings("q_in", "$rd", "$rd")),
+                f"varinst: [$rd, incwrap, 2, {4 * LOOPS}]",
                 "endloop",
             ),
         )
-    )  # fmt: skip
+    )
     with session(str(path)) as found:
         found.engine.history.due = lambda: False
         yield found

@@ -213,8 +213,11 @@ def test_what_becomes_of_the_product(inner: int, how: int, mode: str) -> None:
     seen[:, 1, 1] = np.float32(0.5)
     with np.errstate(all="ignore"):
         expected = {
-            AS_IT_IS: product, ONTO: seen + product, PLUS: product + seen, PLUS_ROW: product + seen[..., :1, :],
-        }[how]  # fmt: skip
+            AS_IT_IS: product,
+            ONTO: seen + product,
+            PLUS: product + seen,
+            PLUS_ROW: product + seen[..., :1, :],
+        }[how]
     threshold = np.float32(0.25)
     if mode:
         expected = relu(expected, mode, float(threshold))

@@ -20,8 +20,11 @@ def test_queues_become_one_copy_for_each_chip() -> None:
     netlist = accepted(PARALLEL)
     assert list(netlist.queues) == ["src.0", "src.1", "dst.0", "dst.1"]
     assert [(item.name, item.written_name, item.target_device) for item in netlist.queues.values()] == [
-        ("src.0", "src", 0), ("src.1", "src", 1), ("dst.0", "dst", 0), ("dst.1", "dst", 1),
-    ]  # fmt: skip
+        ("src.0", "src", 0),
+        ("src.1", "src", 1),
+        ("dst.0", "dst", 0),
+        ("dst.1", "dst", 1),
+    ]
     assert [item.input for item in netlist.queues.values()] == ["HOST", "HOST", "copy.0", "copy.1"]
     assert netlist.queues["src.0"].source is netlist.queues["src.1"].source
 

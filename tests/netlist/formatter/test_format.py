@@ -136,8 +136,13 @@ def _hold(path):
     assert one is not None
     assert other is not None
     assert (one.queues, one.graphs, one.fused_ops, one.programs, one.archs, one.program_order) == (
-        other.queues, other.graphs, other.fused_ops, other.programs, other.archs, other.program_order,
-    )  # fmt: skip
+        other.queues,
+        other.graphs,
+        other.fused_ops,
+        other.programs,
+        other.archs,
+        other.program_order,
+    )
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)

@@ -66,9 +66,14 @@ def everything(result: NetlistResult) -> object:
     tms = [tm.mark for op in netlist.ops.values() for chain in op.input_tms for tm in chain]
     names = ("path", "arch_name", "archs", "queues", "graphs", "fused_ops", "programs", "program_order")
     return (
-        [getattr(netlist, name) for name in names], netlist.temporal_graphs, netlist.diagnostics, result.diagnostics,
-        sections, sources, tms,
-    )  # fmt: skip
+        [getattr(netlist, name) for name in names],
+        netlist.temporal_graphs,
+        netlist.diagnostics,
+        result.diagnostics,
+        sections,
+        sources,
+        tms,
+    )
 
 
 def kept(caches: Path) -> Path:

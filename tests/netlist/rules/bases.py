@@ -33,10 +33,17 @@ def op(
     """One op of a graph. `attributes` stands last."""
     formats = in_df or ", ".join(["Float16_b"] * len(inputs.split(",")))
     given = {
-        "grid_loc": "[0, 0]", "grid_size": "[1, 1]", "t": "1", "out_df": "Float16_b", "intermed_df": "Float16_b",
-        "acc_df": "Float16_b", "math_fidelity": "HiFi4", "ublock_order": "r", "buf_size_mb": "2",
+        "grid_loc": "[0, 0]",
+        "grid_size": "[1, 1]",
+        "t": "1",
+        "out_df": "Float16_b",
+        "intermed_df": "Float16_b",
+        "acc_df": "Float16_b",
+        "math_fidelity": "HiFi4",
+        "ublock_order": "r",
+        "buf_size_mb": "2",
         "untilize_output": "false",
-    }  # fmt: skip
+    }
     words = ", ".join(f"{key}: {value}" for key, value in (given | fields).items())
     return f"    {name}: {{type: {kind}, inputs: [{inputs}], in_df: [{formats}], {blocks}, {words}}}"
 
@@ -64,24 +71,26 @@ def graphs_netlist(
     executes = "".join(
         f"    - execute:\n        graph_name: {name}\n        queue_settings:\n{run}\n" for name, run in runs
     )
-    return "\n".join([
-        devices,
-        "queues:",
-        *queues,
-        "graphs:",
-        *graphs,
-        "programs:",
-        "  - main:",
-        "    - param: [$p_n]",
-        "    - staticvar: {$lp: 0, $gp: 0}",
-        "    - var: [$z, $c_one]" if any("$z" in run for _, run in runs) else "    - var: [$c_one]",
-        "    - varinst: [$c_one, set, 1]",
-        "    - loop: $p_n",
-        f"{executes}    - varinst: [$lp, incwrap, $c_one, 4]",
-        "    - varinst: [$gp, incwrap, $c_one, 4]",
-        "    - endloop",
-        more,
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            devices,
+            "queues:",
+            *queues,
+            "graphs:",
+            *graphs,
+            "programs:",
+            "  - main:",
+            "    - param: [$p_n]",
+            "    - staticvar: {$lp: 0, $gp: 0}",
+            "    - var: [$z, $c_one]" if any("$z" in run for _, run in runs) else "    - var: [$c_one]",
+            "    - varinst: [$c_one, set, 1]",
+            "    - loop: $p_n",
+            f"{executes}    - varinst: [$lp, incwrap, $c_one, 4]",
+            "    - varinst: [$gp, incwrap, $c_one, 4]",
+            "    - endloop",
+            more,
+        ]
+    )
 
 
 BLOCK = "mblock: [2, 2], ublock: [1, 2]"

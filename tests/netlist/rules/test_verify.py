@@ -70,8 +70,16 @@ def test_copies_on_several_devices_report_once() -> None:
 
 def test_a_definition_used_twice_alike_is_judged_once() -> None:
     text = edited(b.FUSED_INT, (("f1", "type: add", "type: exp"),))
-    second = b.op("f9", "fused_op", "a, b, s", in_df="Int8, Int8, Float32", out_df="Float32", grid_loc="[3, 3]",
-                  attributes="{fused_op_id: 9}", **b.INTEGERS)  # fmt: skip
+    second = b.op(
+        "f9",
+        "fused_op",
+        "a, b, s",
+        in_df="Int8, Int8, Float32",
+        out_df="Float32",
+        grid_loc="[3, 3]",
+        attributes="{fused_op_id: 9}",
+        **b.INTEGERS,
+    )
     twice = edited(text, (("", "programs:", f"{second}\nprograms:"),))
     assert rules(twice) == rules(text) == ["V141"]
 

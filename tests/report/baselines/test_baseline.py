@@ -55,8 +55,14 @@ def test_the_last_line_is_the_sum():
     result = compare("test", known, {"a": [Item("y"), Item("new"), Item("w", 0.5)]})
     *lines, last = result.lines()
     assert last == "2 mended, 1 new, 1 worse"
-    assert lines == ["new: a: new", "worse: a: w (error 0.1, now 0.5)", "mended: a: x", "mended: a: z",
-                     "expected: a: y: on purpose", "1 as in the baseline"]  # fmt: skip
+    assert lines == [
+        "new: a: new",
+        "worse: a: w (error 0.1, now 0.5)",
+        "mended: a: x",
+        "mended: a: z",
+        "expected: a: y: on purpose",
+        "1 as in the baseline",
+    ]
     assert list(compare("test", {"a": [Known("x")]}, {"a": []}).lines())[-1] == "1 mended, 0 new"
     assert not result.holds
     assert result.known_files == frozenset()

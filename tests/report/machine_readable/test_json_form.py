@@ -26,10 +26,12 @@ def test_a_field_that_is_missing_or_of_another_kind_is_seen():
     good = as_json(finished_run())
     validator = jsonschema.Draft202012Validator(schema())
     for spoil in (
-        lambda run: run.pop("cases"), lambda run: run["cases"][0].pop("status"),
-        lambda run: run["cases"][0].update(status="fine"), lambda run: run["cases"][0]["outputs"][0].update(pcc="1"),
+        lambda run: run.pop("cases"),
+        lambda run: run["cases"][0].pop("status"),
+        lambda run: run["cases"][0].update(status="fine"),
+        lambda run: run["cases"][0]["outputs"][0].update(pcc="1"),
         lambda run: run.update(schema_version=2),
-    ):  # fmt: skip
+    ):
         spoilt = json.loads(json.dumps(good))
         spoil(spoilt)
         assert not validator.is_valid(spoilt)

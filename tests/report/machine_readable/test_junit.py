@@ -28,8 +28,13 @@ def test_counts_and_elements_follow_the_statuses():
     made = [CaseResult(f"{status}.yaml", status, "it\nhappened") for status in STATUSES if status != "failed"]
     suite = of(*made, finished_run().cases[2])
     assert {key: suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped", "time")} == {
-        "name": "buda-emu test", "tests": "9", "failures": "1", "errors": "6", "skipped": "1", "time": "2.000",
-    }  # fmt: skip
+        "name": "buda-emu test",
+        "tests": "9",
+        "failures": "1",
+        "errors": "6",
+        "skipped": "1",
+        "time": "2.000",
+    }
     for element in suite:
         assert element.tag == "testcase"
         status = element.get("name").removesuffix(".yaml")
@@ -54,8 +59,12 @@ def test_a_failure_says_what_and_how_to_run_it_again():
 
 
 def test_names_are_cut_into_folder_and_file():
-    names = {"a.yaml": ("netlists", "a.yaml"), "x/y/a.yaml": ("x.y", "a.yaml"), "/x/a.yaml": ("x", "a.yaml"),
-             "../x/./a.yaml": ("x", "a.yaml")}  # fmt: skip
+    names = {
+        "a.yaml": ("netlists", "a.yaml"),
+        "x/y/a.yaml": ("x.y", "a.yaml"),
+        "/x/a.yaml": ("x", "a.yaml"),
+        "../x/./a.yaml": ("x", "a.yaml"),
+    }
     for name, (folder, file) in names.items():
         (element,) = of(CaseResult(name, "passed", seconds=0.5))
         assert (element.get("classname"), element.get("name"), element.get("time")) == (folder, file, "0.500")

@@ -58,8 +58,11 @@ def test_a_memory_counts_its_bytes_and_shows_its_tensors():
     events = made["traceEvents"]
     assert [(e["ts"], e["args"]["bytes"]) for e in of_kind(events, "C")] == [(0, 100), (5, 150), (10, 50), (20, 0)]
     assert [(e["ph"], e["name"], e["ts"]) for e in of_kind(events, "b", "e")] == [
-        ("b", "a", 0), ("e", "a", 10), ("b", "b", 5), ("e", "b", 20),
-    ]  # fmt: skip
+        ("b", "a", 0),
+        ("e", "a", 10),
+        ("b", "b", 5),
+        ("e", "b", 20),
+    ]
     assert len({e["id"] for e in of_kind(events, "b")}) == 2
 
 
@@ -77,10 +80,14 @@ def test_an_empty_run_and_a_flow_to_itself():
 
 
 def test_a_stretch_is_a_slice_above_its_group():
-    made = trace(TimelinePicture(
-        "t", [Lane("u", "cores"), Lane("v", "memory")], [Slice(0, 0, 20, "s")],
-        stretches=[Stretch(5, 15, "steady state", "cores")],
-    ))["traceEvents"]  # fmt: skip
+    made = trace(
+        TimelinePicture(
+            "t",
+            [Lane("u", "cores"), Lane("v", "memory")],
+            [Slice(0, 0, 20, "s")],
+            stretches=[Stretch(5, 15, "steady state", "cores")],
+        )
+    )["traceEvents"]
     (process,) = [e["pid"] for e in made if e["name"] == "process_name" and e["args"]["name"] == "cores"]
     (found,) = [e for e in of_kind(made, "X") if e["cat"] == "stretch"]
     assert (found["name"], found["pid"], found["tid"], found["ts"], found["dur"]) == ("steady state", process, 0, 5, 10)

@@ -25,15 +25,39 @@ def detail(errors, cell=(1, 1), bins=((0.0, 4),)):
 
 
 def op(index, pcc, name="n"):
-    return OpResult(index, f"{name}{index}", "nop", "g", "Float16_b", (1, 32, 32), 1, ("a",), "ideal", pcc, 0.1, 0.01,
-                    1.0, 0.5, 0.0, 0.0)  # fmt: skip
+    return OpResult(
+        index,
+        f"{name}{index}",
+        "nop",
+        "g",
+        "Float16_b",
+        (1, 32, 32),
+        1,
+        ("a",),
+        "ideal",
+        pcc,
+        0.1,
+        0.01,
+        1.0,
+        0.5,
+        0.0,
+        0.0,
+    )
 
 
 def test_each_decade_below_the_largest_error_has_its_shade():
     drawn = classes(heat_map(detail([[1.0, 0.5, 0.1], [0.09, 0.0, 1e-12], [np.nan, 1e-3, 0.011]]), None))
     assert drawn[:9] == [
-        "cell h7", "cell h7", "cell h6", "cell h6", "cell h0", "cell h1", "cell lost", "cell h4", "cell h6",
-    ]  # fmt: skip
+        "cell h7",
+        "cell h7",
+        "cell h6",
+        "cell h6",
+        "cell h0",
+        "cell h1",
+        "cell lost",
+        "cell h4",
+        "cell h6",
+    ]
 
 
 def test_equal_outputs_are_said_to_be():

@@ -35,9 +35,12 @@ def test_queues_that_have_nothing_to_do_with_the_asked_part_are_left_out():
 
 def test_an_op_and_a_queue_of_one_name_and_an_input_taken_twice():
     netlist = check_text(
-        text([queue("x"), queue("o", "s")], [graph("g", op("s", "add", ["x", "x"], df="Float16_b"))],
-             [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))]).replace("Float32", "Float16_b")
-    ).netlist  # fmt: skip
+        text(
+            [queue("x"), queue("o", "s")],
+            [graph("g", op("s", "add", ["x", "x"], df="Float16_b"))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))],
+        ).replace("Float32", "Float16_b")
+    ).netlist
     assert netlist is not None
     assert dot(netlist).count('  "queue:x" -> "op:s" [label="Float16_b"];\n') == 2
 

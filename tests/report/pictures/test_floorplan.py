@@ -66,7 +66,7 @@ def test_ops_cover_their_cores():
         [queue("a"), queue("o", "far")],
         [graph("g", op("near", "nop", ["a"]), op("far", "nop", ["near"], loc=(3, 5)))],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
-    )  # fmt: skip
+    )
     (panel,) = panels(netlist)
     rows, cols = netlist.arch.grid
     assert (len(panel.rows), len(panel.columns)) == (rows, cols)
@@ -114,9 +114,10 @@ def test_many_queues_take_several_lanes():
         for number, name in enumerate(names[2:], 2)
     ]
     netlist = loaded(
-        [*(queue(name) for name in names), queue("o", "s59")], [graph("g", *adds)],
+        [*(queue(name) for name in names), queue("o", "s59")],
+        [graph("g", *adds)],
         [program("p", "var: {$c_zero: 0}", execute("g", *(fifo_settings(name) for name in names)))],
-    )  # fmt: skip
+    )
     (panel,) = panels(netlist)
     assert_sound(panel)
     left = {box.x for name, box in panel.queues.items() if name != "o"}

@@ -97,9 +97,19 @@ def test_small_things():
 def test_bars_of_a_core_are_red_from_nine_tenths_on():
     def bars(extra, l1):
         use = CoreUse(
-            Place(0, 1, 2), ("a",), (), extra, 0, 1, 1, tile_header_bytes=0, stream_bytes=l1, fallback_bytes=0,
-            blob_bytes=0, available_bytes=1000,
-        )  # fmt: skip
+            Place(0, 1, 2),
+            ("a",),
+            (),
+            extra,
+            0,
+            1,
+            1,
+            tile_header_bytes=0,
+            stream_bytes=l1,
+            fallback_bytes=0,
+            blob_bytes=0,
+            available_bytes=1000,
+        )
         root = ElementTree.fromstring(core_use.drawn(use, "wormhole_b0", 0, 0, 120))
         rects = [element for element in root.iter("rect") if element.get("class") != "bg-track"]
         return [(element.get("class"), float(element.get("width"))) for element in rects]

@@ -29,18 +29,25 @@ def told(**more):
     steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0)]
     front = [Point("as it is", 2_000_000.0, 20_000.0, 0.0), Point("grid", 99.0, 1.0, 0.5)]
     advice = SimpleNamespace(
-        netlist="n.yaml", chip=device("wormhole_b0"), before=variant(2_000_000.0, 20_000.0), after=steps[-1],
-        ranked=tried, found=SimpleNamespace(taken=taken, steps=steps, refused=[]), front=lambda: front, lost=0.5,
-    )  # fmt: skip
+        netlist="n.yaml",
+        chip=device("wormhole_b0"),
+        before=variant(2_000_000.0, 20_000.0),
+        after=steps[-1],
+        ranked=tried,
+        found=SimpleNamespace(taken=taken, steps=steps, refused=[]),
+        front=lambda: front,
+        lost=0.5,
+    )
     return "\n".join(advice_lines(advice, **more))
 
 
 def test_figures_stand_right():
     text = told()
     for table, headings in (
-        ("move   ", ("cycles", "%", "PCC lost")), ("# ", ("#", "slowest", "all cycles", "PCC lost")),
+        ("move   ", ("cycles", "%", "PCC lost")),
+        ("# ", ("#", "slowest", "all cycles", "PCC lost")),
         ("with", ("all cycles", "slowest", "PCC lost")),
-    ):  # fmt: skip
+    ):
         for heading in headings:
             assert stands_right(table_with(text, table), heading), (table, heading)
 

@@ -19,9 +19,11 @@ def tables(draw):
     kinds = draw(st.lists(st.sampled_from(["name", "prose", "figure", "verdict"]), min_size=1, max_size=12))
     headers = [draw(st.lists(st.text("abcdef", min_size=1, max_size=9), min_size=1, max_size=3)) for _ in kinds]
     cells = {
-        "name": WORDS, "prose": st.lists(WORDS, max_size=9).map(" ".join), "figure": FIGURES,
+        "name": WORDS,
+        "prose": st.lists(WORDS, max_size=9).map(" ".join),
+        "figure": FIGURES,
         "verdict": st.sampled_from(["passed", "FAILED"]),
-    }  # fmt: skip
+    }
     rows = draw(st.lists(st.tuples(*(cells[kind] for kind in kinds)), max_size=5))
     return [" ".join(words) for words in headers], rows, kinds
 
@@ -35,9 +37,12 @@ def test_no_table_is_wider_than_the_terminal_and_no_figure_or_verdict_is_cut(dra
     headers, rows, kinds = drawn
     with printing_on(Screen(width)):
         text = table(
-            headers, rows, right=columns(kinds, "figure"), prose=columns(kinds, "prose"),
+            headers,
+            rows,
+            right=columns(kinds, "figure"),
+            prose=columns(kinds, "prose"),
             whole=columns(kinds, "verdict"),
-        )  # fmt: skip
+        )
     assert max((cell_len(line) for line in text.splitlines()), default=0) <= width
     for row in rows:
         for number in columns(kinds, "figure", "verdict"):

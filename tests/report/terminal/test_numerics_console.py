@@ -13,7 +13,7 @@ def op(index, name, local, repair=None, note="", cause="packing"):
     without = WITHOUT if found else {}
     return OpNumerics(
         index, name, "nop", "g", ("Bfp8_b",), "Bfp8_b", OpError(0.05, 0.99, 1.0), found, without, cause, repair, note
-    )  # fmt: skip
+    )
 
 
 def shown(*ops, top=None):

@@ -16,8 +16,9 @@ _CELLS = st.one_of(st.sampled_from(["", "a", "1", "12,345", "passed", "FAILED", 
 @given(st.data())
 def test_a_plain_table_is_what_the_library_draws(data):
     columns = data.draw(st.integers(1, 4))
-    headers = data.draw(st.lists(_CELLS.filter(lambda cell: cell == " ".join(cell.split()) != ""),
-                                 min_size=columns, max_size=columns))  # fmt: skip
+    headers = data.draw(
+        st.lists(_CELLS.filter(lambda cell: cell == " ".join(cell.split()) != ""), min_size=columns, max_size=columns)
+    )
     rows = data.draw(st.lists(st.lists(_CELLS, min_size=columns, max_size=columns), max_size=4))
     right, prose, marked = (frozenset(data.draw(st.sets(st.integers(0, 4)))) for _ in range(3))
     screen = Screen(data.draw(st.sampled_from([None, 40, 60])), data.draw(st.booleans()))

@@ -83,9 +83,16 @@ def _padded_copy(random: Random) -> str:
     here = drawn[:1] * cells if alike else drawn
     words = f"dest_device: 1, ingress_channels: {here}, egress_channels: {[8 + one for one in here]}"
     copy = op(
-        "send", "ethernet_datacopy", ["first"], grid, t, cut, attributes=words, buffers=random.choice((1, 2)),
+        "send",
+        "ethernet_datacopy",
+        ["first"],
+        grid,
+        t,
+        cut,
+        attributes=words,
+        buffers=random.choice((1, 2)),
         more=_pad(*more),
-    ).replace("grid_loc: [0, 0], ", "")  # fmt: skip
+    ).replace("grid_loc: [0, 0], ", "")
     queues = [queue("a", t=t, mblock=own), queue("o", "second", grid, t, cut, chip=1)]
     ops = [op("first", "nop", ["a"], first, t, (own[0] // first[0], own[1] // first[1])), copy]
     return netlist(queues, ops, count=random.choice((1, 2)), others={1: [op("second", "nop", ["send"], grid, t, cut)]})
@@ -181,10 +188,19 @@ class _Draft:
         self._cuts[name] = cut
         self.ops[chip].append(
             op(
-                name, kind, inputs, grid, self.t, mblock, ublock, at=self._next(chip, grid),
-                buffers=random.choice((1, 2)), attributes=words, more=more,
+                name,
+                kind,
+                inputs,
+                grid,
+                self.t,
+                mblock,
+                ublock,
+                at=self._next(chip, grid),
+                buffers=random.choice((1, 2)),
+                attributes=words,
+                more=more,
             )
-        )  # fmt: skip
+        )
         self._made.append((name, chip))
 
     def _channels(self, here: int, there: int, cells: int) -> str:

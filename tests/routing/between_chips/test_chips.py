@@ -64,8 +64,9 @@ def test_a_pipe_to_another_chip_has_a_relay_at_each_end_of_a_link() -> None:
     assert epoch.pipes is not None
     relays = [one for one in epoch.pipes.buffers if one.buffer_type == "ethernet_relay"]
     assert [(one.chip, one.row, one.column, one.ethernet_chan, one.operand) for one in relays] == [
-        (0, 0, 2, 3, 33), (1, 6, 2, 11, 33),
-    ]  # fmt: skip
+        (0, 0, 2, 3, 33),
+        (1, 6, 2, 11, 33),
+    ]
     assert epoch.routed.refusals == ()
 
 

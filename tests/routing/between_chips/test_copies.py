@@ -116,8 +116,15 @@ def _stacked(channels: tuple[int, int]) -> str:
     ends = [channel - 8 for channel in channels]
     words = f"ingress_channels: {list(channels)}, egress_channels: {ends}, dest_device: 1"
     queues = [queue("a", "HOST", (1, 2), 4), queue("o", "second", (4, 1), mblock=(1, 2), chip=1)]
-    send = op("send", "ethernet_datacopy", ["first"], (2, 1), mblock=(2, 2), attributes=words,
-              more=", input_0_tms: [vstack: 4]")  # fmt: skip
+    send = op(
+        "send",
+        "ethernet_datacopy",
+        ["first"],
+        (2, 1),
+        mblock=(2, 2),
+        attributes=words,
+        more=", input_0_tms: [vstack: 4]",
+    )
     ops = [op("first", "nop", ["a"], (1, 2), 4), send.replace("grid_loc: [0, 0], ", "")]
     return netlist(queues, ops, others={1: [op("second", "nop", ["send"], (4, 1), mblock=(1, 2))]})
 

@@ -85,10 +85,15 @@ def gradient(more="", inputs=2):
     return text(
         [queue("x", df="Float16_b"), queue("o", "n", kind="ram", entries=1, df="Float16_b")],
         [graph("g", op("n", "nop", ["x"], df="Float16_b", more=f", {shared}{more}"), inputs=inputs)],
-        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), ram_settings("o"))),
-         program("zeroed", "var: {$c_zero: 0}",
-                 execute("g", fifo_settings("x"), ram_settings("o", prologue="true", zero="true")))],
-    )  # fmt: skip
+        [
+            program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), ram_settings("o"))),
+            program(
+                "zeroed",
+                "var: {$c_zero: 0}",
+                execute("g", fifo_settings("x"), ram_settings("o", prologue="true", zero="true")),
+            ),
+        ],
+    )
 
 
 def test_gradients_add_up_in_their_format(load):

@@ -81,9 +81,7 @@ def test_the_same_bits_without_compilation():
     assert digests(2) == expected
     paths = [path for path in sys.path if path]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, __file__], env=environment, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    done = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == expected
 

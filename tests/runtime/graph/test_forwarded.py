@@ -14,9 +14,10 @@ def netlist(tms, through, more=""):
     """`n` to `m`, through a queue with TMs, or directly with the same ones at `m`. More is at `m` before the rest."""
     own = f", input_tms: [{tms}]" if through else ""
     queues = [
-        queue("x", entries=4, df="Float16_b", **SHAPED), queue("q", "n", df="Float16_b", **CUT, more=own),
+        queue("x", entries=4, df="Float16_b", **SHAPED),
+        queue("q", "n", df="Float16_b", **CUT, more=own),
         queue("o", "m", df="Float16_b", **SHAPED),
-    ]  # fmt: skip
+    ]
     second = f", input_0_tms: [{'' if through else f'{tms}, '}{more}]"
     ops = (
         op("n", "exp", ["x"], **SHAPED, df="Float16_b"),
@@ -28,7 +29,7 @@ def netlist(tms, through, more=""):
         kept,
         [graph("g", *ops, inputs=2)],
         [program("p", "var: {$c_zero: 0}", execute("g", *settings))],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("precision", ["format", "ideal", "device"])

@@ -17,9 +17,17 @@ def netlist(*instructions):
     source = text(
         [queue("x", entries=8), queue("cache", "write", kind="ram", entries=CACHE), queue("out", "read", entries=8)],
         [graph("w", op("write", "nop", ["x"])), graph("r", op("read", "nop", ["cache"]))],
-        [program("run", "param: [$p_count]", "var: {$c_zero: 0, $at: 0, $l: 0, $inc: 1}", "loop: $p_count",
-                 *instructions, "endloop")],
-    )  # fmt: skip
+        [
+            program(
+                "run",
+                "param: [$p_count]",
+                "var: {$c_zero: 0, $at: 0, $l: 0, $inc: 1}",
+                "loop: $p_count",
+                *instructions,
+                "endloop",
+            )
+        ],
+    )
     found = check_text(source, "net.yaml").netlist
     assert found is not None
     return found

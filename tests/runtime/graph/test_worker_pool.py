@@ -108,8 +108,12 @@ def test_many_jobs_one_after_the_other(threads):
         if number % 100 == 0:
             time.sleep(0.002)  # the helpers fall asleep
         if number % 7 == 0:
-            pool(lambda start, stop, counts, _big: np.add(counts[start:stop], 1, counts[start:stop]), len(seen), seen,
-                 BIG)  # fmt: skip
+            pool(
+                lambda start, stop, counts, _big: np.add(counts[start:stop], 1, counts[start:stop]),
+                len(seen),
+                seen,
+                BIG,
+            )
         else:
             pool(count_items, len(seen), seen, int(rng.integers(0, 50)), FAILING, BIG)
         assert (seen == 1).all(), number

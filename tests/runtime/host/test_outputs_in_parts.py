@@ -13,13 +13,21 @@ def test_they_are_the_outputs(load, monkeypatch, readout):
     monkeypatch.setattr("buda_emu.runtime.host.exchange.PART_BYTES", 2 * 4096)
     net = load(
         text(
-            [queue("x", entries=5, df="Float16_b"), queue("y"), queue("o", "n", entries=5, df="Float16_b"),
-             queue("r", "m", kind="ram", entries=3), queue("e", "k", entries=3)],
-            [graph("g", op("n", "nop", ["x"], df="Float16_b"), inputs=5), graph("h", op("m", "nop", ["y"])),
-             graph("f", op("k", "nop", ["y"], loc=(0, 1)))],
+            [
+                queue("x", entries=5, df="Float16_b"),
+                queue("y"),
+                queue("o", "n", entries=5, df="Float16_b"),
+                queue("r", "m", kind="ram", entries=3),
+                queue("e", "k", entries=3),
+            ],
+            [
+                graph("g", op("n", "nop", ["x"], df="Float16_b"), inputs=5),
+                graph("h", op("m", "nop", ["y"])),
+                graph("f", op("k", "nop", ["y"], loc=(0, 1))),
+            ],
             [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))],
         )
-    )  # fmt: skip
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("x", np.random.default_rng(1).standard_normal((5, 1, 32, 32)).astype(np.float32))
         emu.run("p")

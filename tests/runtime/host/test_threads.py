@@ -27,10 +27,19 @@ def stream_text(*, depth=2, inputs=1, rounds="$p_loop_count", out_depth=None):
     return text(
         [queue("x", entries=depth), queue("o", "n", entries=out_depth or depth)],
         [graph("g", op("n", "add", ["x", "x"]), inputs=inputs)],
-        [program("p", "param: [$p_loop_count]", "var: {$c_zero: 0}", "staticvar: {$rd: 0}", f"loop: {rounds}",
-                 execute("g", fifo_settings("x", "$rd", "$rd")), f"varinst: [$rd, incwrap, {inputs}, {2 * depth}]",
-                 "endloop")],
-    )  # fmt: skip
+        [
+            program(
+                "p",
+                "param: [$p_loop_count]",
+                "var: {$c_zero: 0}",
+                "staticvar: {$rd: 0}",
+                f"loop: {rounds}",
+                execute("g", fifo_settings("x", "$rd", "$rd")),
+                f"varinst: [$rd, incwrap, {inputs}, {2 * depth}]",
+                "endloop",
+            )
+        ],
+    )
 
 
 @pytest.fixture
@@ -162,9 +171,12 @@ def test_a_push_without_timeout_does_not_wait_for_one_that_waits(stream):
 
 def test_a_peek_of_a_ram_waits_until_it_is_written(load):
     net = load(
-        text([queue("r", kind="ram"), queue("o", "n", kind="ram")], [graph("g", op("n", "nop", ["r"]))],
-             [program("p", "var: {$c_zero: 0}", execute("g", ram_settings("r"), ram_settings("o")))]),
-    )  # fmt: skip
+        text(
+            [queue("r", kind="ram"), queue("o", "n", kind="ram")],
+            [graph("g", op("n", "nop", ["r"]))],
+            [program("p", "var: {$c_zero: 0}", execute("g", ram_settings("r"), ram_settings("o")))],
+        ),
+    )
     with be.Emulator(net, threads=1) as emu:
         reader = Thread(emu.peek, "o", timeout=LONG)
         emu.push("r", entries(5))
@@ -193,16 +205,36 @@ def test_an_epoch_runs_what_is_there_with_the_same_bits(load, parts):
     shape = (1, 64, 32)
     net = load(
         text(
-            [queue("x", entries=8, mblock=(2, 1), df="Float16_b"), queue("w", kind="ram", entries=1),
-             queue("o", "m", entries=8, mblock=(2, 1)), queue("acc", "s", kind="ram", entries=1, mblock=(2, 1))],
-            [graph("g", op("m", "matmul", ["x", "w"], mblock=(2, 1), more=", attributes: {m_k: 1, u_kt: 1}"),
-                   op("s", "nop", ["m"], loc=(0, 1), mblock=(2, 1), more=", gradient_op: true"), inputs=4)],
-            [program("p", "var: {$c_zero: 0}", "staticvar: {$rd: 0}",
-                     execute("g", fifo_settings("x", "$rd", "$rd"), ram_settings("w", prologue="true"),
-                             ram_settings("acc", prologue="true", epilogue="true", zero="true")),
-                     "varinst: [$rd, incwrap, 4, 16]")],
+            [
+                queue("x", entries=8, mblock=(2, 1), df="Float16_b"),
+                queue("w", kind="ram", entries=1),
+                queue("o", "m", entries=8, mblock=(2, 1)),
+                queue("acc", "s", kind="ram", entries=1, mblock=(2, 1)),
+            ],
+            [
+                graph(
+                    "g",
+                    op("m", "matmul", ["x", "w"], mblock=(2, 1), more=", attributes: {m_k: 1, u_kt: 1}"),
+                    op("s", "nop", ["m"], loc=(0, 1), mblock=(2, 1), more=", gradient_op: true"),
+                    inputs=4,
+                )
+            ],
+            [
+                program(
+                    "p",
+                    "var: {$c_zero: 0}",
+                    "staticvar: {$rd: 0}",
+                    execute(
+                        "g",
+                        fifo_settings("x", "$rd", "$rd"),
+                        ram_settings("w", prologue="true"),
+                        ram_settings("acc", prologue="true", epilogue="true", zero="true"),
+                    ),
+                    "varinst: [$rd, incwrap, 4, 16]",
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     rng = np.random.default_rng(1)
     x = rng.standard_normal((8, *shape), np.float32)
     w = rng.standard_normal((1, 1, 32, 32), np.float32)
@@ -485,10 +517,14 @@ def test_a_closed_machine_holds_nothing_and_says_so(stream):
     emu.close()
     emu.close()
     calls = {
-        "push": lambda: emu.push("x", entries(1)), "pop": lambda: emu.pop("x"), "peek": lambda: emu.peek("x"),
-        "run": lambda: emu.run("p"), "run_async": lambda: emu.run_async("p"), "outputs": emu.outputs,
+        "push": lambda: emu.push("x", entries(1)),
+        "pop": lambda: emu.pop("x"),
+        "peek": lambda: emu.peek("x"),
+        "run": lambda: emu.run("p"),
+        "run_async": lambda: emu.run_async("p"),
+        "outputs": emu.outputs,
         "memory_image": lambda: emu.memory_image("x"),
-    }  # fmt: skip
+    }
     for name, call in calls.items():
         with pytest.raises(be.HostError, match=f"{name}: this Emulator is closed"):
             call()
@@ -502,9 +538,13 @@ def test_memory_is_free_after_close(load, monkeypatch):
     from buda_emu.device import pages
     from buda_emu.device.spare import SPARE
 
-    net = load(text([queue("x", entries=64, mblock=(8, 8)), queue("o", "n", mblock=(8, 8))],
-                    [graph("g", op("n", "nop", ["x"], mblock=(8, 8)))],
-                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))]))  # fmt: skip
+    net = load(
+        text(
+            [queue("x", entries=64, mblock=(8, 8)), queue("o", "n", mblock=(8, 8))],
+            [graph("g", op("n", "nop", ["x"], mblock=(8, 8)))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))],
+        )
+    )
     array = np.zeros((64, 1, 256, 256), np.float32)
     with be.Emulator(net, threads=1) as warm:
         warm.push("x", array[:1])
@@ -550,9 +590,13 @@ def test_close_from_a_listener_ends_the_program(stream):
 
 def test_close_while_others_push_and_pop(load):
     """Large entries: conversions are spread over the worker threads that close() ends."""
-    net = load(text([queue("x", entries=4, mblock=(8, 8), df="Bfp8_b"), queue("y"), queue("o", "n")],
-                    [graph("g", op("n", "nop", ["y"]))],
-                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))]))  # fmt: skip
+    net = load(
+        text(
+            [queue("x", entries=4, mblock=(8, 8), df="Bfp8_b"), queue("y"), queue("o", "n")],
+            [graph("g", op("n", "nop", ["y"]))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))],
+        )
+    )
     array = np.ones((4, 1, 256, 256), np.float32)
     for round_number in range(10):
         emu = be.Emulator(net, threads=2)
@@ -568,8 +612,11 @@ def test_close_while_others_push_and_pop(load):
 @pytest.mark.parametrize("timeout", [-1, float("nan")])
 def test_a_timeout_is_a_time(stream, timeout):
     with be.Emulator(stream, threads=1) as emu:
-        for call in (lambda: emu.push("x", entries(1), timeout=timeout), lambda: emu.pop("x", timeout=timeout),
-                     lambda: emu.peek("x", timeout=timeout)):  # fmt: skip
+        for call in (
+            lambda: emu.push("x", entries(1), timeout=timeout),
+            lambda: emu.pop("x", timeout=timeout),
+            lambda: emu.peek("x", timeout=timeout),
+        ):
             with pytest.raises(be.HostError, match="timeout must be"):
                 call()
 

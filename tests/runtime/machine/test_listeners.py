@@ -22,10 +22,20 @@ def net(tmp_path):
         text(
             [queue("x", entries=8), queue("o", "m", entries=8)],
             [graph("g", op("n", "add", ["x", "x"]), op("m", "nop", ["n"], loc=(0, 1)), inputs=2)],
-            [program("p", "param: [$rounds]", "var: {$c_zero: 0}", "staticvar: {$rd: 0}", "loop: $rounds",
-                     execute("g", fifo_settings("x", "$rd", "$rd")), "varinst: [$rd, incwrap, 2, 16]", "endloop")],
+            [
+                program(
+                    "p",
+                    "param: [$rounds]",
+                    "var: {$c_zero: 0}",
+                    "staticvar: {$rd: 0}",
+                    "loop: $rounds",
+                    execute("g", fifo_settings("x", "$rd", "$rd")),
+                    "varinst: [$rd, incwrap, 2, 16]",
+                    "endloop",
+                )
+            ],
         )
-    )  # fmt: skip
+    )
     return be.load(path)
 
 
@@ -73,23 +83,42 @@ def test_events_in_their_order(net, precision):
         emu.run("p", {"$rounds": 1})
         emu.pop("o", 2)
     short = [
-        (name, *(args[1:2] if name == "instruction" else [getattr(item, "name", item) for item in args
-                                                          if not isinstance(item, np.ndarray)]))
+        (
+            name,
+            *(
+                args[1:2]
+                if name == "instruction"
+                else [getattr(item, "name", item) for item in args if not isinstance(item, np.ndarray)]
+            ),
+        )
         for name, *args in watching.events
-    ]  # fmt: skip
+    ]
     assert short == [
-        ("queue_push", "x", 0), ("queue_push", "x", 1),
+        ("queue_push", "x", 0),
+        ("queue_push", "x", 1),
         *[("instruction", index) for index in range(5)],
-        ("epoch_start", ("g",), 2), ("queue_value", "x", 2),
-        ("op_start", "n", 2), ("op_value", "n", 2), ("op_end", "n", 2),
-        ("op_start", "m", 2), ("op_value", "m", 2), ("op_end", "m", 2),
-        ("queue_push", "o", 0), ("queue_push", "o", 1), ("epoch_end", ("g",)),
-        ("instruction", 5), ("queue_pop", "x", 2), ("instruction", 6), ("queue_pop", "o", 2),
-    ]  # fmt: skip
+        ("epoch_start", ("g",), 2),
+        ("queue_value", "x", 2),
+        ("op_start", "n", 2),
+        ("op_value", "n", 2),
+        ("op_end", "n", 2),
+        ("op_start", "m", 2),
+        ("op_value", "m", 2),
+        ("op_end", "m", 2),
+        ("queue_push", "o", 0),
+        ("queue_push", "o", 1),
+        ("epoch_end", ("g",)),
+        ("instruction", 5),
+        ("queue_pop", "x", 2),
+        ("instruction", 6),
+        ("queue_pop", "o", 2),
+    ]
     values = [args[1] for name, *args in watching.events if name in ("queue_value", "op_value")]
     assert [(tiles.dtype.name, tiles.shape, tiles[:, 0, 0].tolist()) for tiles in values] == [
-        ("float32", (2, 1, 1024), [1, 2]), ("float32", (2, 1, 1024), [2, 4]), ("float32", (2, 1, 1024), [2, 4]),
-    ]  # fmt: skip
+        ("float32", (2, 1, 1024), [1, 2]),
+        ("float32", (2, 1, 1024), [2, 4]),
+        ("float32", (2, 1, 1024), [2, 4]),
+    ]
 
 
 def test_listeners_come_and_go(net):
@@ -225,6 +254,4 @@ def test_threads_of_events(net):
     with be.Emulator(net, threads=2, listeners=(watching,)) as emu:
         emu.push("x", entries(1, 2))
         emu.run_async("p", {"$rounds": 1}).result(30)
-    assert watching.of == {
-        "x": threading.current_thread().name, "o": "buda-emu run p", "op": "buda-emu run p"
-    }  # fmt: skip
+    assert watching.of == {"x": threading.current_thread().name, "o": "buda-emu run p", "op": "buda-emu run p"}

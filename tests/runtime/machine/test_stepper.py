@@ -64,9 +64,12 @@ def test_without_ops_inputs_run_together(net):
     told = Told()
     assert (ran(net, told) == 1).all()
     assert told.calls == [
-        ("instruction", 0), ("instruction", 1), ("epoch", ("g",), 4),
-        ("inputs", {"q_in": [0, 1, 2, 3]}, {"q_out": [0, 1, 2, 3]}), ("done", 4),
-    ]  # fmt: skip
+        ("instruction", 0),
+        ("instruction", 1),
+        ("epoch", ("g",), 4),
+        ("inputs", {"q_in": [0, 1, 2, 3]}, {"q_out": [0, 1, 2, 3]}),
+        ("done", 4),
+    ]
 
 
 @pytest.mark.parametrize(("precision", "own"), [("format", False), ("device", True)])
@@ -74,9 +77,14 @@ def test_with_ops_one_input_at_a_time(net, precision, own):
     told = Told(ops=True, most=1)
     assert (ran(net, told, precision) == 1).all()
     assert told.calls[3:10] == [
-        ("inputs", {"q_in": [0]}, {"q_out": [0]}), ("read", "q_in", (1, 1, 1024)), ("op", "first"),
-        ("result", "first", True), ("op", "last"), ("result", "last", own), ("done", 1),
-    ]  # fmt: skip
+        ("inputs", {"q_in": [0]}, {"q_out": [0]}),
+        ("read", "q_in", (1, 1, 1024)),
+        ("op", "first"),
+        ("result", "first", True),
+        ("op", "last"),
+        ("result", "last", own),
+        ("done", 1),
+    ]
     assert [call for call in told.calls if call[0] == "inputs"][3] == ("inputs", {"q_in": [3]}, {"q_out": [3]})
 
 

@@ -16,10 +16,14 @@ def net():
         queue("q_in", entries=6) + queue("q_out", "last", entries=6),
         graph("g", op("last", "exp", ["q_in"]), inputs=2),
         program(
-            "p", "staticvar: {$c_zero: 0, $rd: 0}", "loop: 3", execute("g", fifo_settings("q_in", "$rd", "$rd")),
-            "varinst: [$rd, incwrap, 2, 12]", "endloop",
+            "p",
+            "staticvar: {$c_zero: 0, $rd: 0}",
+            "loop: 3",
+            execute("g", fifo_settings("q_in", "$rd", "$rd")),
+            "varinst: [$rd, incwrap, 2, 12]",
+            "endloop",
         ),
-    )  # fmt: skip
+    )
     return check_bytes(written.encode(), "net.yaml", "wormhole_b0").netlist
 
 

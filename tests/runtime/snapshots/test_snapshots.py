@@ -119,19 +119,46 @@ def everything():
     view = base.replace("entries: 4", "entries: 2").replace("t: 1", "t: 2")
     place = "target_device: 0, loc: dram, dram: [[3, 0x20000000]]}\n"
     return text(
-        [queue("flat", more=", layout: flat"), queue("x", entries=6, df="Float16_b"), f"  base: {base}{place}",
-         f"  view: {view}alias: base, {place}", queue("dyn", "n", df="Float16_b"), queue("tiles", "tile"),
-         queue("sums", "after", entries=8, df="Float16_b"), queue("r", "k", kind="ram", entries=4)],
-        [graph("g", op("n", "nop", ["x"], df="Float16_b")), graph("h", op("tile", "tilizer", ["flat"])),
-         graph("i", op("s", "nop", ["x"], df="Float16_b", more=", gradient_op: true"),
-               op("after", "nop", ["s"], loc=(0, 1), df="Float16_b")),
-         graph("k", op("k", "nop", ["base"]))],
-        [program("p", "var: {$c_zero: 0}", "staticvar: {$n: 7}", "allocate_queue: [dyn]",
-                 execute("g", fifo_settings("x", prologue="true")), "varinst: [$n, inc, 1]", "varinst: [$u, set, $n]"),
-         program("q", "var: {$c_zero: 0}", execute("h", fifo_settings("flat")), execute("i", fifo_settings("x")),
-                 execute("k", ram_settings("base"), ram_settings("r", more=", global_wrptr_autoinc: 1"))),
-         program("free", "deallocate_queue: [dyn]")],
-    )  # fmt: skip
+        [
+            queue("flat", more=", layout: flat"),
+            queue("x", entries=6, df="Float16_b"),
+            f"  base: {base}{place}",
+            f"  view: {view}alias: base, {place}",
+            queue("dyn", "n", df="Float16_b"),
+            queue("tiles", "tile"),
+            queue("sums", "after", entries=8, df="Float16_b"),
+            queue("r", "k", kind="ram", entries=4),
+        ],
+        [
+            graph("g", op("n", "nop", ["x"], df="Float16_b")),
+            graph("h", op("tile", "tilizer", ["flat"])),
+            graph(
+                "i",
+                op("s", "nop", ["x"], df="Float16_b", more=", gradient_op: true"),
+                op("after", "nop", ["s"], loc=(0, 1), df="Float16_b"),
+            ),
+            graph("k", op("k", "nop", ["base"])),
+        ],
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0}",
+                "staticvar: {$n: 7}",
+                "allocate_queue: [dyn]",
+                execute("g", fifo_settings("x", prologue="true")),
+                "varinst: [$n, inc, 1]",
+                "varinst: [$u, set, $n]",
+            ),
+            program(
+                "q",
+                "var: {$c_zero: 0}",
+                execute("h", fifo_settings("flat")),
+                execute("i", fifo_settings("x")),
+                execute("k", ram_settings("base"), ram_settings("r", more=", global_wrptr_autoinc: 1")),
+            ),
+            program("free", "deallocate_queue: [dyn]"),
+        ],
+    )
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
@@ -186,9 +213,13 @@ def test_traffic_is_counted_on_for_error_texts(load, tmp_path):
 
 
 def test_only_written_entries_are_stored(load, tmp_path):
-    net = load(text([queue("x", entries=1000, mblock=(2, 2)), queue("r", kind="ram", entries=1000), queue("o", "n")],
-                    [graph("g", op("n", "nop", ["r"]))],
-                    [program("p", "var: {$c_zero: 0}", execute("g", ram_settings("r")))]))  # fmt: skip
+    net = load(
+        text(
+            [queue("x", entries=1000, mblock=(2, 2)), queue("r", kind="ram", entries=1000), queue("o", "n")],
+            [graph("g", op("n", "nop", ["r"]))],
+            [program("p", "var: {$c_zero: 0}", execute("g", ram_settings("r")))],
+        )
+    )
     with be.Emulator(net, threads=1) as emu:
         emu.push("x", entries(1, 2, shape=(1, 64, 64)))
         emu.push("r", entries(5), slot=999)
@@ -418,9 +449,13 @@ def stored(emu, name):
 
 @pytest.mark.parametrize("df", NETLIST_FORMATS)
 def test_the_bits_of_a_format_come_back_in_as_many_bytes(df, load, tmp_path):
-    net = load(text([queue("x", df=df, mblock=(2, 1)), queue("a"), queue("o", "n")],
-                    [graph("g", op("n", "nop", ["a"]))],
-                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))]))  # fmt: skip
+    net = load(
+        text(
+            [queue("x", df=df, mblock=(2, 1)), queue("a"), queue("o", "n")],
+            [graph("g", op("n", "nop", ["a"]))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        )
+    )
     words = np.random.default_rng(5).integers(0, 1 << 32, (2, 1, 64, 32), np.uint32)
     with be.Emulator(net, "device", threads=1) as emu:
         emu.push("x", words if df.startswith("Raw") else words.view(np.float32))
@@ -444,8 +479,13 @@ def test_the_bits_of_a_format_come_back_in_as_many_bytes(df, load, tmp_path):
     ("df", "place", "code"), [("Bfp4_b", 0, 16), ("Bfp2", 5, 4), ("Bfp8", 1024, 32), ("Bfp4", 1025, 255)]
 )
 def test_codes_that_a_format_has_not_are_refused(df, place, code, load, tmp_path):
-    net = load(text([queue("y", df=df), queue("o", "n", df=df)], [graph("g", op("n", "nop", ["y"], df=df))],
-                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))]))  # fmt: skip
+    net = load(
+        text(
+            [queue("y", df=df), queue("o", "n", df=df)],
+            [graph("g", op("n", "nop", ["y"], df=df))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))],
+        )
+    )
     with be.Emulator(net, "device", threads=1) as emu:
         emu.push("y", entries(1))
         emu.save(tmp_path / "snap")

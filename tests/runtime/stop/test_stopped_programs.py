@@ -303,8 +303,11 @@ def test_every_op_that_waits_is_named_with_what_it_waits_for():
     assert "waiting:      x (nop, graph g) waits for an entry of a (its input 0)" in said
     assert "and 3 more ops after these" in said
     assert error.stopped.as_json()["waiting"][2] == {
-        "op": "z", "type": "add", "graph": "g", "waits_for": "the result of x",
-    }  # fmt: skip
+        "op": "z",
+        "type": "add",
+        "graph": "g",
+        "waits_for": "the result of x",
+    }
 
 
 def test_an_op_before_a_full_queue_waits_for_room_and_those_behind_it_for_its_result():

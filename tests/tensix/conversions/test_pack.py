@@ -194,9 +194,12 @@ def test_bfp4_is_cut_from_bfp8():
 @pytest.mark.tiny
 def test_small():
     for mode, out_df, core in (
-        ("fp32", "Float16", "wormhole_b0"), ("bf16", "Bfp8_b", "wormhole_b0"), ("fp16", "Bfp4", "wormhole_b0"),
-        ("int32", "Int8", "wormhole_b0"), ("fp16", "Fp8_e4m3", "blackhole"),
-    ):  # fmt: skip
+        ("fp32", "Float16", "wormhole_b0"),
+        ("bf16", "Bfp8_b", "wormhole_b0"),
+        ("fp16", "Bfp4", "wormhole_b0"),
+        ("int32", "Int8", "wormhole_b0"),
+        ("fp16", "Fp8_e4m3", "blackhole"),
+    ):
         dst, held_as = datums(mode, "specials", 1), intermediate(mode, out_df, core=core)
         packed = by_kernel(dst, mode, held_as, out_df, core=core)
         expected = pack(dst, mode, held_as, out_df, core=core)

@@ -84,9 +84,7 @@ def test_both_kernels_agree(seed, pairing, spread, middles, fidelity, core, face
     in0, in1 = (words(stream, (3, 1024), register, middle, spread) for middle in middles[:2])
     dst = start(stream, mode, register, middles[2], spread)
     setting = kernel_setting(family(register), mode, core)
-    singles, integers, left_out = both(
-        dst, in0, in1, fidelity, setting, faces=faces, faces_first=core == "grayskull"
-    )  # fmt: skip
+    singles, integers, left_out = both(dst, in0, in1, fidelity, setting, faces=faces, faces_first=core == "grayskull")
     assert np.array_equal(singles, dst if left_out else integers)
 
 

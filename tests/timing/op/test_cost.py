@@ -98,8 +98,16 @@ def test_a_further_round_costs_no_more_than_a_spill(call, name):
 def test_tiny_tiles_shorten_every_round(op_type):
     """The second and all further rounds as the first: a tile of one row has a 32nd of the products."""
     given = {"t": 2, "mblock_m": 4, "mblock_n": 4, "ublock_rt": 4, "ublock_ct": 4, "u_kt": 16}
-    call = OpCall(op_type=op_type, arch="wormhole_b0", in0_df="Float16_b", in1_df="Float16_b", out_df="Float16_b",
-                  fidelity="HiFi4", m_k=8, **given)  # fmt: skip
+    call = OpCall(
+        op_type=op_type,
+        arch="wormhole_b0",
+        in0_df="Float16_b",
+        in1_df="Float16_b",
+        out_df="Float16_b",
+        fidelity="HiFi4",
+        m_k=8,
+        **given,
+    )
     assert op_cycles(replace(call, tile_rows=1)) < op_cycles(call) / 20
 
 
@@ -151,8 +159,16 @@ def test_provenance(given, provenance):
 
 
 def test_fidelity_costs_its_fpu_cycles_where_math_governs():
-    big = {"op_type": "matmul", "in0_df": "Float16_b", "mblock_m": 2, "mblock_n": 2, "ublock_rt": 2, "ublock_ct": 4,
-           "m_k": 1, "u_kt": 8}  # fmt: skip
+    big = {
+        "op_type": "matmul",
+        "in0_df": "Float16_b",
+        "mblock_m": 2,
+        "mblock_n": 2,
+        "ublock_rt": 2,
+        "ublock_ct": 4,
+        "m_k": 1,
+        "u_kt": 8,
+    }
     low, high = (op_cycles(OpCall(fidelity=name, **big)) for name in ("HiFi3", "HiFi4"))
     assert high - low == pytest.approx(16 * 4 * 8 * 8, rel=0.01)
 

@@ -17,11 +17,26 @@ def test_empty_cells_take_defaults():
 
 def test_all_columns():
     row = ROW | {
-        "op_type": "matmul", "arch": "grayskull", "fidelity": "LoFi", "in0_df": "Bfp2", "in1_df": "Bfp8",
-        "out_df": "Bfp8", "vector_mode": "RC", "reduce_dim": "", "t": "3", "m_k": "2.0", "u_kt": "4", "z": "",
-        "nz_strips": "4", "nz_ublocks": "9", "nz_tiles": "47", "approx": "0", "l1_acc": "true", "sparse": "1",
+        "op_type": "matmul",
+        "arch": "grayskull",
+        "fidelity": "LoFi",
+        "in0_df": "Bfp2",
+        "in1_df": "Bfp8",
+        "out_df": "Bfp8",
+        "vector_mode": "RC",
+        "reduce_dim": "",
+        "t": "3",
+        "m_k": "2.0",
+        "u_kt": "4",
+        "z": "",
+        "nz_strips": "4",
+        "nz_ublocks": "9",
+        "nz_tiles": "47",
+        "approx": "0",
+        "l1_acc": "true",
+        "sparse": "1",
         "other": "x",
-    }  # fmt: skip
+    }
     assert set(COLUMNS) <= set(row)
     call = read_row(row)
     assert (call.arch, call.m_k, call.l1_acc, call.sparse, call.nz_tiles) == ("grayskull", 2, True, True, 47)

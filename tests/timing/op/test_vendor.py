@@ -35,8 +35,18 @@ def test_worked_values(given, cycles):
 
 
 def test_the_published_sweep_row():
-    call = OpCall(op_type="matmul", mblock_m=2, mblock_n=2, ublock_rt=2, ublock_ct=2, m_k=4, u_kt=2, out_df="Bfp8_b",
-                  in0_df="Bfp8_b", fidelity="LoFi")  # fmt: skip
+    call = OpCall(
+        op_type="matmul",
+        mblock_m=2,
+        mblock_n=2,
+        ublock_rt=2,
+        ublock_ct=2,
+        m_k=4,
+        u_kt=2,
+        out_df="Bfp8_b",
+        in0_df="Bfp8_b",
+        fidelity="LoFi",
+    )
     assert vendor_cycles(call) == 6721
 
 
@@ -56,8 +66,20 @@ def test_integers_only_on_wormhole_b0():
 
 
 def test_sparse_of_both_versions():
-    size = {"op_type": "matmul", "sparse": True, "t": 2, "mblock_m": 4, "mblock_n": 1, "ublock_rt": 2, "ublock_ct": 2,
-            "m_k": 2, "u_kt": 4, "nz_tiles": 47, "nz_ublocks": 9, "nz_strips": 3}  # fmt: skip
+    size = {
+        "op_type": "matmul",
+        "sparse": True,
+        "t": 2,
+        "mblock_m": 4,
+        "mblock_n": 1,
+        "ublock_rt": 2,
+        "ublock_ct": 2,
+        "m_k": 2,
+        "u_kt": 4,
+        "nz_tiles": 47,
+        "nz_ublocks": 9,
+        "nz_strips": 3,
+    }
     second = OpCall(in0_df="Bfp2", in1_df="Bfp8", out_df="Bfp8", fidelity="LoFi", **size)
     # decode 3*4*80 + 9*80 + 3*100, math 47*2*26, reload 9*4*50, pack 2*4*4*50
     assert vendor_cycles(second) == 960 + 720 + 300 + 2444 + 1800 + 1600

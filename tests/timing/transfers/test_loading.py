@@ -42,11 +42,13 @@ def small(executes=1, overlay=""):
     line = op("n", "add", ["a", "b"], df="Float16_b")
     run = [execute("g", fifo_settings("a"), fifo_settings("b"))] * executes
     shape = {"df": "Float16_b", "entries": 64}
-    checked = check_text(text(
-        [queue("a", **shape), queue("b", **shape), queue("o", "n", **shape)],
-        [graph("g", line.replace("buf_size_mb", f"{overlay}buf_size_mb"), inputs=2)],
-        [program("p", "var: {$c_zero: 0}", *run)],
-    ))  # fmt: skip
+    checked = check_text(
+        text(
+            [queue("a", **shape), queue("b", **shape), queue("o", "n", **shape)],
+            [graph("g", line.replace("buf_size_mb", f"{overlay}buf_size_mb"), inputs=2)],
+            [program("p", "var: {$c_zero: 0}", *run)],
+        )
+    )
     assert checked.netlist is not None, checked.diagnostics
     return checked.netlist
 

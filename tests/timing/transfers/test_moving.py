@@ -55,8 +55,9 @@ def test_after_every_move_paths_are_those_of_ops_that_stand_there(name):
     edges[0] = replace(edges[0], once=True)
     ops = {
         op.name: evolve(op, grid_loc=(0, 0), grid_transpose=draw.random() < 0.5)
-        for graph in epoch.temporal.graphs for op in netlist.graphs[graph].ops
-    }  # fmt: skip
+        for graph in epoch.temporal.graphs
+        for op in netlist.graphs[graph].ops
+    }
     moving = MovingPaths(ops, netlist.queues, edges, chip, rates)
     moving.with_least(np.full(len(edges), ADDED))
     steps = steps_of(edges, [range(STEPS * n, STEPS * (n + 1)) for n in range(len(edges))], [ADDED] * len(edges), rates)
@@ -64,8 +65,9 @@ def test_after_every_move_paths_are_those_of_ops_that_stand_there(name):
         chosen = draw.sample(sorted(ops), min(len(ops), 1 + number % 3))
         places = {
             item: (draw.randrange(chip.grid[0] - max(size) + 1), draw.randrange(chip.grid[1] - max(size) + 1))
-            for item in chosen for size in [ops[item].blocking.grid_size]
-        }  # fmt: skip
+            for item in chosen
+            for size in [ops[item].blocking.grid_size]
+        }
         before = moving.busy.copy(), moving.takes.copy(), {item: moving.at(item) for item in ops}
         move = moving.weigh(places, 0.0)
         assert move is not None

@@ -22,11 +22,15 @@ CORES = st.tuples(st.integers(0, 9), st.integers(0, 11))
 
 def test_noc_0_goes_right_then_down_and_noc_1_up_then_left():
     assert [str(link) for link in route(0, 0, (1, 1), (3, 2), (10, 12))] == [
-        "NoC 0 1-1 right, chip 0", "NoC 0 2-1 right, chip 0", "NoC 0 3-1 down, chip 0",
-    ]  # fmt: skip
+        "NoC 0 1-1 right, chip 0",
+        "NoC 0 2-1 right, chip 0",
+        "NoC 0 3-1 down, chip 0",
+    ]
     assert [(link.x, link.y, link.way) for link in route(2, 1, (1, 1), (0, 11), (10, 12))] == [
-        (1, 1, "up"), (1, 0, "up"), (1, 11, "left"),
-    ]  # fmt: skip
+        (1, 1, "up"),
+        (1, 0, "up"),
+        (1, 11, "left"),
+    ]
 
 
 @given(CORES, CORES, st.sampled_from([0, 1]))
@@ -54,7 +58,7 @@ def test_one_core_to_its_neighbour():
     found = model(
         [op("m", "add", ["a", "b"], loc=(0, 0), df="Float16_b"), op("n", "nop", ["m"], loc=(0, 1), df="Float16_b")],
         [*two_queues(), queue("o", "n", df="Float16_b")],
-    )  # fmt: skip
+    )
     (way,) = [path for edge, path in found if (edge.source, edge.target) == ("m", "n")]
     assert way.links == {Link(0, 0, 1, 1, "right"): 2080}  # logical [0, 0] is 1-1; a tile with its header
     assert not way.gathers
@@ -67,7 +71,7 @@ def test_an_op_on_fewer_cores_than_its_producer_gathers():
     found = model(
         [wide, op("n", "nop", ["m"], loc=(1, 0), df="Float16_b", mblock=(1, 4))],
         [*two_queues(mblock=(1, 4)), queue("o", "n", df="Float16_b", mblock=(1, 4))],
-    )  # fmt: skip
+    )
     (way,) = [path for edge, path in found if (edge.source, edge.target) == ("m", "n")]
     assert way.gathers
     assert way.links[Link(0, 0, 1, 1, "down")] == 4 * 2080  # NoC 0 wraps around to column 1, then all go down
@@ -86,8 +90,9 @@ def test_operands_of_a_matmul_are_sent_once_along_rows_and_columns(root):
 
 
 def test_what_is_loaded_once_does_not_count():
-    found = model([op("m", "add", ["a", "b"], loc=(0, 0), df="Float16_b")],
-                  [*two_queues(), queue("o", "m", df="Float16_b")])  # fmt: skip
+    found = model(
+        [op("m", "add", ["a", "b"], loc=(0, 0), df="Float16_b")], [*two_queues(), queue("o", "m", df="Float16_b")]
+    )
     edge, path = found[0]
     assert loads([(edge, path)]) == pytest.approx({**path.links, **path.ports})
     assert loads([(replace(edge, once=True), path)]) == {}
@@ -132,8 +137,9 @@ def test_what_a_row_of_cores_shares_leaves_its_source_once_and_enters_each():
 
 
 def test_a_port_carries_all_operands_of_a_core(root):
-    found = model([op("m", "add", ["a", "b"], loc=(0, 0), df="Float16_b")],
-                  [*two_queues(), queue("o", "m", df="Float16_b")])  # fmt: skip
+    found = model(
+        [op("m", "add", ["a", "b"], loc=(0, 0), df="Float16_b")], [*two_queues(), queue("o", "m", df="Float16_b")]
+    )
     ways = loads(found)
     assert ways[Port("core", "into", 0, 0, 1, 1)] == 2 * 2080
     assert ways[Port("core", "out of", 0, 1, 1, 1)] == 2080

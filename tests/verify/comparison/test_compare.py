@@ -381,9 +381,7 @@ def test_what_the_harness_refuses(comparison, words):
 
 
 def test_bounds_at_their_ends_are_legal():
-    for comparison in (
-        Comparison("Exact", atol=0.0, rtol=0.0, check_pcc=1.0), Comparison("Exact", check_pcc=-1.0)
-    ):  # fmt: skip
+    for comparison in (Comparison("Exact", atol=0.0, rtol=0.0, check_pcc=1.0), Comparison("Exact", check_pcc=-1.0)):
         check(comparison)
 
 

@@ -35,9 +35,14 @@ def netlist():
     body = text(
         [queue("a"), queue("w", kind="ram", entries=2), queue("r", "n", kind="ram", entries=3), queue("o", "s")],
         [graph("g", op("s", "add", ["a", "w"]), op("n", "nop", ["r"], loc=(0, 1)), inputs=2)],
-        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a"), ram_settings("w", prologue="true"),
-                                                   ram_settings("r")))],
-    )  # fmt: skip
+        [
+            program(
+                "p",
+                "var: {$c_zero: 0}",
+                execute("g", fifo_settings("a"), ram_settings("w", prologue="true"), ram_settings("r")),
+            )
+        ],
+    )
     loaded = check_text(body + CONFIG).netlist
     assert loaded is not None
     return loaded

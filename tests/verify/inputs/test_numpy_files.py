@@ -147,8 +147,11 @@ def refused_or_read(seeds: Iterable[int], path: Path) -> None:
         data = mutated(seed)
         path.write_bytes(data)
         for read in (
-            partial(npy_of, "x", data), partial(npz_of, "x", data), partial(map_npy, path), partial(npz_headers, path),
-        ):  # fmt: skip
+            partial(npy_of, "x", data),
+            partial(npz_of, "x", data),
+            partial(map_npy, path),
+            partial(npz_headers, path),
+        ):
             with suppress(HostError):
                 read()
 

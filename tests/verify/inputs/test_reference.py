@@ -99,10 +99,12 @@ def test_archives_hold_arrays_by_name():
 def test_safetensors_and_bfloat16():
     pytest.importorskip("safetensors")
     halves = np.array([0x3F80, 0xC000, 0x7F80, 1, 2, 3], "<u2")
-    head = json.dumps({
-        "q": {"dtype": "BF16", "shape": [1, *SHAPE], "data_offsets": [0, 12]},
-        "r": {"dtype": "I8", "shape": [1, *SHAPE], "data_offsets": [12, 18]},
-    }).encode()  # fmt: skip
+    head = json.dumps(
+        {
+            "q": {"dtype": "BF16", "shape": [1, *SHAPE], "data_offsets": [0, 12]},
+            "r": {"dtype": "I8", "shape": [1, *SHAPE], "data_offsets": [12, 18]},
+        }
+    ).encode()
     data = len(head).to_bytes(8, "little") + head + halves.tobytes() + bytes(range(6))
     files = content(model__safetensors=data)
     expected = (halves.astype(np.uint32) << 16).view(np.float32)

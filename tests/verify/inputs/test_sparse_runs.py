@@ -55,9 +55,16 @@ def products(stimulus, *, rows=2, t=1, m_k=4, u_kt=2, mblock=3, ublock=2, seed=0
     """How many products each output tile is the sum of: [grid row, t, tile row]."""
     buffers = ", ".join(f"[{3 + row}, 0x10000000]" for row in range(rows))
     text = NETLIST.format(
-        stimulus=stimulus, rows=rows, t=t, m_k=m_k, u_kt=u_kt, mblock=mblock, ublock=ublock, buffers=buffers,
+        stimulus=stimulus,
+        rows=rows,
+        t=t,
+        m_k=m_k,
+        u_kt=u_kt,
+        mblock=mblock,
+        ublock=ublock,
+        buffers=buffers,
         act_t=t if per_t else 1,
-    )  # fmt: skip
+    )
     checked = check_text(text)
     assert checked.netlist is not None, checked.diagnostics
     netlist = checked.netlist
@@ -82,8 +89,12 @@ def test_counts_are_found_again(data):
     tiles = data.draw(st.integers(ublocks, ublocks * ublock * u_kt))
     found = products(
         f"type: sparse_encoding_nz_counts, nz_strips: {strips}, nz_ublocks: {ublocks}, nz_tiles: {tiles}",
-        t=t, m_k=m_k, mblock=mblock, ublock=ublock, u_kt=u_kt,
-    )  # fmt: skip
+        t=t,
+        m_k=m_k,
+        mblock=mblock,
+        ublock=ublock,
+        u_kt=u_kt,
+    )
     assert found.sum(axis=(1, 2)).tolist() == [tiles, tiles]  # in each of two grid rows
 
 
@@ -105,8 +116,10 @@ def test_all_that_may_be_dropped():
 
 @pytest.mark.parametrize(("frequency", "low", "high"), [(0.25, 0.6, 0.9), (0.75, 0.25, 0.5)])
 def test_tiles_are_dropped_by_their_frequency(frequency, low, high):
-    kept = np.mean([
-        products(f"type: sparse_encoding, zero_tile_freq: {frequency}", seed=seed, u_kt=4, ublock=3).sum()
-        for seed in range(8)
-    ]) / (2 * 4 * 3 * 12)  # fmt: skip
+    kept = np.mean(
+        [
+            products(f"type: sparse_encoding, zero_tile_freq: {frequency}", seed=seed, u_kt=4, ublock=3).sum()
+            for seed in range(8)
+        ]
+    ) / (2 * 4 * 3 * 12)
     assert low < kept < high  # the share that is not dropped, and one tile of each ublock that never is

@@ -41,12 +41,26 @@ def product(fidelity="HiFi4", acc="Float32", intermed="Float32", blocks=1, df="F
                 queue("b", kind="ram", entries=1, mblock=(K, 1), df=df),
                 queue("o", "m"),
             ],
-            [graph("g", line("m", "matmul", ["a", "b"], [df, df], "Float32", acc=acc, intermed=intermed,
-                             fidelity=fidelity, more=attributes))],
+            [
+                graph(
+                    "g",
+                    line(
+                        "m",
+                        "matmul",
+                        ["a", "b"],
+                        [df, df],
+                        "Float32",
+                        acc=acc,
+                        intermed=intermed,
+                        fidelity=fidelity,
+                        more=attributes,
+                    ),
+                )
+            ],
             [program("p", "var: {$c_zero: 0}", execute("g", *settings))],
             arch=arch,
         )
-    )  # fmt: skip
+    )
 
 
 def alone(kind, in_df, out_df, *, acc="Float32", attributes="", fidelity="HiFi4", intermed="Float32"):
@@ -138,11 +152,16 @@ def test_input_format():
     netlist = loaded(
         text(
             [queue("a"), queue("o", "n1")],
-            [graph("g", line("n0", "nop", ["a"], ["Float32"], "Bfp2_b"),
-                   line("n1", "nop", ["n0"], ["Bfp2_b"], "Float32", column=1))],
+            [
+                graph(
+                    "g",
+                    line("n0", "nop", ["a"], ["Float32"], "Bfp2_b"),
+                    line("n1", "nop", ["n0"], ["Bfp2_b"], "Float32", column=1),
+                )
+            ],
             [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
         )
-    )  # fmt: skip
+    )
     n0, n1 = explain(netlist).ops
     assert (n0.cause, n1.cause) == ("packing", "inputs")
     assert n1.in_df == ("Bfp2_b",)
@@ -254,11 +273,16 @@ def test_errors_of_operands_that_grow():
     netlist = loaded(
         text(
             [queue("a"), queue("b"), queue("o", "n1")],
-            [graph("g", line("n0", "exp", ["a"], ["Float32"], "Float32", more=", attributes: {approximate_mode: true}"),
-                   line("n1", "subtract", ["n0", "b"], ["Float32", "Float32"], "Float32", column=1))],
+            [
+                graph(
+                    "g",
+                    line("n0", "exp", ["a"], ["Float32"], "Float32", more=", attributes: {approximate_mode: true}"),
+                    line("n1", "subtract", ["n0", "b"], ["Float32", "Float32"], "Float32", column=1),
+                )
+            ],
             [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a"), fifo_settings("b")))],
         )
-    )  # fmt: skip
+    )
     data = np.random.default_rng(0).uniform(1, 2, (1, 1, 32, 32)).astype(np.float32)
 
     def fill(emulator):
@@ -303,9 +327,12 @@ def test_figures_do_not_depend_on_the_threads_of_blas(child_environment):
     )
     found = [
         subprocess.run(
-            [sys.executable, "-c", command], env={**child_environment, "OPENBLAS_NUM_THREADS": threads},
-            capture_output=True, text=True, check=True,
+            [sys.executable, "-c", command],
+            env={**child_environment, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for threads in ("1", "2")
-    ]  # fmt: skip
+    ]
     assert found[0] == found[1]

@@ -32,9 +32,14 @@ def chain(*formats, kinds=None, inputs=1, blocks=(1, 1)):
 
 def pair(netlist, data, reference=lambda _name: None, threshold=0.99):
     return run_pair(
-        netlist, lambda emulator: emulator.push("a", data), [("p", {})], precision="format", threads=1,
-        reference=reference, threshold=threshold,
-    )  # fmt: skip
+        netlist,
+        lambda emulator: emulator.push("a", data),
+        [("p", {})],
+        precision="format",
+        threads=1,
+        reference=reference,
+        threshold=threshold,
+    )
 
 
 def noise(*shape, seed=0):

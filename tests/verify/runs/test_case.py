@@ -40,7 +40,7 @@ def two_outputs(config=""):
         [queue("a"), queue("one", "n1"), queue("x_e2e_y", "n2", df="Float16_b")],
         [graph("g", op("n1", "nop", ["a"]), op("n2", "nop", ["a"], loc=(0, 1), out_df="Float16_b"))],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
-    )  # fmt: skip
+    )
     stimulus = "stimulus-config: {type: Constant, constant_value: 1.00390625}"  # 1 + 2**-8
     return f"{body}test-config: {{{stimulus}{config}}}\n"
 
@@ -49,8 +49,12 @@ def test_a_result_says_everything_of_its_test():
     result = judged(nop(), seed=4, compare="strict")
     assert (result.netlist, result.status, result.message) == ("net.yaml", "failed", "")
     assert (result.arch, result.precision, result.expected, result.compare, result.seed) == (
-        "wormhole_b0", "device", "ideal", "strict", 4,
-    )  # fmt: skip
+        "wormhole_b0",
+        "device",
+        "ideal",
+        "strict",
+        4,
+    )
     assert (result.programs, dict(result.parameters), dict(result.not_compared)) == (("p",), {}, {})
     (used,) = result.inputs
     assert (used.queue, used.format, used.shape, used.source) == ("a", "Float32", (1, 1, 32, 32), "test-config")
@@ -104,8 +108,7 @@ def test_one_bad_output_fails_the_netlist():
 
 
 def test_a_netlist_that_runs_nothing_has_nothing_to_compare():
-    body = text([queue("a"), queue("o", "n")], [graph("g", op("n", "nop", ["a"]))],
-                [program("p", "var: {$c_zero: 0}")])  # fmt: skip
+    body = text([queue("a"), queue("o", "n")], [graph("g", op("n", "nop", ["a"]))], [program("p", "var: {$c_zero: 0}")])
     result = judged(body)
     assert (result.status, result.message) == ("skipped", "nothing to compare: o: it holds no entries")
 
@@ -145,8 +148,9 @@ def square(**settings):
         [graph("g", op("n", "multiply", ["a", "a"]).replace("HiFi4", "LoFi"))],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
     )
-    (output,) = judged(f"{body}test-config: {{stimulus-config: {{type: Constant, constant_value: 1.2345}}}}\n",
-                       **settings).outputs  # fmt: skip
+    (output,) = judged(
+        f"{body}test-config: {{stimulus-config: {{type: Constant, constant_value: 1.2345}}}}\n", **settings
+    ).outputs
     return output.expected_from, output.max_error
 
 
@@ -237,16 +241,48 @@ def test_an_op_that_cannot_be_run():
 # ------------------------------------------------------------------------------------------------------- settings
 def test_every_setting_but_those_without_effect_is_in_the_command():
     settings = Settings(
-        precision="ideal", expected="format", compare="strict", seed=9, arch="wormhole_b0", programs=("p", "q r"),
-        parameters=(("$at", "1"), ("$b", "x y")), threads=8, per_op=True, detail=True, threshold=0.5,
-    )  # fmt: skip
+        precision="ideal",
+        expected="format",
+        compare="strict",
+        seed=9,
+        arch="wormhole_b0",
+        programs=("p", "q r"),
+        parameters=(("$at", "1"), ("$b", "x y")),
+        threads=8,
+        per_op=True,
+        detail=True,
+        threshold=0.5,
+    )
     case = Case("a b.yaml", "a b.yaml", None, ContentFiles("the dir", {}), ("d.yaml", b""), settings)
     assert shlex.split(case.command) == [
-        "buda-emu", "test", "a b.yaml", "--precision", "ideal", "--expected", "format", "--compare", "strict",
-        "--seed", "9", "--arch",
-        "wormhole_b0", "--threshold", "0.5", "--program", "p", "--program", "q r", "--param", "at=1", "--param",
-        "b=x y", "--reference", "the dir", "--defaults", "d.yaml",
-    ]  # fmt: skip
+        "buda-emu",
+        "test",
+        "a b.yaml",
+        "--precision",
+        "ideal",
+        "--expected",
+        "format",
+        "--compare",
+        "strict",
+        "--seed",
+        "9",
+        "--arch",
+        "wormhole_b0",
+        "--threshold",
+        "0.5",
+        "--program",
+        "p",
+        "--program",
+        "q r",
+        "--param",
+        "at=1",
+        "--param",
+        "b=x y",
+        "--reference",
+        "the dir",
+        "--defaults",
+        "d.yaml",
+    ]
     assert settings.as_json()["parameters"] == (("$at", "1"), ("$b", "x y"))
 
 

@@ -16,9 +16,14 @@ NETLIST = "devices: {arch: grayskull}\nqueues: {}\n"
 def tree(tmp_path, monkeypatch):
     """A folder with netlists, other YAML files and others."""
     for name, text in {
-        "b.yaml": NETLIST, "a.yml": NETLIST, "notes.txt": NETLIST, "defaults.yaml": "test-config: {}\nqueues: {}\n",
-        "sub/z.yaml": NETLIST, "sub/deep/y.yaml": "graphs: {}\nprograms: []\n", "sub/settings.yaml": "a: 1\n",
-    }.items():  # fmt: skip
+        "b.yaml": NETLIST,
+        "a.yml": NETLIST,
+        "notes.txt": NETLIST,
+        "defaults.yaml": "test-config: {}\nqueues: {}\n",
+        "sub/z.yaml": NETLIST,
+        "sub/deep/y.yaml": "graphs: {}\nprograms: []\n",
+        "sub/settings.yaml": "a: 1\n",
+    }.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -45,8 +45,12 @@ def test_folders_are_apart(tmp_path):
 def test_a_spoilt_memory_is_none(tmp_path, caches):
     remember(tmp_path, results("a.yaml", status="failed"))
     (path,) = caches.rglob("*.json")
-    spoilt = [{"schema_version": 99, "netlists": {}}, {"schema_version": 2}, {"schema_version": 2, "netlists": [1]},
-              {"schema_version": 2, "netlists": {"a.yaml": {"failed": True, "seconds": "long"}}}]  # fmt: skip
+    spoilt = [
+        {"schema_version": 99, "netlists": {}},
+        {"schema_version": 2},
+        {"schema_version": 2, "netlists": [1]},
+        {"schema_version": 2, "netlists": {"a.yaml": {"failed": True, "seconds": "long"}}},
+    ]
     for content in ("", "[]", "{}", *map(json.dumps, spoilt)):
         path.write_text(content)
         assert recall(tmp_path) == {}

@@ -192,8 +192,13 @@ def test_no_file_can_change_a_verdict_or_run_code(case, caches, tmp_path):
     (path,) = caches.iterdir()
     good = path.read_bytes()
     head = len(b"buda-emu verdict 1\n")
-    payloads = [b"", b".", pickle.dumps(Bomb(tmp_path / "marker")), pickle.dumps(17),
-                pickle.dumps(CaseResult("net.yaml", "crashed"))]  # fmt: skip
+    payloads = [
+        b"",
+        b".",
+        pickle.dumps(Bomb(tmp_path / "marker")),
+        pickle.dumps(17),
+        pickle.dumps(CaseResult("net.yaml", "crashed")),
+    ]
     damaged = [b"", good[:30], good[:-1], good[:-1] + bytes([good[-1] ^ 1]), good[:25] + b"?" + good[26:]]
     for content in [*damaged, *(good[:head] + digest(str(path), payload) + payload for payload in payloads)]:
         path.write_bytes(content)

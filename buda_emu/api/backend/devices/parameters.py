@@ -25,7 +25,11 @@ def of_arch(arch: str) -> Mapping[str, str]:
     """Every parameter of an architecture, by lower-case key. Raises HostError for one without a device table."""
     chip = device(arch)
     scopes = {
-        "sysmem": _sysmem(arch), "dram": _dram(arch), "eth": _eth(arch), "t6": _t6(arch), "noc": _noc(arch),
+        "sysmem": _sysmem(arch),
+        "dram": _dram(arch),
+        "eth": _eth(arch),
+        "t6": _t6(arch),
+        "noc": _noc(arch),
         "aiclk": {"freq_ghz": f"{chip.clock / 1000:g}"},
         # NETLIST 7.3
         "param": {
@@ -35,7 +39,7 @@ def of_arch(arch: str) -> Mapping[str, str]:
             "max_fan_out_streams": str(chip.fan_out_streams),
             "backend_reserved_in_queues": "1",
         },
-    }  # fmt: skip
+    }
     return {f"{arch}-{scope}-{name}": value for scope, own in scopes.items() for name, value in own.items()}
 
 

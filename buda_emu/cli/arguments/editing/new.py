@@ -11,9 +11,11 @@ EXAMPLE = "buda-emu new 64x128 matmul:256 gelu add -o first.yaml"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", nargs="+", metavar="WORD",
+        "words",
+        nargs="+",
+        metavar="WORD",
         help="shape of the input in elements, 64x128 or 4x64x128; then op types in order: matmul:COLUMNS, gelu, ...",
-    )  # fmt: skip
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("-"), metavar="FILE", help="default: standard output")
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
     add_arch(parser, "wormhole_b0")

@@ -67,11 +67,14 @@ def _info(_: argparse.Namespace) -> int:
     }
     rows = [
         (
-            item.kind, item.version or "-", str(item.files), size_text(item.bytes),
+            item.kind,
+            item.version or "-",
+            str(item.files),
+            size_text(item.bytes),
             _STALE if _is_stale(item) else in_use.get(item.kind, "in use"),
         )
         for item in found
-    ]  # fmt: skip
+    ]
     say(f"{_folder()}\n")
     headers = ("what", "version", "files", "size", "state")
     say(table(headers, rows, right=(2, 3), prose=(4,)) if rows else "nothing is kept")

@@ -35,10 +35,14 @@ def main(args: argparse.Namespace) -> int:
             "outputs are invented"
         )
     found = darwinn.replay(
-        packages, _requests(args.requests, len(packages)), transport=args.transport, overlap=not args.no_overlap,
-        link=_word_or_number(args.link), frequency_hz=_word_or_number(args.clock),
+        packages,
+        _requests(args.requests, len(packages)),
+        transport=args.transport,
+        overlap=not args.no_overlap,
+        link=_word_or_number(args.link),
+        frequency_hz=_word_or_number(args.clock),
         sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
-    )  # fmt: skip
+    )
     if args.json:
         say_json({**replay_json(found), "outputs": outputs})
     else:
@@ -94,10 +98,15 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
             path = args.output / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
             stems.add(stem)
             write_output(path, lambda stream, array=array: np.save(stream, array))
-        found.append({
-            "name": name, "dtype": str(array.dtype), "shape": list(array.shape), "computed_by": "reference",
-            "path": None if path is None else str(path),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "dtype": str(array.dtype),
+                "shape": list(array.shape),
+                "computed_by": "reference",
+                "path": None if path is None else str(path),
+            }
+        )
         if not args.json:
             where = "" if path is None else f": {path}"
             what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"

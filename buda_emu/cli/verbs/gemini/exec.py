@@ -14,13 +14,18 @@ def main(args: argparse.Namespace) -> int:
     """Run and compare. Exit code 1 where a workload or an output differs."""
     run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
     if args.json:
-        say_json({
-            "ok": run.ok, "seed": args.seed, "seeded_weights": list(run.seeded), "digests": run.digests,
-            "mismatches": [
-                {"core": item.core, "workload_id": item.workload_id, "layer": item.layer, "message": item.message}
-                for item in run.mismatches
-            ],
-        })  # fmt: skip
+        say_json(
+            {
+                "ok": run.ok,
+                "seed": args.seed,
+                "seeded_weights": list(run.seeded),
+                "digests": run.digests,
+                "mismatches": [
+                    {"core": item.core, "workload_id": item.workload_id, "layer": item.layer, "message": item.message}
+                    for item in run.mismatches
+                ],
+            }
+        )
         return Exit.OK if run.ok else Exit.DIFFERS
     for item in run.mismatches[:_SHOWN]:
         say(f"mismatch: {item}")

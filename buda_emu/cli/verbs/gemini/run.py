@@ -54,8 +54,13 @@ def _content(
         for (core, number), span in timeline.workloads.items()
     ]
     return {
-        **figures, "dialect": ir.dialect, "mode": timeline.mode, "rates": asdict(timeline.rates), "workloads": works,
-        "dram_items": [item._asdict() for item in timeline.dram], "noc": [item._asdict() for item in timeline.noc],
+        **figures,
+        "dialect": ir.dialect,
+        "mode": timeline.mode,
+        "rates": asdict(timeline.rates),
+        "workloads": works,
+        "dram_items": [item._asdict() for item in timeline.dram],
+        "noc": [item._asdict() for item in timeline.noc],
         "links": [{"from": a, "to": b, "bytes": size} for (a, b), size in timeline.links.items()],
         "trace": asdict(differences) if differences is not None else None,
-    }  # fmt: skip
+    }

@@ -19,18 +19,28 @@ def main(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for point in sweep(gemini.load(args.file), **choices, workers=workers_of(args)):
         mesh = "-" if point.mesh is None else f"{point.mesh[0]}x{point.mesh[1]}"
-        rows.append({
-            "mesh": mesh, "buffersize": "-" if point.buffersize is None else str(point.buffersize),
-            "noc_bytes": f"{point.noc_bytes:g}", "freq_ghz": f"{point.freq_ghz:g}",
-            "dram_gibps": f"{point.dram_gibps:g}", "cycles": point.total, "milliseconds": point.milliseconds,
-            "problem": point.problem,
-        })  # fmt: skip
+        rows.append(
+            {
+                "mesh": mesh,
+                "buffersize": "-" if point.buffersize is None else str(point.buffersize),
+                "noc_bytes": f"{point.noc_bytes:g}",
+                "freq_ghz": f"{point.freq_ghz:g}",
+                "dram_gibps": f"{point.dram_gibps:g}",
+                "cycles": point.total,
+                "milliseconds": point.milliseconds,
+                "problem": point.problem,
+            }
+        )
     axes = [name for name in _AXES if len(choices[name]) > 1] or ["dram_gibps"]
     lines = [
-        (*(row[name] for name in axes), "-" if row["cycles"] is None else f"{row['cycles']:,}",
-         number(row["milliseconds"]), row["problem"])
+        (
+            *(row[name] for name in axes),
+            "-" if row["cycles"] is None else f"{row['cycles']:,}",
+            number(row["milliseconds"]),
+            row["problem"],
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2), prose=(len(axes) + 2,)))
     say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/gemini.md)")
     if args.csv is not None:

@@ -52,6 +52,10 @@ def _buffers(function: Any, args: argparse.Namespace) -> Iterator[dict[str, Any]
             decoded = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
             kernel = "" if declaration is None else entry_point(declaration)
             yield {
-                "task": task.index, "run": number, "kernel": kernel, "bytes_of_a_tensor": call.abi,
-                "hex": call.data.hex(), **decoded,
-            }  # fmt: skip
+                "task": task.index,
+                "run": number,
+                "kernel": kernel,
+                "bytes_of_a_tensor": call.abi,
+                "hex": call.data.hex(),
+                **decoded,
+            }

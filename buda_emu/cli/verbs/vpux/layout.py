@@ -15,11 +15,16 @@ def main(args: argparse.Namespace) -> int:
     memory = order.to_memory(shape)
     strides = StrideReqs([_requirement(item) for item in args.req]).calculate(args.bits, memory)
     found: dict[str, Any] = {
-        "order": order.name, "permutation": list(order.perm), "code": hex(order.code),
-        "kernel_code": hex(order.kernel_code), "affine_map": order.to_affine_map(), "mem_shape": list(memory),
-        "mem_strides": list(strides), "strides": list(order.to_logical(strides)),
+        "order": order.name,
+        "permutation": list(order.perm),
+        "code": hex(order.code),
+        "kernel_code": hex(order.kernel_code),
+        "affine_map": order.to_affine_map(),
+        "mem_shape": list(memory),
+        "mem_strides": list(strides),
+        "strides": list(order.to_logical(strides)),
         "alloc_bits": alloc_bits(memory, strides, args.bits),
-    }  # fmt: skip
+    }
     if args.index is not None:
         found["address_bits"] = address(_numbers(args.index, ","), order, strides)
     if args.json:

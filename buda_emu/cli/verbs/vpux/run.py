@@ -30,14 +30,26 @@ def main(args: argparse.Namespace) -> int:
     document, inputs = load(args.file), _inputs(args.input)
     if args.compare is not None:
         found = compare(
-            document, load(args.compare), args.function, args.split, args.compare_function, args.compare_split,
-            inputs, args.arch, duration=duration,
-        )  # fmt: skip
+            document,
+            load(args.compare),
+            args.function,
+            args.split,
+            args.compare_function,
+            args.compare_split,
+            inputs,
+            args.arch,
+            duration=duration,
+        )
         return _show_comparison(args, found, words)
     result = run(
-        document, args.function, args.split, inputs, args.arch, duration=duration,
+        document,
+        args.function,
+        args.split,
+        inputs,
+        args.arch,
+        duration=duration,
         memory_limit=args.memory_limit,
-    )  # fmt: skip
+    )
     _show(args, result, words)
     _write(args, result, words)
     return 0

@@ -38,10 +38,22 @@ def convolution(call: Call) -> Node:
         raise NotSupportedError("groups of the batch")
     rank = len(w.shape) - 2
     space = [2 + place for place in range(rank)]
-    x = b.transpose(x, perm=(numbers["input_batch_dimension"], numbers["input_feature_dimension"],
-                             *numbers["input_spatial_dimensions"]))  # fmt: skip
-    w = b.transpose(w, perm=(numbers["kernel_output_feature_dimension"], numbers["kernel_input_feature_dimension"],
-                             *numbers["kernel_spatial_dimensions"]))  # fmt: skip
+    x = b.transpose(
+        x,
+        perm=(
+            numbers["input_batch_dimension"],
+            numbers["input_feature_dimension"],
+            *numbers["input_spatial_dimensions"],
+        ),
+    )
+    w = b.transpose(
+        w,
+        perm=(
+            numbers["kernel_output_feature_dimension"],
+            numbers["kernel_input_feature_dimension"],
+            *numbers["kernel_spatial_dimensions"],
+        ),
+    )
     for dim, step in zip(space, call.listed("lhs_dilation", 1, rank), strict=True):
         x = spread(call, x, dim, step)
     for dim, turned in zip(space, call.listed("window_reversal", 0, rank), strict=True):
@@ -51,9 +63,13 @@ def convolution(call: Call) -> Node:
         x = b.pad(x, pads=((0, 0), (0, 0), *((min(low, 0), min(high, 0)) for low, high in pads)))
         pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
     y = b.convolution(
-        x, w, strides=call.listed("window_strides", 1, rank), pads=pads,
-        dilations=call.listed("rhs_dilation", 1, rank), groups=call.attrs.get("feature_group_count", 1),
-    )  # fmt: skip
+        x,
+        w,
+        strides=call.listed("window_strides", 1, rank),
+        pads=pads,
+        dilations=call.listed("rhs_dilation", 1, rank),
+        groups=call.attrs.get("feature_group_count", 1),
+    )
     order = [numbers["output_batch_dimension"], numbers["output_feature_dimension"]]
     order += numbers["output_spatial_dimensions"]
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank + 2)))

@@ -19,9 +19,12 @@ def begins_with(call: Call, word: str) -> None:
     first = call.operands[len(call.operands) // 2]
     kind = np.dtype(first.dtype)
     least, largest = (
-        (-np.inf, np.inf) if kind.kind == "f" else (0, 1) if kind.kind == "b"
+        (-np.inf, np.inf)
+        if kind.kind == "f"
+        else (0, 1)
+        if kind.kind == "b"
         else (np.iinfo(kind).min, np.iinfo(kind).max)
-    )  # fmt: skip
+    )
     wanted = {"0": 0, "1": 1, "the least": least, "the largest": largest}[word]
     if first.op != "constant" or first.value.item() != wanted:
         raise NotSupportedError(f"that does not begin with {word}")

@@ -30,9 +30,11 @@ def reduce_window(call: Call) -> Node:
     size = prod(x.shape[dim] for dim in rest)
     flat = b.reshape(b.transpose(x, perm=order), shape=(1, size, *(x.shape[dim] for dim in pooled)))
     options = {
-        "kernel": tuple(kernel[dim] for dim in pooled), "strides": tuple(strides[dim] for dim in pooled),
-        "pads": tuple(pads[dim] for dim in pooled), "dilations": tuple(dilations[dim] for dim in pooled),
-    }  # fmt: skip
+        "kernel": tuple(kernel[dim] for dim in pooled),
+        "strides": tuple(strides[dim] for dim in pooled),
+        "pads": tuple(pads[dim] for dim in pooled),
+        "dilations": tuple(dilations[dim] for dim in pooled),
+    }
     y = b.max_pool(flat, **options) if body == ("maximum",) else b.avg_pool(flat, **options, total=True)
     y = b.reshape(y, shape=tuple(call.shape[dim] for dim in order))
     return b.transpose(y, perm=tuple(order.index(dim) for dim in range(rank)))

@@ -49,9 +49,12 @@ class OnnxOrigin:
         try:
             session = runtime.InferenceSession(own.SerializeToString(), options, providers=["CPUExecutionProvider"])
             found = dict(
-                zip([item.name for item in session.get_outputs()],
-                    session.run(None, dict(zip(feeds, inputs, strict=True))), strict=True)
-            )  # fmt: skip
+                zip(
+                    [item.name for item in session.get_outputs()],
+                    session.run(None, dict(zip(feeds, inputs, strict=True))),
+                    strict=True,
+                )
+            )
         except Exception as error:  # noqa: BLE001 - onnxruntime raises kinds of its own
             raise HostError(f"compare: onnxruntime cannot run the model: {str(error).splitlines()[0]}") from None
         return [found[name] for name in results], {self._names[name]: found[name] for name in inner}

@@ -136,9 +136,14 @@ def average_pool(call: Call) -> Node:
             call[0], kernel=kernel, p=call.attr("p", 2), strides=strides, pads=pads, dilations=dilations, out=out
         )
     return call.b.avg_pool(
-        call[0], kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out,
+        call[0],
+        kernel=kernel,
+        strides=strides,
+        pads=pads,
+        dilations=dilations,
+        out=out,
         count_pads=bool(call.attr("count_include_pad", 0)),
-    )  # fmt: skip
+    )
 
 
 @onnx_op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")

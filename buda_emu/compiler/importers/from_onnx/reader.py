@@ -62,9 +62,13 @@ def read_file(
 
 
 def read_proto(
-    model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = (),
-    apart: Mapping[str, Referenced] | None = None, sizes: OpenSizes | None = None,
-) -> Graph:  # fmt: skip
+    model: Any,
+    inputs: Sequence[Any] | None = None,
+    name: str = "",
+    on_host: Sequence[str] = (),
+    apart: Mapping[str, Referenced] | None = None,
+    sizes: OpenSizes | None = None,
+) -> Graph:
     """The graph of an onnx.ModelProto; `apart`: initializers by reference, of which it has no bytes. Raises
     UnsupportedError naming every operator, HostError for a broken model."""
     name = shown_name(name or model.graph.name or "model")
@@ -216,9 +220,13 @@ class _Reader:
                 return self._hosted(node, values, told)
             if node.op_type in ONNX and node.domain in ("", "ai.onnx"):
                 call = Call(
-                    b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
-                    [self._shapes.get(name) for name in node.output], self._opset.get(node.domain, 1),
-                )  # fmt: skip
+                    b,
+                    node.op_type,
+                    inputs,
+                    {item.name: helper.get_attribute_value(item) for item in node.attribute},
+                    [self._shapes.get(name) for name in node.output],
+                    self._opset.get(node.domain, 1),
+                )
                 before = len(self._graph.nodes)
                 found = ONNX[node.op_type].handler(call)
                 results = list(found) if isinstance(found, tuple) else [found]
@@ -259,8 +267,11 @@ class _Reader:
         given = {name: item for name in names if (item := values.get(name)) is not None}
         results = [name for name in node.output if name]
         held = {item.name: item.type for item in (*self._model.graph.value_info, *self._model.graph.output)}
-        types = {name: dtype_of(held[name]) if name in held else dtype_of(told[name]) for name in results
-                 if name in held or name in told}  # fmt: skip
+        types = {
+            name: dtype_of(held[name]) if name in held else dtype_of(told[name])
+            for name in results
+            if name in held or name in told
+        }
         known = {name: shapes_of(told).get(name, self._shapes.get(name)) for name in results}
         if any(shape is None or min(shape, default=0) < 0 or not types.get(name) for name, shape in known.items()):
             raise NotSupportedError("on the host: of a size that only the values tell")

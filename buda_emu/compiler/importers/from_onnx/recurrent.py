@@ -184,14 +184,18 @@ def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
         alpha = float(alphas.pop(0)) if name in _ALPHA and alphas else _ALPHA.get(name, 0.0)
         beta = float(betas.pop(0)) if name in _BETA and betas else _BETA.get(name, 0.0)
         forms: dict[str, Activation] = {
-            "Relu": b.relu, "Tanh": b.tanh, "Sigmoid": b.sigmoid, "Softsign": b.softsign, "Softplus": b.softplus,
+            "Relu": b.relu,
+            "Tanh": b.tanh,
+            "Sigmoid": b.sigmoid,
+            "Softsign": b.softsign,
+            "Softplus": b.softplus,
             "Affine": lambda x: b.add(b.multiply(x, alpha), beta),
             "LeakyRelu": lambda x: b.leaky_relu(x, slope=alpha),
             "ThresholdedRelu": lambda x: b.multiply(x, b.greater(x, alpha), dtype=x.dtype),
             "ScaledTanh": lambda x: b.multiply(b.tanh(b.multiply(x, beta)), alpha),
             "HardSigmoid": lambda x: b.hard_sigmoid(x, alpha=alpha, beta=beta),
             "Elu": lambda x: b.elu(x, alpha=alpha),
-        }  # fmt: skip
+        }
         if name not in forms:
             raise call.refuse(f"activation {name}")
         return forms[name]

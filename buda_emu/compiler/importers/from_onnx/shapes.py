@@ -354,9 +354,11 @@ def _resize_matrix(
     if mode == "nearest":
         rounding = call.attr("nearest_mode", b"round_prefer_floor" if call.op == "Resize" else b"floor").decode()
         whole = {
-            "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
-            "floor": np.floor(at), "ceil": np.ceil(at),
-        }[rounding]  # fmt: skip
+            "round_prefer_floor": np.ceil(at - 0.5),
+            "round_prefer_ceil": np.floor(at + 0.5),
+            "floor": np.floor(at),
+            "ceil": np.ceil(at),
+        }[rounding]
         matrix[np.arange(out), np.clip(whole, 0, size - 1).astype(int)] = 1
         return matrix.astype(np.float32)
     base = np.floor(at)
@@ -377,9 +379,12 @@ def _resize_matrix(
 
 
 def _cubic(r: Array, a: float) -> Array:
-    return np.stack([
-        ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a,
-        ((a + 2) * r - (a + 3)) * r * r + 1,
-        ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1,
-        ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a,
-    ], 1)  # fmt: skip
+    return np.stack(
+        [
+            ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a,
+            ((a + 2) * r - (a + 3)) * r * r + 1,
+            ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1,
+            ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a,
+        ],
+        1,
+    )

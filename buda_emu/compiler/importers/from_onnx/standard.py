@@ -34,9 +34,13 @@ def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
             onnx.checker.check_node(node, context)
             _check_families(schema, inputs)
             told = onnx.shape_inference.infer_node_outputs(
-                schema, node, types, arrays, ir_version=onnx.IR_VERSION,
+                schema,
+                node,
+                types,
+                arrays,
+                ir_version=onnx.IR_VERSION,
                 opset_imports=[helper.make_opsetid(*item) for item in opset.items()],
-            )  # fmt: skip
+            )
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             wrong = wrong or error
         else:

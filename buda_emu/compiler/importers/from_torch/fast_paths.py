@@ -16,10 +16,20 @@ _OF_KEYS = 1
 
 
 def _attention(
-    query: Any, key: Any, value: Any, embed_dim: int, num_head: int, qkv_weight: Any, qkv_bias: Any, proj_weight: Any,
-    proj_bias: Any, mask: Any = None, need_weights: bool = True, average_attn_weights: bool = True,
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Any,
+    qkv_bias: Any,
+    proj_weight: Any,
+    proj_bias: Any,
+    mask: Any = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
     mask_type: int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """aten::_native_multi_head_attention."""
     own = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in own)
@@ -37,11 +47,27 @@ def _attention(
 
 
 def _encoder_layer(
-    src: Any, embed_dim: int, num_heads: int, qkv_weight: Any, qkv_bias: Any, proj_weight: Any, proj_bias: Any,
-    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Any, norm_bias_1: Any, norm_weight_2: Any,
-    norm_bias_2: Any, ffn_weight_1: Any, ffn_bias_1: Any, ffn_weight_2: Any, ffn_bias_2: Any, mask: Any = None,
+    src: Any,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Any,
+    qkv_bias: Any,
+    proj_weight: Any,
+    proj_bias: Any,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Any,
+    norm_bias_1: Any,
+    norm_weight_2: Any,
+    norm_bias_2: Any,
+    ffn_weight_1: Any,
+    ffn_bias_1: Any,
+    ffn_weight_2: Any,
+    ffn_bias_2: Any,
+    mask: Any = None,
     mask_type: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """aten::_transformer_encoder_layer_fwd."""
 
     def attended(x: Any) -> Any:

@@ -72,9 +72,11 @@ def _of_file(
     path: Path, saved: Mapping[str, Any], fixed: Mapping[str, Any], wanted: Collection[str], what: str
 ) -> dict[str, Any]:
     """The tensors `wanted`, of those `saved` with a model; `fixed`: what is not saved with it, and needs its data."""
-    held = _of_torch(path) if path.suffix in _OF_TORCH else {
-        name: _tensor(stored) for name, stored in read_checkpoint(path).items()
-    }  # fmt: skip
+    held = (
+        _of_torch(path)
+        if path.suffix in _OF_TORCH
+        else {name: _tensor(stored) for name, stored in read_checkpoint(path).items()}
+    )
     own = {**fixed, **saved}
     by_tensor = {
         id(own[name]): tensor for name, tensor in held.items() if name in own
@@ -142,7 +144,9 @@ def _check(path: Path, name: str, tensor: Any, own: Any) -> None:
         )
     if tensor.dtype != own.dtype:
         want, have = (str(item.dtype).removeprefix("torch.") for item in (own, tensor))
-        fix = f"module.to(torch.{have}) costs nothing on the device meta" if tensor.is_floating_point() else (
-            "is it the checkpoint of this module?"
-        )  # fmt: skip
+        fix = (
+            f"module.to(torch.{have}) costs nothing on the device meta"
+            if tensor.is_floating_point()
+            else ("is it the checkpoint of this module?")
+        )
         raise HostError(f"{where} is {have}, the module takes {want}: {fix}")

@@ -19,8 +19,10 @@ def input_shapes(
     names = program.graph_signature.user_inputs
     nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
-    shapes = {name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
-              for name, value in values}  # fmt: skip
+    shapes = {
+        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
+        for name, value in values
+    }
     examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
     found: dict[Any, int] = {}
     for name, shape in shapes.items():
@@ -31,9 +33,11 @@ def input_shapes(
                 if value is not None:
                     found.setdefault(size, _within(program, size, value, f"{model}: {name}.{place}"))
     missing = [
-        (name, place) for name, shape in shapes.items() for place, size in enumerate(shape)
+        (name, place)
+        for name, shape in shapes.items()
+        for place, size in enumerate(shape)
         if getattr(size, "is_Symbol", False) and size not in found
-    ]  # fmt: skip
+    ]
     if missing:
         raise UnsupportedError(f"compile: {model}: not supported: {how_to_give(*missing[0])}")
     return {

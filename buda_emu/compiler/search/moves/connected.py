@@ -42,25 +42,25 @@ def _crowded(found: Placement, names: Container[str]) -> list[tuple[str, str]]:
 
 
 def connected(
-    line: CandidateTable, found: Placement, names: Container[str], way: Way
+    table: CandidateTable, found: Placement, names: Container[str], way: Way
 ) -> tuple[CandidateTable, dict[str, str]] | None:
     """The line with only such divisions of some ops as their cores have streams for, and why, for each of these;
     `names` of the ops that are asked about. None where nothing goes through DRAM for lack of streams, or nothing else
     is possible."""
     routing = Routing.of(found)
-    lines, bests, why = list(line.found), list(line.best), dict[str, str]()
+    tables, bests, why = list(table.found), list(table.best), dict[str, str]()
     for reader, source in _crowded(found, names):
         if way.only not in ("", source):
             continue
         for name in (reader, source) if way.readers else (source, reader):
-            own = [choice for choice in line.found[line.index[name]] if _connects(routing, source, name, choice)]
+            own = [choice for choice in table.found[table.index[name]] if _connects(routing, source, name, choice)]
             if own:
-                number = line.index[name]
-                lines[number] = own
-                bests[number] = [choice for choice in line.best[number] if choice in own] or own
+                number = table.index[name]
+                tables[number] = own
+                bests[number] = [choice for choice in table.best[number] if choice in own] or own
                 why[name] = found.detours[reader, source].why
                 break
-    return (replace(line, found=lines, best=bests), why) if why else None
+    return (replace(table, found=tables, best=bests), why) if why else None
 
 
 def _connects(routing: Routing, source: str, name: str, choice: Choice) -> bool:

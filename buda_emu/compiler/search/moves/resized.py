@@ -33,15 +33,15 @@ GAIN = 100.0
 class _Tasks:
     """The schedule of an epoch, and the tasks of each op: its own, and those in which its operands arrive."""
 
-    def __init__(self, line: CandidateTable, report: EpochReport) -> None:
+    def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
-        self.line = line
+        self.table = table
         self.timed: Callable[[Ints], Timing] = timing.schedule.runs()
         self.durations: Ints = timing.schedule.durations
         numbers = {name: number for number, name in enumerate(timing.timing.units)}
         self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
         self.arriving: dict[str, list[tuple[int, range, int]]] = {}
-        rates = speed(line.target.chip, {}).rates()
+        rates = speed(table.target.chip, {}).rates()
         for edge, path, tasks in zip(report.edges, report.paths, timing.ways, strict=True):
             if edge.operand >= 0 and not edge.once:
                 rate = rates.gather if path.gathers else rates.stream
@@ -53,7 +53,7 @@ class _Tasks:
         made = durations.copy()
         own = self.own[name]
         made[own] = np.maximum(np.round(made[own] * (new.math / old.math)).astype(np.int64), 1)
-        op, tiles = self.line.tiles.ops[name], self.line.tiles
+        op, tiles = self.table.tiles.ops[name], self.table.tiles
         for operand, tasks, cycles in self.arriving.get(name, ()):
             if operand < len(op.uses):
                 more = tiles_read(tiles, op, new.blocks, operand) / tiles_read(tiles, op, old.blocks, operand)
@@ -65,19 +65,19 @@ class _Tasks:
 
 
 def resized(
-    line: CandidateTable, spots: Mapping[str, PlacementDecision], report: EpochReport
+    table: CandidateTable, decisions: Mapping[str, PlacementDecision], report: EpochReport
 ) -> dict[str, PlacementDecision]:
-    """The spots with other divisions of the ops that gain most by it, one after the other; nothing where none does, or
-    where they find no room."""
-    tasks, chosen = _Tasks(line, report), {name: spot.choice for name, spot in spots.items()}
-    _, each = epoch_load(line.target)
-    room = prod(line.target.arch.grid)
+    """The decisions with other divisions of the ops that gain most by it, one after the other; nothing where none does,
+    or where they find no room."""
+    tasks, chosen = _Tasks(table, report), {name: decision.choice for name, decision in decisions.items()}
+    _, each = epoch_load(table.target)
+    room = prod(table.target.arch.grid)
     durations, best = tasks.durations, float(report.timing.timing.makespan)
     for _ in range(STEPS):
         free = room - sum(choice.cores for choice in chosen.values())
         found: tuple[float, str, Choice, Ints, float] | None = None
         for name, old in chosen.items():
-            for new in line.best[line.index[name]]:
+            for new in table.best[table.index[name]]:
                 more = new.cores - old.cores
                 if not 0 != more <= free or new.held != old.held:
                     continue
@@ -92,10 +92,10 @@ def resized(
             break
         _, name, new, durations, best = found
         chosen[name] = new
-    if all(spots[name].choice is choice for name, choice in chosen.items()):
+    if all(decisions[name].choice is choice for name, choice in chosen.items()):
         return {}
-    first = next(iter(spots.values()))
-    turned = any(spot.turned for spot in spots.values())
-    names = sorted(chosen, key=line.index.__getitem__)
-    numbers, shapes = [line.index[name] for name in names], [[chosen[name]] for name in names]
-    return on_chip(line, numbers, shapes, first.epoch, first.chip, turned=turned) or {}
+    first = next(iter(decisions.values()))
+    grid_transpose = any(decision.grid_transpose for decision in decisions.values())
+    names = sorted(chosen, key=table.index.__getitem__)
+    numbers, shapes = [table.index[name] for name in names], [[chosen[name]] for name in names]
+    return on_chip(table, numbers, shapes, first.epoch, first.chip, grid_transpose=grid_transpose) or {}

@@ -80,14 +80,14 @@ class Wires:
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
-    def moved(self, places: Mapping[str, tuple[int, int]], turned: Container[str] = ()) -> bool:
+    def moved(self, places: Mapping[str, tuple[int, int]], grid_transpose: Container[str] = ()) -> bool:
         """Move ops, and turn some by a quarter, if the links' loads get better by it."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
         if not numbers:
             return False
         before = {name: self.ops[name] for name in places}
         self.ops |= {
-            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in turned))
+            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in grid_transpose))
             for name, op in before.items()
         }
         ways = {number: self._path(number) for number in numbers}
@@ -118,7 +118,7 @@ def _weight(loads: Floats) -> Floats:
 
 
 def rewired(
-    spots: Mapping[str, PlacementDecision],
+    decisions: Mapping[str, PlacementDecision],
     wires: Wires | WiresOfOne,
     grid: tuple[int, int],
     enough: float,
@@ -127,9 +127,9 @@ def rewired(
     *,
     regions: bool = False,
 ) -> dict[str, PlacementDecision]:
-    """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
-    `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
-    draw, board = random.Random(len(spots)), _Board(spots, grid)
+    """The decisions of one chip's ops with places that load the links less; ends when the fullest link carries no more
+    than `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
+    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
     stale = 0
     for _ in range(tries):
         if wires.fullest <= enough or stale > patience:
@@ -139,38 +139,42 @@ def rewired(
         if change and wires.moved(change):
             board.take(change)
             stale = 0
-    return {name: replace(spot, at=board.places[name]) for name, spot in spots.items()}
+    return {name: replace(decision, at=board.places[name]) for name, decision in decisions.items()}
 
 
 def rewired_turning(
-    spots: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
+    decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
 ) -> dict[str, PlacementDecision]:
     """As `rewired`, where ops may be turned by a quarter, too: all that a column of cores takes in comes down one link,
     what a row takes in comes down one for each core."""
-    draw, board = random.Random(len(spots)), _Board(spots, grid)
+    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
     stale = 0
     for number in range(tries):
         if wires.fullest <= enough or stale > PATIENCE:
             break
         stale += 1
         name = board.drawn_to_turn(draw) if number % 2 else ""
-        change = board.turned(draw, name) if name else board.drawn(draw)
+        change = board.grid_transpose(draw, name) if name else board.drawn(draw)
         if change and wires.moved(change, {name}):
             board.take(change, name)
             stale = 0
     return {
-        name: replace(spot, at=board.places[name], turned=spot.turned != (board.size(name) != spot.size))
-        for name, spot in spots.items()
+        name: replace(
+            decision,
+            at=board.places[name],
+            grid_transpose=decision.grid_transpose != (board.size(name) != decision.size),
+        )
+        for name, decision in decisions.items()
     }
 
 
 def annealed(
-    spots: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
+    decisions: Mapping[str, PlacementDecision], wires: TimedWires, grid: tuple[int, int], tries: int
 ) -> dict[str, PlacementDecision]:
-    """The spots of an epoch of a single input with the best places that were come by: at first a move is kept that
+    """The decisions of an epoch of a single input with the best places that were come by: at first a move is kept that
     takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
     better."""
-    draw, board = random.Random(len(spots)), _Board(spots, grid)
+    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
     best, found = wires.now, dict(board.places)
     heat = HEAT * best
     for number in range(tries):
@@ -180,16 +184,16 @@ def annealed(
             board.take(change)
             if wires.now < best:
                 best, found = wires.now, dict(board.places)
-    return {name: replace(spot, at=found[name]) for name, spot in spots.items()}
+    return {name: replace(decision, at=found[name]) for name, decision in decisions.items()}
 
 
 class _Board:
     """Where the ops of one chip stand while they are moved."""
 
-    def __init__(self, spots: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
-        self._names, self._grid, self._room = sorted(spots), grid, CoreGrid(*grid)
-        self.places = {name: spots[name].at for name in self._names}
-        self._sizes = {name: spots[name].size for name in self._names}
+    def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
+        self._names, self._grid, self._room = sorted(decisions), grid, CoreGrid(*grid)
+        self.places = {name: decisions[name].at for name in self._names}
+        self._sizes = {name: decisions[name].size for name in self._names}
         self._alike: dict[tuple[int, int], list[str]] = {}
         for name in self._names:
             self._alike.setdefault(self._sizes[name], []).append(name)
@@ -223,7 +227,7 @@ class _Board:
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
-    def turned(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
+    def grid_transpose(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
         """Where an op has room if it is turned by a quarter; none where there is none."""
         rows, columns = shape = self._sizes[name]
         self._room.release(self.places[name], shape)
@@ -231,15 +235,15 @@ class _Board:
         self._room.block(self.places[name], shape)
         return {name: draw.choice(free)} if free else {}
 
-    def take(self, change: Mapping[str, tuple[int, int]], turned: str = "") -> None:
+    def take(self, change: Mapping[str, tuple[int, int]], grid_transpose: str = "") -> None:
         """Put ops where they were moved."""
         for name in change:
             self._room.release(self.places[name], self._sizes[name])
-        if turned:
-            rows, columns = self._sizes[turned]
-            self._alike[rows, columns].remove(turned)
-            self._sizes[turned] = columns, rows
-            self._alike.setdefault((columns, rows), []).append(turned)
+        if grid_transpose:
+            rows, columns = self._sizes[grid_transpose]
+            self._alike[rows, columns].remove(grid_transpose)
+            self._sizes[grid_transpose] = columns, rows
+            self._alike.setdefault((columns, rows), []).append(grid_transpose)
         for name, at in change.items():
             self._room.block(at, self._sizes[name])
         self.places |= change

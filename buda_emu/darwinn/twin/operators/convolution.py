@@ -34,9 +34,13 @@ class Rescale(NamedTuple):
 
 
 def geometry(
-    call: Call, image: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int],
+    call: Call,
+    image: tuple[int, ...],
+    window: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
     padding: int,
-) -> Geometry:  # fmt: skip
+) -> Geometry:
     """Where windows lie. Refuses strides and windows that are none."""
     if padding not in PADDINGS:
         raise call.refuse(f"padding {padding}")
@@ -91,9 +95,13 @@ def conv(call: Call) -> list[Array]:
     if x.shape[3] != weights.shape[3]:
         raise call.refuse(f"weights for {weights.shape[3]} of {x.shape[3]} channels")
     where = geometry(
-        call, x.shape, (weights.shape[1], weights.shape[2]), (options.stride_h, options.stride_w),
-        (options.dilation_h, options.dilation_w), options.padding,
-    )  # fmt: skip
+        call,
+        x.shape,
+        (weights.shape[1], weights.shape[2]),
+        (options.stride_h, options.stride_w),
+        (options.dilation_h, options.dilation_w),
+        options.padding,
+    )
     scale = rescale(call, weights.shape[0], w.tensor, bias, 0, options.act)
     kernel = np.ascontiguousarray(weights.transpose(1, 2, 3, 0))  # [h, w, in, out]
     return [call.shaped(_computed(call, "conv", x, kernel, where, scale))]
@@ -107,9 +115,13 @@ def depthwise(call: Call) -> list[Array]:
     if weights.shape[0] != 1 or not x.shape[3] or weights.shape[3] % x.shape[3]:
         raise call.refuse(f"weights of shape {weights.shape} for {x.shape[3]} channels")
     where = geometry(
-        call, x.shape, (weights.shape[1], weights.shape[2]), (options.stride_h, options.stride_w),
-        (options.dilation_h, options.dilation_w), options.padding,
-    )  # fmt: skip
+        call,
+        x.shape,
+        (weights.shape[1], weights.shape[2]),
+        (options.stride_h, options.stride_w),
+        (options.dilation_h, options.dilation_w),
+        options.padding,
+    )
     scale = rescale(call, weights.shape[3], w.tensor, bias, 3, options.act)
     return [call.shaped(_computed(call, "depthwise", x, np.ascontiguousarray(weights[0]), where, scale))]
 

@@ -92,9 +92,14 @@ HALF_BELOW: Final = 0x3EFFFFFF
 
 
 def add_tile(
-    word: Any, exponent_b: Any, exponent_a: Any, b: Any, a: Any, steps: Any,
+    word: Any,
+    exponent_b: Any,
+    exponent_a: Any,
+    b: Any,
+    a: Any,
+    steps: Any,
     how: tuple[int, int, int, int, int, int, int, int],
-) -> None:  # fmt: skip
+) -> None:
     """word += SrcB x SrcA of a tile.
 
     word: float32[1024], words of Dst. The exponents of those of FP16 are greater by OFFSET; those of BF16 by ABOVE, and

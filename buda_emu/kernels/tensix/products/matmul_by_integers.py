@@ -76,9 +76,14 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
 
 @helper
 def _multiply_face(
-    word: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes, face: int,
+    word: Lanes,
+    exponent_b: Lanes,
+    part_b: Lanes,
+    exponent_a: Lanes,
+    part_a: Lanes,
+    face: int,
     setting: tuple[np.int32, int, bool],
-) -> None:  # fmt: skip
+) -> None:
     """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns.
     `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
     bias, mode, blackhole = setting
@@ -100,9 +105,14 @@ def _multiply_face(
 
 @helper
 def _group_sums(
-    x: Lanes, v: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes,
+    x: Lanes,
+    v: Lanes,
+    exponent_b: Lanes,
+    part_b: Lanes,
+    exponent_a: Lanes,
+    part_a: Lanes,
     place: tuple[int, int, np.int32],
-) -> None:  # fmt: skip
+) -> None:
     """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
     `place`: first, k, and the exponents' bias."""
     first, k, bias = place

@@ -196,10 +196,14 @@ def matmul_by_singles(
                         least_top = a_least + b_least + bias + offset + ABOVE if near else 0
                         cut = moved != 0 and not (moved < least and most < INFINITE + moved)
                         add_tile(
-                            word.view(np.float32), exponents, others, part_of(b_parts, i * apart, apart),
-                            part_of(a_parts, j * apart, apart), steps,
+                            word.view(np.float32),
+                            exponents,
+                            others,
+                            part_of(b_parts, i * apart, apart),
+                            part_of(a_parts, j * apart, apart),
+                            steps,
                             (count, faces, lowest, least_top, moved, 1 if cut else 0, mode, is_blackhole),
-                        )  # fmt: skip
+                        )
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)
                         dst_ranges[place, 0] -= 1

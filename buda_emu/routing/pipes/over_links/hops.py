@@ -206,16 +206,30 @@ class Hops:
         return self.account.buffers.ops.made[base].epoch_tiles
 
     def _pipe(
-        self, draft: Draft, inputs: list[int], outputs: tuple[int, ...], *, from_relay: bool = False,
+        self,
+        draft: Draft,
+        inputs: list[int],
+        outputs: tuple[int, ...],
+        *,
+        from_relay: bool = False,
         to_relay: bool = False,
-    ) -> Draft:  # fmt: skip
+    ) -> Draft:
         """A pipe for a part of the way of another, on no core yet."""
         base = base_of(inputs[0])
         made = replace(
-            draft, id=self._ids.new(), inputs=inputs, outputs=[outputs], cores=[], channel=-1, scattered=False,
-            padding=[], bases=draft.bases if not from_relay else [base], source="" if from_relay else draft.source,
-            from_relay=from_relay, to_relay=to_relay,
-        )  # fmt: skip
+            draft,
+            id=self._ids.new(),
+            inputs=inputs,
+            outputs=[outputs],
+            cores=[],
+            channel=-1,
+            scattered=False,
+            padding=[],
+            bases=draft.bases if not from_relay else [base],
+            source="" if from_relay else draft.source,
+            from_relay=from_relay,
+            to_relay=to_relay,
+        )
         self.drafts[made.id] = made
         self.account.connect(made)
         return made

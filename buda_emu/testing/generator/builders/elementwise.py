@@ -26,9 +26,12 @@ def unary(sheet: Sheet, op_type: str) -> None:
     formats = chosen(sheet, gradient=gradient)
     shape = any_shape(sheet)
     source = operand(
-        sheet, shape, operands(sheet), transposed=declared.transposed == 0,
+        sheet,
+        shape,
+        operands(sheet),
+        transposed=declared.transposed == 0,
         positive=declared.has("takes positive numbers"),
-    )  # fmt: skip
+    )
     attributes = _function(sheet, declared) | extras(sheet)
     return _add(sheet, declared, (source,), shape, formats, attributes, gradient=gradient)
 
@@ -66,9 +69,14 @@ def ethernet(sheet: Sheet, op_type: str) -> None:
     blocking = sheet.blocking(shape, in_ublock(sheet, formats), one_core=True)
     attributes: dict[str, object] = {"ingress_channels": (0,), "egress_channels": (0,), "dest_device": 1}
     sheet.add(
-        op_type, (source,), blocking, formats, attributes=attributes, fields={"on_ethernet": True},
+        op_type,
+        (source,),
+        blocking,
+        formats,
+        attributes=attributes,
+        fields={"on_ethernet": True},
         positive=source.value.positive,
-    )  # fmt: skip
+    )
 
 
 def _add(

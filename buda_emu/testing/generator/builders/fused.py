@@ -97,11 +97,13 @@ class _Chain:
         """Whether an op type is the next link: floats in, floats out, of a sign that it takes (NETLIST V133)."""
         declared = OP_TYPES[name]
         return (
-            declared.in_fused and declared.has("tile by tile") and (declared.inputs[0] == 2) == two
+            declared.in_fused
+            and declared.has("tile by tile")
+            and (declared.inputs[0] == 2) == two
             and declared.family != "quantization"
             and (self.positive or not declared.has("takes positive numbers"))
             and (not declared.has("no gradient") or (self.last != "dest" and not last))
-        )  # fmt: skip
+        )
 
     def product(self) -> None:
         """A matmul, whose result the others go on with."""
@@ -110,9 +112,15 @@ class _Chain:
         for shape in ((t, rows, inner), (t, inner, cols)):
             self.sources.append(operand(self.sheet, shape, operands(self.sheet)))
         self._add(
-            "matmul", ["input0", "input1"], "intermed0", self.blocking.mblock, self.blocking.ublock, (), ((), ()),
+            "matmul",
+            ["input0", "input1"],
+            "intermed0",
+            self.blocking.mblock,
+            self.blocking.ublock,
+            (),
+            ((), ()),
             {"m_k": 1, "u_kt": inner},
-        )  # fmt: skip
+        )
         self.schedules.append([])
         self.used, self.last, self.kept = 1, "intermed0", 2
 
@@ -137,9 +145,15 @@ class _Chain:
         """The operand less the maximum of its rows, as a softmax begins."""
         first, width = self.source(), self.blocking.ublock
         self._add(
-            "reduce", [first], "intermed0", (1, 1), (width[0], 1), (), ((),),
+            "reduce",
+            [first],
+            "intermed0",
+            (1, 1),
+            (width[0], 1),
+            (),
+            ((),),
             {"type": "max", "dim": "c", "m_k": 1, "u_kt": width[1]},
-        )  # fmt: skip
+        )
         self.schedules.append([])
         tms: tuple[Tm, ...] = (Tm("tile_broadcast", ("c",)),)
         if width[1] > 1:
@@ -169,7 +183,14 @@ class _Chain:
         found = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
         name = f"step_{sum(map(len, self.schedules))}"
         made = SubOp(
-            name=name, type=kind, inputs=tuple(inputs), output=output, mblock=mblock, ublock=ublock, pop=popped,
-            input_tms=tms, attributes=found,
-        )  # fmt: skip
+            name=name,
+            type=kind,
+            inputs=tuple(inputs),
+            output=output,
+            mblock=mblock,
+            ublock=ublock,
+            pop=popped,
+            input_tms=tms,
+            attributes=found,
+        )
         self.schedules[-1].append(made)

@@ -40,9 +40,13 @@ def reduce(sheet: Sheet, op_type: str) -> None:
     positive = operand_0.value.positive
     more = extras(sheet)
     sheet.add(
-        op_type, (operand_0,), blocking, formats, attributes=attributes | more,
+        op_type,
+        (operand_0,),
+        blocking,
+        formats,
+        attributes=attributes | more,
         positive=positive and "relu_mode" not in more,
-    )  # fmt: skip
+    )
 
 
 def splice(sheet: Sheet, op_type: str) -> None:

@@ -112,9 +112,17 @@ def _sparse(sheet: Sheet, op_type: str) -> None:
         raise NoRoomError
     down, across = blocking.grid_size
     attributes: dict[str, object] = {
-        "identity": True, "num_sparse_tiles": tiles, "num_index_tiles": index_tiles, "m_k": m_k, "u_kt": u_kt,
-        "sparse_tile_ptr_bits": 4, "sparse_ublock_idx_bits": 5, "act_t": act_t, "fracture_factor": 1, **own,
-    }  # fmt: skip
+        "identity": True,
+        "num_sparse_tiles": tiles,
+        "num_index_tiles": index_tiles,
+        "m_k": m_k,
+        "u_kt": u_kt,
+        "sparse_tile_ptr_bits": 4,
+        "sparse_ublock_idx_bits": 5,
+        "act_t": act_t,
+        "fracture_factor": 1,
+        **own,
+    }
     formats_of_sparse = [name for name in operands(sheet) if name != "Float32"]
     sources = [
         operand(sheet, (1, down, tiles * across), formats_of_sparse, shaped=False),

@@ -71,9 +71,19 @@ def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
 # ------------------------------------------------------------------------------------------------- convolutions, pools
 @aten("convolution_backward")
 def convolution_backward(
-    b: Builder, g: Node, x: Node, w: Node, bias: Any, strides: Any, pads: Any, dilations: Any, transposed: bool,
-    output_padding: Any, groups: int, wanted: Sequence[bool],
-) -> list[Node | None]:  # fmt: skip
+    b: Builder,
+    g: Node,
+    x: Node,
+    w: Node,
+    bias: Any,
+    strides: Any,
+    pads: Any,
+    dilations: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    wanted: Sequence[bool],
+) -> list[Node | None]:
     """For x: the transposed convolution (or the convolution); for w: the elements that each tap read, times g"""
     del bias, output_padding
     rank = len(w.shape) - 2
@@ -132,8 +142,13 @@ def max_pool_backward(
     back = b.transpose(back, perm=order)  # N, C, k1, o1, k2, o2
     for place in range(rank):
         shape, size = back.shape, x.shape[2 + place]
-        own = (options["kernel"][place], options["strides"][place], options["dilations"][place],
-               options["pads"][place], options["out"][place])  # fmt: skip
+        own = (
+            options["kernel"][place],
+            options["strides"][place],
+            options["dilations"][place],
+            options["pads"][place],
+            options["out"][place],
+        )
         index = taps(size, *own, clamp=True)
         matrix = Sparse.gather(index, size).transposed()
         dim = 2 + place

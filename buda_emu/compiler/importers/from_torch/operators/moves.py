@@ -140,8 +140,15 @@ def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
 
 
 @aten("as_strided")
-def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int], start: int | None = None, *,
-               stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
+def as_strided(
+    b: Builder,
+    x: Node,
+    size: Sequence[int],
+    strides: Sequence[int],
+    start: int | None = None,
+    *,
+    stored: tuple[Sequence[int], int],
+) -> Node:
     """`reshape` if every element stays in its place, else `take`: by their places in the memory of torch"""
     index = _lying(x.shape, stored, size, strides, start)
     if np.array_equal(index, np.arange(prod(x.shape))):
@@ -150,8 +157,16 @@ def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int],
 
 
 @aten("as_strided_scatter")
-def as_strided_scatter(b: Builder, x: Node, part: Node, size: Sequence[int], strides: Sequence[int],
-                       start: int | None = None, *, stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
+def as_strided_scatter(
+    b: Builder,
+    x: Node,
+    part: Node,
+    size: Sequence[int],
+    strides: Sequence[int],
+    start: int | None = None,
+    *,
+    stored: tuple[Sequence[int], int],
+) -> Node:
     """`take` of both, and their sum: by the places of elements in the memory of torch"""
     index = _lying(x.shape, stored, size, strides, start)
     if np.unique(index).size < index.size:
@@ -160,8 +175,13 @@ def as_strided_scatter(b: Builder, x: Node, part: Node, size: Sequence[int], str
     return view(b, flat, x.shape)
 
 
-def _lying(shape: Sequence[int], stored: tuple[Sequence[int], int], size: Sequence[int], strides: Sequence[int],
-           start: int | None) -> NDArray[np.int64]:  # fmt: skip
+def _lying(
+    shape: Sequence[int],
+    stored: tuple[Sequence[int], int],
+    size: Sequence[int],
+    strides: Sequence[int],
+    start: int | None,
+) -> NDArray[np.int64]:
     """Which elements of a tensor a view of its memory has, in the view's order. Raises NotSupportedError."""
     held = _places(shape, *stored)
     wanted = _places(size, strides, stored[1] if start is None else start)

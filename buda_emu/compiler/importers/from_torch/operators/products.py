@@ -50,9 +50,16 @@ def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
 
 @aten("scaled_dot_product_attention", whole=True)
 def attention(
-    b: Builder, q: Node, k: Node, v: Node, mask: Node | None = None, dropout: float = 0.0, causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
-) -> Node:  # fmt: skip
+    b: Builder,
+    q: Node,
+    k: Node,
+    v: Node,
+    mask: Node | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Node:
     """`attention`: softmax(scale q k' + mask) v, also grouped queries and causal masks; 0 where everything is masked"""
     if dropout:
         raise NotSupportedError("dropout")
@@ -68,9 +75,17 @@ def attention(
 
 @aten("convolution")
 def convolution(
-    b: Builder, x: Node, w: Node, bias: Node | None, strides: Any, pads: Any, dilations: Any, transposed: bool,
-    output_padding: Any, groups: int,
-) -> Node:  # fmt: skip
+    b: Builder,
+    x: Node,
+    w: Node,
+    bias: Node | None,
+    strides: Any,
+    pads: Any,
+    dilations: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Node:
     """`convolution` or `conv_transpose`, of any rank"""
     rank = len(w.shape) - 2
     wide = [tuple(item * (rank if len(item) == 1 else 1)) for item in (strides, pads, dilations, output_padding)]

@@ -23,9 +23,13 @@ def _reduction(name: str, op: str) -> None:
 
 
 for _name, _op in (
-    ("sum", "reduce_sum"), ("mean", "reduce_mean"), ("amax", "reduce_largest"), ("amin", "reduce_smallest"),
-    ("prod", "reduce_product"), ("logsumexp", "reduce_log_sum_exp"),
-):  # fmt: skip
+    ("sum", "reduce_sum"),
+    ("mean", "reduce_mean"),
+    ("amax", "reduce_largest"),
+    ("amin", "reduce_smallest"),
+    ("prod", "reduce_product"),
+    ("logsumexp", "reduce_log_sum_exp"),
+):
     _reduction(_name, _op)
 
 
@@ -163,9 +167,16 @@ def batch_norm(
 
 @aten("_native_batch_norm_legit_functional")
 def batch_norm_in_training(
-    b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, training: bool, momentum: float,
+    b: Builder,
+    x: Node,
+    weight: Any,
+    bias: Any,
+    mean: Node,
+    variance: Node,
+    training: bool,
+    momentum: float,
     epsilon: float,
-) -> Any:  # fmt: skip
+) -> Any:
     """`standardise` over the batch; its statistics move the running ones"""
     if not training:
         return [*batch_norm(b, x, weight, bias, mean, variance, momentum, epsilon), mean, variance]

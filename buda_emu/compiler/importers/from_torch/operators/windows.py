@@ -50,8 +50,16 @@ def _max_pool(rank: int) -> Handler:
 
 
 def _avg_pool(rank: int) -> Handler:
-    def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), ceil: bool = False,
-                count_pads: bool = True, divisor: int | None = None) -> Node:  # fmt: skip
+    def handler(
+        b: Builder,
+        x: Node,
+        kernel: Any,
+        stride: Any = (),
+        pad: Any = (0,),
+        ceil: bool = False,
+        count_pads: bool = True,
+        divisor: int | None = None,
+    ) -> Node:
         """`avg_pool`"""
         options = window(x, rank, kernel, list(stride), list(pad), [1], ceil)
         if divisor:
