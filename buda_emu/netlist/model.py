@@ -280,7 +280,10 @@ class Netlist:
     temporal_graphs: tuple[TemporalGraph, ...] = ()
     sections: Mapping[str, nodes.Node] = field(default_factory=dict[str, nodes.Node])
     diagnostics: tuple[Diagnostic, ...] = ()  # findings that do not refuse the netlist
-    _ops: Mapping[str, Op] | None = field(default=None, init=False, repr=False, compare=False)  # found when asked for
+    # The graphs whose ops were looked up, and these by name.
+    _ops: tuple[Mapping[str, Graph], Mapping[str, Op]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __repr__(self) -> str:
         what = {"graph": len(self.graphs), "op": len(self.ops), "queue": len(self.queues)}
@@ -304,8 +307,8 @@ class Netlist:
     @property
     def ops(self) -> Mapping[str, Op]:
         """Every op by name, in document order."""
-        if self._ops is None:
-            found = {op.name: op for graph in self.graphs.values() for op in graph.ops}
-            object.__setattr__(self, "_ops", found)
-            return found
-        return self._ops
+        if self._ops is not None and self._ops[0] is self.graphs:
+            return self._ops[1]
+        found = {op.name: op for graph in self.graphs.values() for op in graph.ops}
+        object.__setattr__(self, "_ops", (self.graphs, found))
+        return found

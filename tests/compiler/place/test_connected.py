@@ -76,7 +76,7 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
 
 
 @pytest.mark.parametrize(
-    ("plain", "turned", "taken"),
+    ("plain", "grid_transpose", "taken"),
     [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "turned"), ({}, {"x": 500.0}, "turned"),
      ({"x": 100.0}, {}, "plain")],
 )  # fmt: skip

@@ -53,7 +53,7 @@ def shown(found, epoch):
     return part.ops, queues, detours
 
 
-@pytest.mark.parametrize("aim", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
+@pytest.mark.parametrize("objective", [ONE_BY_ONE, Objective(microbatch=16)], ids=["one by one", "in rounds"])
 def test_an_epoch_alone_has_the_queues_and_channels_that_it_has_in_the_whole(table, objective):
     decisions = in_epochs(
         table, range(0, len(table.ops) + 1, 12), lambda start, stop, epoch: pack(table, start, stop, epoch, 1)
