@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from buda_emu.compiler import pipeline
 from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
@@ -104,6 +105,7 @@ def attention():
 
 
 def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
+    monkeypatch.setattr(pipeline, "fuse_spreads", lambda tiles: tiles)  # a maximum has a reader more, which spreads it
     compilation = Compilation.of(CompileOptions(df="Bfp8_b", fidelity="LoFi", microbatch=64))
     compiled = CompiledModel(*compilation.placed(attention()))
     monkeypatch.setattr(improve, "ways", lambda *_: [])
