@@ -47,7 +47,7 @@ class DeviceRun(ChunkRun[Bits]):
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
-        if self._is_watched:
+        if self._watched.listeners or self._stepper is not None:  # decoded only for those who look at it
             self._tell_read(step.queue, bits.values())
 
     def _convert(self, step: Convert) -> None:
