@@ -135,8 +135,8 @@ def _of_grid(
 
 def _has_streams(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> bool:
     """For constants that stay in L1, repeated where that helps."""
-    alone = to_repeat(tiles, op, blocks, held)
-    return streams_of_operands(tiles, op, blocks, held, alone) <= EXTRA_STREAMS - FORKS
+    repeated = to_repeat(tiles, op, blocks, held)
+    return repeated is None or streams_of_operands(tiles, op, blocks, held, repeated) <= EXTRA_STREAMS - FORKS
 
 
 def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:

@@ -256,11 +256,11 @@ def streams_of_operands(
     return GATHERING * wide + (moving - wide) + streams_of_constants(tiles, op, blocks, held, alone)
 
 
-def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int]:
+def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> frozenset[int] | None:
     """Operands that are one number, which stays in L1, and for which one core would need more streams to all others
-    than it has: they are to be repeated, so that each core has its own (`repeated`)."""
+    than it has: they are to be repeated, so that each core has its own (`repeated`). None where it has enough."""
     if streams_of_operands(tiles, op, blocks, held) <= EXTRA_STREAMS - FORKS:
-        return frozenset()
+        return None
     return frozenset(
         number
         for number, use in enumerate(op.uses)
@@ -279,7 +279,7 @@ def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str])
     """The op with the numbers that are to be repeated as constants of its own shape, which are put into the graph, and
     what then stays in L1."""
     uses, kept = list(op.uses), held
-    for number in sorted(to_repeat(tiles, op, blocks, held)):
+    for number in sorted(to_repeat(tiles, op, blocks, held) or ()):
         source, (t, rows, columns) = op.uses[number].source, op.shape
         name = f"{source}.{t}x{rows}x{columns}"
         value = tiles.constants[source].values.flat[:1]

@@ -19,6 +19,8 @@ from buda_emu.compiler.search.one_epoch import epoch_of
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
+from buda_emu.spec.devices import Device
+from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.rates import speed
 
 Decisions = dict[str, PlacementDecision]
@@ -109,7 +111,7 @@ def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
     return found
 
 
-def NOTHING_KNOWN(_epoch: int) -> Improved | None:  # noqa: N802
+def nothing_known(_epoch: int) -> Improved | None:
     """Of a start whose epochs nobody else improves."""
 
 
@@ -170,9 +172,9 @@ class _Epoch:
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
         first = min(self.table.index[name] for name in mine)
-        grid_transpose, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
-        if len(grid_transpose) == len(mine) and _pace(grid_transpose) < QUICKER * _pace(mine):
-            best, told = self._tried(decisions, grid_transpose, best, told)
+        turned, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
+        if len(turned) == len(mine) and _pace(turned) < QUICKER * _pace(mine):
+            best, told = self._tried(decisions, turned, best, told)
         turns = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
             best, told = self._tried(decisions, widened(self.table, best), best, told)
@@ -249,7 +251,6 @@ class _Epoch:
         """With its ops moved, if the model says that it gets quicker by it."""
         report = before.run.epochs[0]
         chip = part.target.chip
-        busiest = max(item.cost.cycles for item in report.timing.ops)
         alone = part.waits_for_one
         wires: Wires | WiresOfOne
         if not alone:
@@ -259,35 +260,28 @@ class _Epoch:
         else:
             wires = WiresOfOne(before.netlist, report.edges, chip)
         tries = (2 * self.budget.moves, 3 * PATIENCE) if alone else (self.budget.moves, PATIENCE)
-        moved = dict(decisions)
-        for number in sorted({decision.chip for decision in decisions.values()}):
-            own = {name: decision for name, decision in moved.items() if decision.chip == number}
-            enough = 0.0 if alone else busiest * speed(chip, {}).rates().link * ENOUGH
-            moved |= rewired(own, wires, part.target.arch.grid, enough, *tries, regions=isinstance(wires, TimedWires))
+        enough, regions = 0.0 if alone else _enough(report, chip), isinstance(wires, TimedWires)
+        grid = part.target.arch.grid
+        moved = _chip_by_chip(decisions, lambda own: rewired(own, wires, grid, enough, *tries, regions=regions))
         best, told = self._if_quicker(decisions, moved, part, before)
         return (best, told) if alone else self._turned(best, part, told)
 
     def _turned(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
         """With ops turned by a quarter where a link sets the pace, if the model says that it gets quicker by it."""
-        report, moved = before.run.epochs[0], dict(decisions)
+        report, grid = before.run.epochs[0], part.target.arch.grid
         if report.bottleneck.kind != "link":
             return decisions, before
         wires = Wires.of(before.netlist, report.edges, report.paths, part.target.chip)
-        busiest = max(item.cost.cycles for item in report.timing.ops)
-        enough = busiest * speed(part.target.chip, {}).rates().link * ENOUGH
-        for number in sorted({decision.chip for decision in decisions.values()}):
-            own = {name: decision for name, decision in moved.items() if decision.chip == number}
-            moved |= rewired_turning(own, wires, part.target.arch.grid, enough, self.budget.moves)
+        enough = _enough(report, part.target.chip)
+        moved = _chip_by_chip(decisions, lambda own: rewired_turning(own, wires, grid, enough, self.budget.moves))
         return self._if_quicker(decisions, moved, part, before)
 
     def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
         """The best decisions of an epoch of a single input with their ops moved in the long search."""
         report, part = told.run.epochs[0], epoch_of(self.make({**decisions, **best}, self.only), self.epoch)
         wires = TimedWires(told.netlist, report, part.target.chip)
-        moved = dict(best)
-        for number in sorted({decision.chip for decision in best.values()}):
-            own = {name: decision for name, decision in moved.items() if decision.chip == number}
-            moved |= annealed(own, wires, part.target.arch.grid, ANNEALED * len(own))
+        grid = part.target.arch.grid
+        moved = _chip_by_chip(best, lambda own: annealed(own, wires, grid, ANNEALED * len(own)))
         return self._if_quicker(best, moved, part, told)
 
     def _if_quicker(
@@ -308,15 +302,29 @@ class _Epoch:
         return judged(part)
 
 
+def _enough(report: EpochReport, chip: Device) -> float:
+    """Bytes of the fullest link up to which no op is moved."""
+    busiest = max(item.cost.cycles for item in report.timing.ops)
+    return busiest * speed(chip, {}).rates().link * ENOUGH
+
+
+def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions]) -> Decisions:
+    """With the ops of each chip moved, one chip after the other."""
+    found = dict(decisions)
+    for number in sorted({decision.chip for decision in decisions.values()}):
+        found |= moved({name: decision for name, decision in found.items() if decision.chip == number})
+    return found
+
+
 def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
     """As many ops as find room; turned by a quarter where that is quicker, or more find room so."""
-    plain, grid_transpose = (
+    plain, turned = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
     )
-    if len(grid_transpose) == len(plain) == len(ops):
-        return grid_transpose if _pace(grid_transpose) < QUICKER * _pace(plain) else plain
-    return grid_transpose if len(grid_transpose) > len(plain) else plain
+    if len(turned) == len(plain) == len(ops):
+        return turned if _pace(turned) < QUICKER * _pace(plain) else plain
+    return turned if len(turned) > len(plain) else plain
 
 
 def _pace(decisions: Decisions) -> float:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.improve import NOTHING_KNOWN, Improved, Known, Start, epochs_alike, of_epoch
+from buda_emu.compiler.search.improve import Improved, Known, Start, epochs_alike, nothing_known, of_epoch
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.errors import BudaError
@@ -37,7 +37,7 @@ def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Obje
     side = side_by_side(objective.work)
     if side is None:
         for _ in starts:
-            yield NOTHING_KNOWN
+            yield nothing_known
         return
     left, next_ones = iter(starts), deque[Start | None]()
     try:
@@ -49,7 +49,7 @@ def ahead(table: CandidateTable, starts: Iterable[Start | None], objective: Obje
             side.look_further()
             if not next_ones:
                 return
-            yield NOTHING_KNOWN if next_ones[0] is None else partial(side.of, next_ones[0])
+            yield nothing_known if next_ones[0] is None else partial(side.of, next_ones[0])
             side.leave(next_ones.popleft())
     finally:
         for start in next_ones:

@@ -268,8 +268,8 @@ def test_ops_that_stand_turned_compute_the_same(stack, x):
         name: replace(placement.ops[name], grid_transpose=True, at=(10 - placement.ops[name].blocks.grid[1], 0))
         for name in last.values()
     }
-    grid_transpose = CompiledModel(compiled.graph, placement, "turned")
-    assert grid_transpose.text.count("grid_transpose: true") == len(last)
-    assert grid_transpose.check() == ()
-    (found,) = grid_transpose.run({"x": x})
+    turned = CompiledModel(compiled.graph, placement, "turned")
+    assert turned.text.count("grid_transpose: true") == len(last)
+    assert turned.check() == ()
+    (found,) = turned.run({"x": x})
     np.testing.assert_array_equal(found, wanted)

@@ -7,7 +7,7 @@ which the fullest ones govern. Positions are drawn from a generator with a fixed
 """
 
 import random
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 
@@ -80,14 +80,14 @@ class Wires:
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
-    def moved(self, places: Mapping[str, tuple[int, int]], grid_transpose: Container[str] = ()) -> bool:
+    def moved(self, places: Mapping[str, tuple[int, int]], turned: Container[str] = ()) -> bool:
         """Move ops, and turn some by a quarter, if the links' loads get better by it."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
         if not numbers:
             return False
         before = {name: self.ops[name] for name in places}
         self.ops |= {
-            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in grid_transpose))
+            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in turned))
             for name, op in before.items()
         }
         ways = {number: self._path(number) for number in numbers}
@@ -129,16 +129,16 @@ def rewired(
 ) -> dict[str, PlacementDecision]:
     """The decisions of one chip's ops with places that load the links less; ends when the fullest link carries no more
     than `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
-    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
-    stale = 0
-    for _ in range(tries):
-        if wires.fullest <= enough or stale > patience:
-            break
-        stale += 1
+    board = _Board(decisions, grid)
+
+    def tried(_number: int, draw: random.Random) -> bool:
         change = board.drawn(draw, regions=regions)
-        if change and wires.moved(change):
-            board.take(change)
-            stale = 0
+        if not change or not wires.moved(change):
+            return False
+        board.take(change)
+        return True
+
+    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, patience)
     return {name: replace(decision, at=board.places[name]) for name, decision in decisions.items()}
 
 
@@ -147,17 +147,17 @@ def rewired_turning(
 ) -> dict[str, PlacementDecision]:
     """As `rewired`, where ops may be turned by a quarter, too: all that a column of cores takes in comes down one link,
     what a row takes in comes down one for each core."""
-    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
-    stale = 0
-    for number in range(tries):
-        if wires.fullest <= enough or stale > PATIENCE:
-            break
-        stale += 1
+    board = _Board(decisions, grid)
+
+    def tried(number: int, draw: random.Random) -> bool:
         name = board.drawn_to_turn(draw) if number % 2 else ""
-        change = board.grid_transpose(draw, name) if name else board.drawn(draw)
-        if change and wires.moved(change, {name}):
-            board.take(change, name)
-            stale = 0
+        change = board.turned(draw, name) if name else board.drawn(draw)
+        if not change or not wires.moved(change, {name}):
+            return False
+        board.take(change, name)
+        return True
+
+    _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
     return {
         name: replace(
             decision,
@@ -166,6 +166,23 @@ def rewired_turning(
         )
         for name, decision in decisions.items()
     }
+
+
+def _tried_moves(
+    tried: Callable[[int, random.Random], bool],
+    wires: Wires | WiresOfOne,
+    draw: random.Random,
+    enough: float,
+    tries: int,
+    patience: int,
+) -> None:
+    """Draw moves by number until the fullest link carries no more than `enough` bytes, or `patience` of them in a row
+    have gained nothing. `tried`: whether one was made."""
+    stale = 0
+    for number in range(tries):
+        if wires.fullest <= enough or stale > patience:
+            return
+        stale = 0 if tried(number, draw) else stale + 1
 
 
 def annealed(
@@ -227,7 +244,7 @@ class _Board:
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
-    def grid_transpose(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
+    def turned(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
         """Where an op has room if it is turned by a quarter; none where there is none."""
         rows, columns = shape = self._sizes[name]
         self._room.release(self.places[name], shape)
@@ -235,15 +252,15 @@ class _Board:
         self._room.block(self.places[name], shape)
         return {name: draw.choice(free)} if free else {}
 
-    def take(self, change: Mapping[str, tuple[int, int]], grid_transpose: str = "") -> None:
+    def take(self, change: Mapping[str, tuple[int, int]], turned: str = "") -> None:
         """Put ops where they were moved."""
         for name in change:
             self._room.release(self.places[name], self._sizes[name])
-        if grid_transpose:
-            rows, columns = self._sizes[grid_transpose]
-            self._alike[rows, columns].remove(grid_transpose)
-            self._sizes[grid_transpose] = columns, rows
-            self._alike.setdefault((columns, rows), []).append(grid_transpose)
+        if turned:
+            rows, columns = self._sizes[turned]
+            self._alike[rows, columns].remove(turned)
+            self._sizes[turned] = columns, rows
+            self._alike.setdefault((columns, rows), []).append(turned)
         for name, at in change.items():
             self._room.block(at, self._sizes[name])
         self.places |= change
