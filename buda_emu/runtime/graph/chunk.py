@@ -206,7 +206,7 @@ class ChunkRun(ABC, Generic[V]):
         return slots[:1] if slots.count(slots[0]) == len(slots) else slots  # one entry serves every input
 
     def _op(self, step: Run) -> None:
-        """An op that somebody watches."""
+        """An op, of which those who watch are told."""
         if self._tell_start(step):
             self._compute_op(step)
         else:
