@@ -23,7 +23,6 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import Rule, assign, widen
-from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -36,6 +35,7 @@ from buda_emu.compiler.passes.host_windows import host_windows
 from buda_emu.compiler.passes.late_factors import late_factors
 from buda_emu.compiler.passes.neutral import neutral
 from buda_emu.compiler.passes.slice_products import slice_products
+from buda_emu.compiler.passes.split_concats import split_concats
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
@@ -162,8 +162,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(factors, CORE), _is_wide),
     Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes behind products that read them",
          _late_factors, _is_wide),
-    Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
-         _graphs(attend_in_parts, CORE)),
+    Pass("split_concats", CORE, CORE, "what reads channels or cache entries side by side reads the parts and adds up",
+         _graphs(split_concats, CORE)),
     Pass("windows", CORE, CORE, "the host lays out the input of the first convolution; the search chooses a layout",
          _windows),
     Pass("cse", CORE, CORE, "equal nodes become one", _graphs(cse, CORE)),

@@ -1,20 +1,23 @@
-"""Attention over a cache and appended entries: both stay apart until a sum is taken over both, so that no key and no
-score has to be moved to put them side by side.
+"""What is put side by side stays apart until a sum is taken over all of it, so that nothing has to be moved.
 
-`q cat(K, k)^T` is q K^T and q k^T; what works element by element works on both; the largest of both is the larger of
-two, a sum over both the sum of two sums, and `cat(p, r) cat(V, v)` is p V + r v. Sums take another order.
+In attention over a cache and appended entries `q cat(K, k)^T` is q K^T and q k^T; what works element by element works
+on both; the largest of both is the larger of two, a sum over both the sum of two sums, and `cat(p, r) cat(V, v)` is
+p V + r v. A product or a convolution by constants of channels side by side is the sum of those of its parts, where this
+moves fewer tiles. Sums take another order.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.lower.layout import TILE
+
+_IN_PLACE = ("identity", "max_pool", "linear", "conv", "matmul")
+"""Ops that channels side by side may be read by in parts, beside those that work element by element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,9 @@ class _Apart:
     origins: frozenset[str]
 
 
-def attend_in_parts(graph: Graph) -> Graph:
-    """Concats of caches with what is after them are left out where all that reads them can do with the parts."""
+def split_concats(graph: Graph) -> Graph:
+    """Concats are left out where all that reads them can do with the parts: those of caches with what is after them,
+    and those of channels where sums of products move less."""
     refused: set[str] = set()
     while True:
         found = _Plan.of(graph, refused)
@@ -58,6 +62,7 @@ class _Plan:
         plan = _Plan({}, set())
         groups: list[set[str]] = []
         caches: set[str] = set()
+        touched: dict[str, list[Node]] = {}  # the ops that read parts of a concat, and itself
         for node in graph:
             if node.op == "concat" and node.name not in refused and not _origins(plan, node):
                 dim: int = node.attrs["dim"]
@@ -66,6 +71,7 @@ class _Plan:
                 if any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in node.inputs):
                     caches.add(node.name)
                 groups.append({node.name})
+                touched[node.name] = [node]
                 continue
             origins = _origins(plan, node)
             if not origins:
@@ -75,12 +81,15 @@ class _Plan:
                 plan.refused |= origins
                 continue
             groups = _joined(groups, origins)
+            for origin in origins:
+                touched[origin].append(node)
             if isinstance(step, Cut):
                 plan.values[node.name] = _Apart(step, origins)
         shown = [plan.values[output.value].origins for output in graph.outputs if output.value in plan.values]
         plan.refused |= set().union(*shown)
         for group in groups:
-            if not group & caches or group & plan.refused:
+            nodes = {node.name: node for origin in group for node in touched[origin]}
+            if group & plan.refused or not (group & caches or _moves_less(graph, plan, list(nodes.values()))):
                 plan.refused |= group
         return plan
 
@@ -108,6 +117,10 @@ def _step(graph: Graph, values: dict[str, _Apart], node: Node) -> Cut | str | No
         return _product(graph, node, cuts, shapes)
     if cut is None:
         return None
+    if node.op == "conv":
+        return "sum" if cut.dim == 1 and node.attrs["groups"] == 1 else None
+    if node.op == "max_pool":
+        return cut if cut.dim == 1 else None
     if node.op == "transpose":
         return replace(cut, dim=tuple(node.attrs["perm"]).index(cut.dim))
     if node.op == "reshape":
@@ -156,6 +169,59 @@ def _reshaped(cut: Cut, before: Shape, after: Shape) -> Cut | None:
     return None
 
 
+def _moves_less(graph: Graph, plan: _Plan, nodes: Sequence[Node]) -> bool:
+    """Whether fewer tiles are moved where channels side by side stay in parts; `nodes`: the concats and what reads the
+    parts. All of these have to be ops of one place, pools, products and convolutions by constants."""
+    together = apart = 0
+    for node in nodes:
+        whole = node.op == "concat"
+        cost = _put_together(graph, plan.values[node.name].cut, node) if whole else _read(graph, plan, node)
+        if cost is None:
+            return False
+        together, apart = together + cost[0], apart + cost[1]
+    return apart < together
+
+
+def _put_together(graph: Graph, cut: Cut, node: Node) -> tuple[int, int] | None:
+    """Tiles that a concat moves: a product with a matrix of ones for each part, as wide as all, and their sum."""
+    if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
+        return None
+    return _rows(node) * (2 * len(cut.sizes) + 1) * _tiles(sum(cut.sizes)), 0
+
+
+def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
+    """Tiles that an op and its result move, as it is and in parts; None for one that a whole tensor beside the parts
+    would make several of."""
+    cut = next(plan.values[name].cut for name in node.inputs if name in plan.values)
+    given = [graph[name] for name in node.inputs]
+    others = [other for other in given if other.name not in plan.values]
+    if node.op not in _IN_PLACE and front_op(node.op).family != "elementwise":
+        return None
+    if any(other.op != "constant" for other in others) or cut.dim != _channels(node):
+        return None
+    read = sum(_rows(own) for own in given if own.name in plan.values)
+    whole, parts = _tiles(sum(cut.sizes)), sum(map(_tiles, cut.sizes))
+    if node.name in plan.values:
+        return (read + _rows(node)) * whole, (read + _rows(node)) * parts
+    if node.op == "conv" and (taps := prod(given[1].shape[2:])) > 1:
+        read += 2 * taps * _rows(node)  # what each window reads is put side by side first
+    made = _rows(node) * _tiles(node.shape[_channels(node)])
+    return read * whole + made, read * parts + made * (2 * len(cut.sizes) + 1)
+
+
+def _channels(node: Node) -> int:
+    """The dimension that lies along the columns of tiles."""
+    return 1 if len(node.shape) > 3 else len(node.shape) - 1
+
+
+def _rows(node: Node) -> int:
+    return prod(node.shape) // node.shape[_channels(node)]
+
+
+def _tiles(size: int) -> int:
+    return -(-size // TILE)
+
+
 # -------------------------------------------------------------------------------------------------------------- graph
 def _rebuilt(graph: Graph, plan: _Plan) -> Graph:
     """The graph with what is in parts built part by part."""
@@ -189,7 +255,9 @@ def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[N
             shape[plan.values[node.name].cut.dim] = size
             attrs["shape"] = tuple(shape)
         if node.op == "linear" and node.attrs["dim"] == cut.dim:
-            attrs["matrix"] = _columns(node.attrs["matrix"], begin, size)
+            attrs["matrix"] = matrix = _columns(node.attrs["matrix"], begin, size)
+            if not matrix.row.size and (made or number < len(cut.sizes) - 1):
+                continue  # gives the sum nothing
         operands = [
             parts[name][number] if name in parts else _share(build, graph, plan, node, place, begin, size)
             for place, name in enumerate(node.inputs)
@@ -204,11 +272,14 @@ def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, be
     cut = plan.values.get(node.name)
     if node.op == "matmul":
         dim = len(other.shape) - 2 if cut is None else -1
+    elif node.op == "conv":
+        dim = 1
     else:
         dim = -1 if cut is None else cut.cut.dim - (len(node.shape) - len(other.shape))
     if other.op != "constant" or dim < 0 or other.shape[dim] == 1:
         return build.graph[other.name]
-    return build.constant(np.take(other.value, np.arange(begin, begin + size), dim), dtype=other.dtype)
+    inside = (slice(None),) * dim + (slice(begin, begin + size),)
+    return build.constant(other.value[inside], dtype=other.dtype)
 
 
 def _columns(matrix: Sparse, begin: int, size: int) -> Sparse:
