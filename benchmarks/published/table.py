@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .models import Model
 
 RESULTS: Final = Path(__file__).parent / "results.json"
-PAGE: Final = Path(__file__).parents[2] / "docs" / "published.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "compile" / "published.md"
 SCHEMA: Final = 1
 FIRST: Final = ("n150", "e150")
 """Boards that are measured for all models before the others."""
@@ -70,7 +70,7 @@ def missing(
 
 
 def page(cells: Cells, models: "Mapping[str, Model]") -> str:
-    """docs/published.md."""
+    """docs/compile/published.md."""
     parts = (_throughput, _below, _correct, _beside, _absent)
     throughput, *others = ("\n".join(part(cells, models)) for part in parts)
     return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *filter(None, others)]) + "\n"
@@ -100,7 +100,7 @@ each, with the host link for its scores; the encoder is not in them. Falcon-7B h
 sequence, not 32, hence no ratio. Stable Diffusion's are seconds for 100 runs of the U-Net: 50 steps, each with and
 without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. All
 three compiled and the scheduler's loop of a few steps are compared with the original in small (`published/diffusion.py`
-and its test). How certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
+and its test). How certain the model is stands in [perf.md](../timing/perf.md#what-is-modelled-and-what-is-not)."""
 
 
 _AMPLIFIED: Final = """\
