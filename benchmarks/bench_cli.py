@@ -6,7 +6,7 @@
 Prints the least and the median of the repetitions, in seconds, beside the project's bound. Times hold the start of the
 interpreter; `run` with an empty kernel cache is done once. Imports are beside them: every `run` has those of numpy and
 llvmlite, one that compiles a kernel that of numba, too.
-The largest netlist is taken from the cache of netlists (docs/cache.md) but for one line.
+The largest netlist is taken from the cache of netlists (docs/run/cache.md) but for one line.
 """
 
 import argparse

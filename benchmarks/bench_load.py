@@ -8,7 +8,7 @@ turns, so that a change of the machine's speed meets all of them. `events`: mill
 hands out the events that the loader builds its tree from, the least that any use takes. All others are multiples of it:
 `yaml.load` with CSafeLoader, which makes plain dicts without places; `tree`, the loader's tree of nodes with places;
 `check`, everything with all rules; `first`, that and keeping the result in the cache; `kept`, taking it from there
-(docs/cache.md).
+(docs/run/cache.md).
 """
 
 import argparse

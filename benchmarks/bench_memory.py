@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory of whole runs beside what has to be held, in MiB (docs/performance.md).
+"""Memory of whole runs beside what has to be held, in MiB (docs/run/performance.md).
 
     python benchmarks/bench_memory.py                  # own netlists
     python benchmarks/bench_memory.py --vectors-heavy  # the big ones of the corpus

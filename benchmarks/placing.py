@@ -231,7 +231,7 @@ def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
 
 
 def main() -> None:
-    """Print a table for docs/placing.md."""
+    """Print a table for docs/compile/placing.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *CASES, *FUNCTIONAL, *MORE], help="default: all")
     parser.add_argument("--functional", action="store_true", help="beside functional tests instead of benchmarks")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where the time of a warm run goes: kernels by name, and Python by room (docs/performance.md).
+"""Where the time of a warm run goes: kernels by name, and Python by room (docs/run/performance.md).
 
     python benchmarks/profile_run.py                            # own netlists
     python benchmarks/profile_run.py -k bert_mha --vectors      # of the corpus

@@ -1,4 +1,4 @@
-"""Decoder blocks at growing widths: what docs/scale.md extrapolates from.
+"""Decoder blocks at growing widths: what docs/run/scale.md extrapolates from.
 
     python benchmarks/scale.py 512 1024 2048
 

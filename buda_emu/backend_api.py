@@ -1,7 +1,7 @@
 """PyBUDA's `_C.backend_api` on an emulated machine: the same names, signatures and status codes (NETLIST 7).
 
-docs/backend-api.md says how to put it in place, and what each call does here. Importing it loads neither numpy nor
-torch nor numba.
+docs/python/backend-api.md says how to put it in place, and what each call does here. Importing it loads neither numpy
+nor torch nor numba.
 """
 
 from buda_emu.api.backend.config import BackendConfig

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # data only, below the errors that carry it
 
 
 class Exit(IntEnum):
-    """Every exit code of the command (docs/run.md, "Exit codes")."""
+    """Every exit code of the command (docs/run/run.md, "Exit codes")."""
 
     OK = 0
     DIFFERS = 1
@@ -88,7 +88,7 @@ class ProgramError(BudaError):
 
     `kind` (STOP_KINDS), `queue` and `op` are what the place that raises it knows, `rule` is the id of the rule that a
     schedule broke while it ran. An error that leaves
-    `Emulator.run` has `stopped`, everything around it (docs/stopped-programs.md), and prints it all.
+    `Emulator.run` has `stopped`, everything around it (docs/run/stopped-programs.md), and prints it all.
     """
 
     exit_code: ClassVar[int] = Exit.FAILED

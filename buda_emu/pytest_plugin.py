@@ -1,4 +1,4 @@
-"""A plugin of pytest: `pytest netlists/` tests netlists as `buda-emu test` does (docs/ci.md).
+"""A plugin of pytest: `pytest netlists/` tests netlists as `buda-emu test` does (docs/netlists/ci.md).
 
 It looks at YAML files where it was asked to: files and folders on the command line, and those of the ini option
 `buda_emu_netlists`. A folder on the command line that holds Python files is one of tests, and its YAML is their data.

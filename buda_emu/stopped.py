@@ -1,5 +1,5 @@
-"""The report of a program that stopped, as data and as text (docs/stopped-programs.md); `ProgramError.stopped` holds
-it.
+"""The report of a program that stopped, as data and as text (docs/run/stopped-programs.md); `ProgramError.stopped`
+holds it.
 
 Plain data, so that errors can carry it: `runtime.stop` fills it in.
 """

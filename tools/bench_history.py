@@ -89,8 +89,8 @@ This page has the results of `python benchmarks/run.py --keep`, on each machine 
 load of a machine, so the figures are ratios to a yardstick that was measured with each repetition: `run` counts the
 GFLOP that numpy's sgemm would have done in that time on one thread, `push` and `pop` the GB that numpy would have
 copied, and `load` is a multiple of the time in which libyaml hands out the events of the text. The figures are medians,
-with half the distance of the quartiles in per cent; small is fast. [contributing.md](contributing.md#benchmarks) says
-how to measure and compare.
+with half the distance of the quartiles in per cent; small is fast. [contributing.md](../contributing.md#benchmarks)
+says how to measure and compare.
 
 """
 

@@ -1,4 +1,4 @@
-"""docs/darwinn-format.md from the tables that read packages: fields, rules, operators of the twin."""
+"""docs/other-compilers/darwinn-format.md from the tables that read packages: fields, rules, operators of the twin."""
 
 from collections.abc import Callable, Iterable, Sequence
 

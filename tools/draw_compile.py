@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draw the small model of docs/compile.md twice: as the compiler's graph, and as its netlist on the grid of cores.
+"""Draw the small model of docs/compile/compile.md twice: as the compiler's graph, and as its netlist on the grid of
+cores.
 
     python tools/draw_compile.py      # writes docs/pictures/compile_graph.svg and docs/pictures/compile_grid.svg
 
@@ -34,7 +35,7 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 
 
 def classifier() -> CompiledModel:
-    """The model of the first example of docs/compile.md."""
+    """The model of the first example of docs/compile/compile.md."""
     rng = np.random.default_rng(0)
     first, second = (rng.standard_normal(shape, np.float32) / 6 for shape in ((40, 50), (50, 10)))
     nodes = [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw the pictures of docs/numbers-on-the-chip.md from the arithmetic itself, with seeded data.
+"""Draw the pictures of docs/reference/numbers-on-the-chip.md from the arithmetic itself, with seeded data.
 
 python tools/draw_numerics.py           write docs/pictures/numbers-*.svg
 python tools/draw_numerics.py --check   fail if one differs from what the arithmetic gives

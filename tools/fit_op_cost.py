@@ -1,4 +1,4 @@
-"""Fit the op cost model to measured cycles and write its parameter file (docs/timing.md, "How to refit").
+"""Fit the op cost model to measured cycles and write its parameter file (docs/timing/timing.md, "How to refit").
 
     python tools/fit_op_cost.py public.csv
 

@@ -55,10 +55,10 @@ Row = Sequence[str]
 TEST_CONFIG = """\
 ## test-config
 
-This section says which inputs `buda-emu test` gives a netlist and how it judges the outputs ([test.md](test.md),
-[comparison.md](comparison.md)). It has four maps: `test-args` (values for program parameters), `io-config` (`inputs`,
-`outputs`: lists of queue names), `stimulus-config` and `comparison-config`. The last two hold one entry for every
-queue, and `overrides` by queue name or by a regular expression that matches a whole name. An exact name takes
+This section says which inputs `buda-emu test` gives a netlist and how it judges the outputs ([test.md](../run/test.md),
+[comparison.md](../run/comparison.md)). It has four maps: `test-args` (values for program parameters), `io-config`
+(`inputs`, `outputs`: lists of queue names), `stimulus-config` and `comparison-config`. The last two hold one entry for
+every queue, and `overrides` by queue name or by a regular expression that matches a whole name. An exact name takes
 precedence over patterns; patterns are tried in the order of the file. An override inherits nothing from the entry above
 it.
 
@@ -112,12 +112,13 @@ that.
 Most ops fill their tiles. These fill or read only a part of a tile:
 
 ![Tiles with the elements that hold something marked: a reduce along c fills column 0, along r row 0, along rc one
-element; of a bias only row 0 is read; topk fills the first k columns](pictures/tile_places.svg)
+element; of a bias only row 0 is read; topk fills the first k columns](../pictures/tile_places.svg)
 
 {places}
 An element-wise op uses every element of a tile as it is, and `broadcast` repeats whole tiles. To combine a reduced
 result with whole rows or columns, spread it over the tile first. A matmul with a tile of ones does that, since the
-zeros outside column 0 add nothing. The checker warns if it is missing (V209); [recipes.md](recipes.md) has an example.
+zeros outside column 0 add nothing. The checker warns if it is missing (V209); [recipes.md](../recipes.md) has an
+example.
 
 ## On the device
 
@@ -211,27 +212,27 @@ def pages() -> dict[str, str]:
     """Every generated page: name -> text."""
     schema = json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())
     made = {
-        "netlist.md": "\n".join(_language(schema)),
-        "ops.md": OPS.format(
+        "reference/netlist.md": "\n".join(_language(schema)),
+        "reference/ops.md": OPS.format(
             ops=_table(ops.OP_HEADERS, _code(ops.op_rows())),
             device=_table(ops.DEVICE_HEADERS, _code(ops.device_rows())),
             attributes=_table(ops.ATTRIBUTE_HEADERS, _code(ops.attribute_rows())),
             places=_table(("what", "where", "the rest"), PLACES),
         ),
-        "formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),
-        "rules.md": _rules(),
-        "darwinn-format.md": format_page(_table),
+        "reference/formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),
+        "reference/rules.md": _rules(),
+        "other-compilers/darwinn-format.md": format_page(_table),
         **vpux_pages(_table),
-        "gemini-rules.md": _schedule_rules(),
-        "performance-history.md": history_page(ROOT / "benchmarks" / "results"),
-        "compile-operators.md": OPERATORS.format(
+        "other-compilers/gemini-rules.md": _schedule_rules(),
+        "run/performance-history.md": history_page(ROOT / "benchmarks" / "results"),
+        "compile/compile-operators.md": OPERATORS.format(
             aten=_table(OPERATOR_HEADERS, [_bare(row) for row in ATEN.rows()]),
             onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
             hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
         ),
-        "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
+        "compile/compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }
-    backend = (ROOT / "docs" / "backend-api.md").read_text()
+    backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
     pictures = {
         "pictures/rooms.svg": rooms_picture(),
         "pictures/two_chips.svg": _picture("two_chips"),
@@ -241,11 +242,11 @@ def pages() -> dict[str, str]:
         {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()}
         | pictures
         | {
-            "backend-api.md": _section(
+            "python/backend-api.md": _section(
                 backend, "differences", _table(("about", "compiled module", "here"), _differences())
             ),
-            "generate-netlists.md": _section(
-                (ROOT / "docs" / "generate-netlists.md").read_text(),
+            "stress/generate-netlists.md": _section(
+                (ROOT / "docs" / "stress" / "generate-netlists.md").read_text(),
                 "rules that no edit breaks alone",
                 _table(("rule", "what", "what it would take"), _not_alone()),
             ),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,10 +21,10 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Without the marks of generators and tests, so that a page begins with its title, and without links that leave the
     site."""
-    return readme.page_for_site(markdown)
+    return readme.page_for_site(markdown, page.file.src_uri)
 
 
 def on_files(files: Files, config: Any) -> Files:

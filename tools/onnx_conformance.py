@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the node tests of the onnx package through the compiler and write docs/compile-conformance.md.
+"""Run the node tests of the onnx package through the compiler and write docs/compile/compile-conformance.md.
 
 python tools/onnx_conformance.py     some minutes
 """
@@ -59,7 +59,7 @@ def main() -> int:
     for verdict, title in VERDICTS.items():
         names = sorted(name for name, item in found.items() if item[0] == verdict)
         lines += [f"**{title}** ({len(names)}): {', '.join(names) or 'none'}", ""]
-    (ROOT / "docs" / "compile-conformance.md").write_text("\n".join(lines).rstrip() + "\n")
+    (ROOT / "docs" / "compile" / "compile-conformance.md").write_text("\n".join(lines).rstrip() + "\n")
     print(count)
     return int(count["wrong"] > 0)
 

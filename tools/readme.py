@@ -1,5 +1,6 @@
 """The README elsewhere than in the repository: on a package index, and as the first page of the docs' site."""
 
+import posixpath
 import re
 from collections.abc import Callable
 
@@ -30,9 +31,14 @@ def for_site(text: str) -> str:
     return _with_links(text, link)
 
 
-def page_for_site(text: str) -> str:
-    """Another page of the site: links to files beside docs/, which the site does not have, as words."""
-    return _LINK.sub(lambda found: found[1] if found[2].startswith("../") else found[0], without_marks(text))
+def page_for_site(text: str, name: str) -> str:
+    """Another page of the site, `name` as in docs/: links to files beside docs/, which the site does not have, as
+    words."""
+
+    def beside_docs(target: str) -> bool:
+        return posixpath.normpath(posixpath.join(posixpath.dirname(name), target)).startswith("../")
+
+    return _LINK.sub(lambda found: found[1] if beside_docs(found[2]) else found[0], without_marks(text))
 
 
 def _with_links(text: str, link: Callable[[str, str], str]) -> str:
@@ -58,5 +64,5 @@ def pages(text: str) -> dict[str, list[str]]:
         if row["group"]:
             group = row["group"]
         else:
-            found.setdefault(group, []).extend(re.findall(r"\]\(docs/([\w-]+\.md)\)", row["pages"]))
+            found.setdefault(group, []).extend(re.findall(r"\]\(docs/([\w/-]+\.md)\)", row["pages"]))
     return found

@@ -53,9 +53,9 @@ architecture: 37XX, or that of `--arch`.
 def vpux_pages(table: Table) -> dict[str, str]:
     """Name of each page, and its text."""
     return {
-        "vpux-ops.md": OPS_PAGE.format(tables="\n".join(_ops(table))),
-        "vpux-kernels.md": KERNELS_PAGE.format(tables="\n".join(_kernels(table))),
-        "vpux-rules.md": _rules(table),
+        "other-compilers/vpux-ops.md": OPS_PAGE.format(tables="\n".join(_ops(table))),
+        "other-compilers/vpux-kernels.md": KERNELS_PAGE.format(tables="\n".join(_kernels(table))),
+        "other-compilers/vpux-rules.md": _rules(table),
     }
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the chip's own numbers cost: programs in precision `device` beside the same in `format` (docs/performance.md).
+"""What the chip's own numbers cost: programs in precision `device` beside the same in `format`
+(docs/run/performance.md).
 
     python benchmarks/kernels/bench_device.py                            # own netlists
     python benchmarks/kernels/bench_device.py --vectors-heavy            # the big ones of the corpus, two threads

@@ -4,10 +4,10 @@
     python -m benchmarks.published                       # what is missing, cell after cell; Ctrl-C keeps what is there
     python -m benchmarks.published --only resnet50       # one row, again
     python -m benchmarks.published --boards n150 --forms torch --checks ideal
-    python -m benchmarks.published --page                # only write docs/published.md anew
+    python -m benchmarks.published --page                # only write docs/compile/published.md anew
 
 Needs the extra `zoo`. Each cell runs in a process of its own; results stay in benchmarks/published/results.json, and
-docs/published.md is written from them.
+docs/compile/published.md is written from them.
 """
 
 import argparse

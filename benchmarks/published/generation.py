@@ -1,6 +1,6 @@
 """The models that generate text, as programs with caches: an encoder that runs once, and a decoder that takes a window
-of 32 tokens and what the caches hold of earlier ones (docs/generate.md). Layers are the library's own; what stands here
-is how they are called."""
+of 32 tokens and what the caches hold of earlier ones (docs/compile/generate.md). Layers are the library's own; what
+stands here is how they are called."""
 
 import importlib
 from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .models import Model
 
 RESULTS: Final = Path(__file__).parent / "results.json"
-PAGE: Final = Path(__file__).parents[2] / "docs" / "published.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "compile" / "published.md"
 SCHEMA: Final = 1
 FIRST: Final = ("n150", "e150")
 """Boards that are measured for all models before the others."""
@@ -70,7 +70,7 @@ def missing(
 
 
 def page(cells: Cells, models: "Mapping[str, Model]") -> str:
-    """docs/published.md."""
+    """docs/compile/published.md."""
     parts = (_throughput, _below, _correct, _beside, _absent)
     throughput, *others = ("\n".join(part(cells, models)) for part in parts)
     return "\n\n".join([f"{_HEAD}\n{throughput}", _EXPLAINED, *filter(None, others)]) + "\n"
@@ -78,38 +78,50 @@ def page(cells: Cells, models: "Mapping[str, Model]") -> str:
 
 _HEAD: Final = """# The published models
 
-What the vendor published for 18 models on its boards, and what this compiler makes of the same models, from the library
-where people get them, with random weights. **Our figures are modelled, the published ones were measured on silicon**: a
-ratio above 1 does not say that a chip was faster. Made by `python -m benchmarks.published`, which measures what is
-missing; `--only resnet50` makes one row again (extra `zoo`). Boards are those of `buda-emu compile --list-boards`;
-`n300:1` is one chip of an n300. Processor seconds and peak memory are those of `be.compile`, on a machine that others
-kept busy; in brackets, where it was measured, what of that memory are the original's own weights. A `+` behind a commit
-says that changes were not committed.
+This page compares what the vendor published for 18 models on its boards with the same models compiled by this compiler.
+The models come from the libraries that people use, with random weights. **Our figures are modelled, the published ones
+were measured on silicon**, so a ratio above 1 does not say that a chip was faster. The page is made by `python -m
+benchmarks.published`, which measures what is missing; `--only resnet50` measures one row again (extra `zoo`).
+
+Boards are those of `buda-emu compile --list-boards`; `n300:1` is one chip of an n300. Processor seconds and peak memory
+are those of `be.compile`, on a machine that had other work; the number in brackets, if it was measured, is the memory
+of the original's own weights. A `+` after a commit says that it had uncommitted changes.
 
 ## Throughput
 
-End to end: the host link, and each epoch loaded as often as it runs. Settings are those of the published figure.
+Throughput is end to end: it includes the host link, and the loading of an epoch each time it runs. Settings are those
+of the published figure.
 """
 _EXPLAINED: Final = """\
-`what sets our pace`: shares of the chip's time of a round. *loading*: epochs are loaded; *op*, *link*, *memory*,
-*transfer*: the time of epochs in which such a thing is busy at least nine tenths of the time; *buffers*: nothing is
-busy enough, ops wait for each other; *latency*: the way of a single input from op to op; *host bound*: the host link
-takes longer than the chip, and is the pace. Then what does so in the longest epoch, and its share of the round: where
-a ratio is below 1, this is what is missing. Figures of models that generate text are steps of the decoder, a token
-each, with the host link for its scores; the encoder is not in them. Falcon-7B has 4 of its 32 layers here and one
-sequence, not 32, hence no ratio. Stable Diffusion's are seconds for 100 runs of the U-Net: 50 steps, each with and
-without the prompt, as the published figure has them; text encoder, scheduler and VAE run on the host in both. All
-three compiled and the scheduler's loop of a few steps are compared with the original in small (`published/diffusion.py`
-and its test). How certain the model is stands in [perf.md](perf.md#what-is-modelled-and-what-is-not)."""
+The column `what limits us` has the shares of the chip's time of a round:
+
+* *loading*: epochs are loaded;
+* *op*, *link*, *memory*, *transfer*: epochs in which a resource of this kind is busy at least nine tenths of the time;
+* *buffers*: no resource is busy enough, ops wait for each other;
+* *latency*: a single input goes from op to op;
+* *host bound*: the host link takes longer than the chip and limits the throughput.
+
+*longest* names what limits the longest epoch, and this epoch's share of the round. If a ratio is below 1, this is where
+the time goes.
+
+* Figures of models that generate text count steps of the decoder, one token each, with the host link for its scores but
+  without the encoder.
+* Falcon-7B has 4 of its 32 layers here and one sequence instead of 32, so it has no ratio.
+* Stable Diffusion's figures are seconds for 100 runs of the U-Net: 50 steps, each with and without the prompt, as in
+  the published figure. Text encoder, scheduler and VAE run on the host in both. A small version of all three, compiled,
+  and a few steps of the scheduler's loop are compared with the original (`published/diffusion.py` and its test).
+
+[perf.md](../timing/perf.md#what-is-modelled-and-what-is-not) says how certain the model is."""
 
 
 _AMPLIFIED: Final = """\
-What amplifies it is attention, as the numerics report says (`numerics()` of the decoder of T5 with 2 layers of 96, a
+Attention amplifies errors, as the numerics report shows (`numerics()` of the decoder of T5 with 2 layers of 96, a
 window of 32, n150, Float16_b, HiFi3, keys and values of the encoder exact). No op by itself makes an error above 2.6 %
-(the exponential of softmax; products 0.6 %, for the 16-bit Dst). But scores are 16 times as large when both matrices
-before them are 4 times as large, and so are their rounding errors, which the exponential makes shares of its results:
+(the exponential of softmax; products 0.6 %, from the 16-bit Dst). But if both matrices before the scores are 4 times as
+large, the scores and their rounding errors are 16 times as large, and the exponential turns these absolute errors into
+relative ones:
 
-| error in the whole run, of its size | as in the table | as the library makes it |
+| relative error in the whole run | as in the table | as the library makes it |
 | --- | ---: | ---: |
 | after self-attention of layer 1 | 0.022 | 0.009 |
 | after attention to the encoder | 0.049 | 0.010 |
@@ -119,34 +131,34 @@ before them are 4 times as large, and so are their rounding errors, which the ex
 | PCC, device: T5 | 0.980 | 0.99993 |
 | PCC, device: FLAN-T5 (gated GELU) | 0.989 | 0.9991 |
 
-With the encoder on the device, too, PCC is 0.924 and 0.858 in the first column, 0.99992 and 0.9991 in the second: its
-errors come in with keys and values. What the report would change is `in_df` and `acc_df` of the exponentials to Float32
-(2.6 % to 0.4 %).
+With the encoder on the device, too, PCC is 0.924 and 0.858 in the first column, and 0.99992 and 0.9991 in the second:
+the encoder's errors enter through keys and values. The report proposes Float32 for `in_df` and `acc_df` of the
+exponentials (2.6 % to 0.4 %).
 
-With 24 layers the network is chaotic at these factors: of T5-Large the original in float32 beside the original in
-float64 has a PCC of 0.955, and 60 % of its likeliest tokens are the same. So queries and keys of T5-Large and
-FLAN-T5-Large are 3 times as large, not 4: float32 beside float64 is then 0.9999999 and 0.999997.
-That is why both are so far off on the device: a FLAN-T5 of 6 layers of 256 has a PCC of 0.32 there if its matrices are
-as large as in the table, and 0.998 if they are as the library makes them."""
+With 24 layers the network is chaotic at these factors. For T5-Large, the PCC between the original in float32 and the
+original in float64 is 0.955, and 60 % of the likeliest tokens agree. Queries and keys of T5-Large and FLAN-T5-Large are
+therefore 3 times as large, not 4; then PCC between float32 and float64 is 0.9999999 and 0.999997. This sensitivity is
+why both are so inexact on the device: a FLAN-T5 of 6 layers of 256 has a PCC of 0.32 there if its matrices are as large
+as in the table, and 0.998 if they are as the library makes them."""
 
 
 _LOW: Final = """\
-U-Net and BERT-Large in Bfp8_b at LoFi are just below 0.97. Of U-Net (effort low: 0.963) it is known that LoFi does it:
-in the same format at HiFi2 and at HiFi3 PCC is 0.978, in Float16_b at HiFi3 0.992. LoFi leaves out the low bits of
-mantissas, so that products come out too small, layer after layer: results average 0.566 and spread by 0.070, exact ones
-average 0.587 and spread by 0.082, those at HiFi3 0.591 and 0.088. BERT-Large was not looked into in this way."""
+U-Net and BERT-Large in Bfp8_b at LoFi are just below 0.97. For U-Net (effort low: 0.963) the cause is LoFi: in the same
+format at HiFi2 and at HiFi3 PCC is 0.978, in Float16_b at HiFi3 0.992. LoFi leaves out the low bits of mantissas, so
+products are too small, layer after layer: results have a mean of 0.566 and a spread of 0.070, exact ones 0.587 and
+0.082, those at HiFi3 0.591 and 0.088. BERT-Large was not examined in this way."""
 
 
 _DIFFUSION: Final = """\
-Stable Diffusion's U-Net is compared at effort low, whole, at 64x64 latents: PCC in `ideal` is 0.9999999997, with
-`--memory-limit 12G` in 56 s, the peak of the process 12.0 GiB (what goes from epoch to epoch is 8.6 GiB in float32). At
-32x32 latents (1,936 ops, 236 epochs) PCC is the same, and nothing is found. The vendor's net2pipe and pipegen2 accept
-all 465 epochs of the netlist for 64x64 latents at effort low."""
+Stable Diffusion's U-Net is compared as a whole, at effort low and with 64x64 latents: PCC in `ideal` is 0.9999999997,
+with `--memory-limit 12G` in 56 s. The process takes 12.0 GiB at its peak (tensors that pass from epoch to epoch are 8.6
+GiB in float32). At 32x32 latents (1,936 ops, 236 epochs) PCC is the same, and there are no findings. The vendor's
+net2pipe and pipegen2 accept all 465 epochs of the netlist for 64x64 latents at effort low."""
 
 
 def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     yield (
-        "| model | board | settings | published | modelled | ratio | what sets our pace | epochs | inputs a round "
+        "| model | board | settings | published | modelled | ratio | what limits us | epochs | inputs a round "
         "| compile s | peak MiB | commit |"
     )
     yield "| --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- |"
@@ -168,17 +180,21 @@ def _throughput(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
 
 
 _WHY: Final = {
-    "loading": "epochs are loaded one by one, each time; fewer of them would do",
-    "latency": """a single input goes from op to op, each waits for the one before it, cores and channels stand idle;
-  fewer ops one behind the other would do""",
-    "op": "one op of an epoch computes longer than all others; more cores for it, of which others have none to spare",
-    "link": """operands go over links of the network on chip that are full; places nearer to each other, or epochs cut
-  where less is sent""",
-    "memory": "channels of DRAM are full, with weights and what goes from epoch to epoch; fewer epochs would do",
-    "transfer": "an op takes an operand in more slowly than it computes; larger blocks, for which L1 has no room",
-    "buffers": "nothing is busy, ops wait for each other; larger buffers where a short branch meets a long one",
+    "loading": "epochs are loaded one by one, each time they run. Fewer epochs would help",
+    "latency": """a single input goes from op to op; each op waits for the one before it, cores and channels are idle.
+  A shorter chain of ops would help""",
+    "op": """one op of an epoch computes longer than all others. More cores for this op would help, but the others have
+  none to spare""",
+    "link": """operands go over links of the network on chip that are full. Placing ops nearer to each other would help,
+  or cutting epochs where less is sent""",
+    "memory": """channels of DRAM are full, with weights and with tensors that pass from epoch to epoch. Fewer epochs
+  would help""",
+    "transfer": """an op reads an operand more slowly than it computes. Larger blocks would help, but L1 has no room for
+  them""",
+    "buffers": """no resource is busy, ops wait for each other. Larger buffers would help where a short branch joins a
+  long one""",
 }
-"""By what sets the pace: what that is, and what would make it less."""
+"""By kind of limit: what it is, and what would help."""
 _TELLING: Final = 0.1
 """Share of the time from which on something is named."""
 
@@ -201,7 +217,7 @@ def _below(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
         yield ""
         yield from (line for _, line in sorted(found))
         yield ""
-        yield "What these are, and what would make them less:"
+        yield "What these limits are, and what would help:"
         yield ""
         yield from (f"* *{kind}*: {_WHY[kind]}." for kind in _WHY if kind in seen)
 
@@ -228,18 +244,19 @@ def _bound(shares: Mapping[str, float], longest: str) -> str:
 def _correct(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     yield "## Correct"
     yield ""
-    yield "One input at full size against the original in float32. `ideal` computes in float32 throughout; `device` has"
-    yield "the chip's arithmetic at the published format. Asked for are"
-    yield f"{LEAST['ideal']} and {LEAST['device']}; less is marked."
-    yield "Findings are those of `check --strict`, the rules of the vendor's router among them. Models that generate"
-    yield "text do so token by token with caches ([generate.md](generate.md)), in `ideal`: *tokens* says how many are"
-    yield "those of the original, which computes all of them anew each time; PCC is that of the scores of one window."
-    yield "Their matrices are 4 times, their embeddings 0.3 times as large as the library makes them, so that tokens"
-    yield "differ; what rounding does is amplified, too."
+    yield "One input at full size is compared with the original in float32. `ideal` computes in float32 throughout;"
+    yield "`device` has the chip's arithmetic at the published format. A PCC of at least"
+    yield f"{LEAST['ideal']} and {LEAST['device']} is required; lower values are marked."
+    yield "Findings are those of `check --strict`, including the rules of the vendor's router."
     yield ""
-    yield "BERT-Large has 32 labels here, a tile, which takes as long as two: any two scores have a PCC of 1 or -1."
-    yield "U-Net's batch norms have the statistics of its input; with random ones its sigmoid gives 0.550 +- 0.004"
-    yield "everywhere, which is one step of bfloat16."
+    yield "Models that generate text do so token by token with caches ([generate.md](generate.md)), in `ideal`."
+    yield "*tokens* says how many equal those of the original, which computes all of them again each time; PCC is that"
+    yield "of the scores of one window. Matrices of these models are 4 times and embeddings 0.3 times as large as the"
+    yield "library makes them, so that the tokens differ from each other; this also amplifies rounding errors."
+    yield ""
+    yield "BERT-Large has 32 labels here, which take as long as two, since a tile has 32 columns: with two labels, PCC"
+    yield "could only be 1 or -1. U-Net's batch norms have the statistics of its input; with random statistics its"
+    yield "sigmoid gives 0.550 +- 0.004 everywhere, which is one step of bfloat16."
     yield ""
     yield _LOW
     yield ""
@@ -291,9 +308,9 @@ def _absent(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
 def _beside(cells: Cells, models: "Mapping[str, Model]") -> Iterator[str]:
     yield "## Beside the vendor's own netlists"
     yield ""
-    yield "What the vendor's compiler wrote for the same networks, by the same timing model, on a whole chip and at its"
-    yield "own settings, which are not those of the published figures (the name says them). At the vendor's settings on"
-    yield "both sides the comparison is in [placing.md](placing.md#beside-the-vendors-compiler)."
+    yield "This table has the vendor's own netlists of the same networks, modelled by the same timing model, on a whole"
+    yield "chip and at the settings in their names, which are not those of the published figures."
+    yield "[placing.md](placing.md#beside-the-vendors-compiler) compares both at the vendor's settings."
     yield ""
     yield "| model | the vendor's netlist | inputs/s, modelled | its epochs | published | ours at published settings |"
     yield "| --- | --- | ---: | ---: | ---: | ---: |"

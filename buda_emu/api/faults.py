@@ -1,4 +1,4 @@
-"""Fault injection on a netlist: a campaign on one recorded run (docs/faults.md)."""
+"""Fault injection on a netlist: a campaign on one recorded run (docs/stress/faults.md)."""
 
 import json
 import time

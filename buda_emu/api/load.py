@@ -18,7 +18,7 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
     """A netlist ready to run, for one architecture.
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first). `cache`: keep what
-    a netlist was read as in the user's caches, and take it from there (docs/cache.md). Raises NetlistError with
+    a netlist was read as in the user's caches, and take it from there (docs/run/cache.md). Raises NetlistError with
     all findings when it is refused. What the checker finds about one that is not, also in `Netlist.diagnostics`, is a
     NetlistWarning.
     """

@@ -1,4 +1,4 @@
-"""The smallest netlist on which a command still fails (docs/reduce.md)."""
+"""The smallest netlist on which a command still fails (docs/stress/reduce.md)."""
 
 from os import PathLike
 

@@ -68,17 +68,18 @@ def run_netlist(
     """Run `programs` (default: all, in file order) once each and report.
 
     `inputs`: a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in .npz or
-    .safetensors files, or as the vendor's .bin files (docs/run.md), or one .npz file, for an image of
+    .safetensors files, or as the vendor's .bin files (docs/run/run.md), or one .npz file, for an image of
     `compile` by the model's own input names and in its shapes; `tell` is told what in it is not used,
     `foretell` what memory the run is going to hold, before it begins. Without it
     the data comes from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name":
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
     tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
-    (docs/memory.md). `workers`: machines that hold the netlist in parts, which changes no bit (docs/workers.md); those
-    of this machine share the limit. `inputs_done` is told how many of all inputs are through, on the thread that runs
-    them. `sink` takes each output in parts, and the report holds none, but those of an image with readout "host".
-    Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
+    (docs/run/memory.md). `workers`: machines that hold the netlist in parts, which changes no bit
+    (docs/run/workers.md); those of this machine share the limit. `inputs_done` is told how many of all inputs are
+    through, on the thread that runs them. `sink` takes each output in parts, and the report holds none, but those of an
+    image with readout "host". Raises HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed
+    than there is.
     """
     if workers is not None and workers.alone:
         workers = None

@@ -151,7 +151,7 @@ def test(
     timeout: float = TIMEOUT,
     progress: Callable[[CaseResult], None] = lambda _: None,
 ) -> Tested:
-    """Feed netlists, compare what comes out (docs/test.md).
+    """Feed netlists, compare what comes out (docs/run/test.md).
 
     `source`: a path, folder or pattern, a loaded netlist (read again from its file, for its architecture), or several.
     The observed run in `precision` is compared with one in `expected`, or with tensors in the folder `reference`.

@@ -22,7 +22,7 @@ def add_coverage(parser: argparse._ArgumentGroup) -> None:  # pyright: ignore[re
         type=Path,
         metavar="FILE",
         help="count which features of language, rules and machine the netlists exercise, add them to the "
-        "file, and write a page of the same name (docs/coverage.md)",
+        "file, and write a page of the same name (docs/stress/coverage.md)",
     )
     parser.add_argument(
         "--coverage-min", type=float, metavar="PERCENT", help="with --coverage: exit code 1 if less is exercised"

@@ -1,4 +1,4 @@
-"""Parse the command line, run one verb, turn what it raises into an exit code (docs/run.md, "Exit codes")."""
+"""Parse the command line, run one verb, turn what it raises into an exit code (docs/run/run.md, "Exit codes")."""
 
 import gc
 import os

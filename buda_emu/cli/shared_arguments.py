@@ -79,7 +79,7 @@ def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
 
 
 def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
-    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/workers.md)."""
+    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/run/workers.md)."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         *(("-n",) if short else ()),
@@ -248,7 +248,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             "--no-cache",
             action="store_false",
             dest="cache",
-            help="do not read or write the user's caches (docs/cache.md)",
+            help="do not read or write the user's caches (docs/run/cache.md)",
         ),
         "--allow-pickle": _flag(
             "--allow-pickle",
@@ -258,7 +258,7 @@ _SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
             _argument(
                 "--baseline",
                 metavar="FILE",
-                help="file of known results: exit code 1 only for what is new or worse (docs/baselines.md)",
+                help="file of known results: exit code 1 only for what is new or worse (docs/netlists/baselines.md)",
             ),
             _flag("--update-baseline", help="write the results into that file, reasons stay; exit code 0"),
         ),

@@ -39,7 +39,7 @@ def compile(  # noqa: A001 - as be.compile
     shapes that are inputs).
     `parameters`: the file that a torch module's parameters and buffers lie in, or those of a .pt2 file: .safetensors,
     its .index.json, a folder of both, or what torch.save wrote. The module may be made, and exported, under
-    torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile.md).
+    torch.device("meta"). They are read when the image is written, and never all in memory (docs/compile/compile.md).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 
     Keywords of a training (`loss` and what belongs to it), `keeps` and a mapping of Programs as `source` are

@@ -221,7 +221,7 @@ class CompiledModel:
 
     def report(self) -> str:
         """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
-        and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
+        and epoch by epoch what sets the pace and why no move helps any more (docs/compile/placing.md)."""
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(

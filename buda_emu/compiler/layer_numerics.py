@@ -1,4 +1,4 @@
-"""Why the chip's answer differs, layer by layer of the model (docs/numerics.md explains the figures)."""
+"""Why the chip's answer differs, layer by layer of the model (docs/run/numerics.md explains the figures)."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""How much memory a compilation takes: estimated before its passes, and watched while they run (docs/memory.md).
+"""How much memory a compilation takes: estimated before its passes, and watched while they run (docs/run/memory.md).
 
 What counts is the memory of the process, pages of files left out: parameters by reference (`tensor/referenced.py`) are
 such, and are made some rows of tiles at a time.
@@ -109,4 +109,4 @@ class MemoryWatch:
         return f"{' or '.join(ways).capitalize()}"
 
 
-_FILES: Final = "leave parameters in files (docs/compile.md, Parameters in files)"
+_FILES: Final = "leave parameters in files (docs/compile/compile.md, Parameters in files)"

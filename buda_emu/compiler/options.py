@@ -52,21 +52,22 @@ class CompileOptions:
     microbatch: int | None = None
     """Inputs that go through an epoch before the next begins. None: 64, or 1 for latency; fewer where memory is full.
     Programs with caches take one input at a time, a training the microbatches of a step where it can
-    (docs/placing.md)."""
+    (docs/compile/placing.md)."""
     workers: Workers | None = None
-    """Processes, or a Dask cluster, that share the search for a placement (docs/workers.md); they never change it."""
+    """Processes, or a Dask cluster, that share the search for a placement (docs/run/workers.md); they never change
+    it."""
     sizes: Mapping[str, int] | None = None
     """Sizes that an ONNX model or an ExportedProgram leaves open, by name ("batch"), or by input and place of dimension
     ("x.0", the first one of the input x). Example inputs say the same."""
     memory_limit: int | None = None
-    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/memory.md). None:
+    """Bytes of memory that this process may have while it compiles, pages of files left out (docs/run/memory.md). None:
     what it has, and three quarters of what is available when it begins."""
     name: str = ""
     """Name of the model in its netlist; "" leaves the name that the model has."""
     dump: "Callable[[str, Graph], None] | None" = None
     """Called after each pass on graphs, with the name of the pass and the graph."""
     observer: "Observer | None" = None
-    """Called after every pass (docs/pipeline.md), instead of `dump`."""
+    """Called after every pass (docs/compile/pipeline.md), instead of `dump`."""
 
 
 class OptionWords(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""The compiler as one list of passes, from the model as it was imported to ops on cores (docs/pipeline.md)."""
+"""The compiler as one list of passes, from the model as it was imported to ops on cores (docs/compile/pipeline.md)."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

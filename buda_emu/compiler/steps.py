@@ -1,4 +1,4 @@
-"""Parts of the compiler: compile up to a pass, or continue after one (docs/pipeline.md)."""
+"""Parts of the compiler: compile up to a pass, or continue after one (docs/compile/pipeline.md)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -147,11 +147,11 @@ def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
-    shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`: inputs that go
-    through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of the chips, where
-    they are not counted from 0; `copies` of the model, each on a chip of its own; `step`: inputs of a training's step,
-    its microbatches."""
+    """What is placed for (docs/compile/placing.md). `effort`: how long is searched; `objective`: most inputs per
+    second, the shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`:
+    inputs that go through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of
+    the chips, where they are not counted from 0; `copies` of the model, each on a chip of its own; `step`: inputs of a
+    training's step, its microbatches."""
 
     effort: str = "default"
     objective: str = "throughput"

@@ -1,5 +1,5 @@
 """DarwiNN packages: what the Edge TPU compiler puts into a `.tflite`, read, checked, linked, replayed and run without
-an Edge TPU (docs/darwinn.md).
+an Edge TPU (docs/other-compilers/darwinn.md).
 
     from buda_emu import darwinn
 

@@ -1,4 +1,4 @@
-"""`be.debug(netlist)`: a run that is stopped, looked at, changed, and run backwards (docs/debug.md)."""
+"""`be.debug(netlist)`: a run that is stopped, looked at, changed, and run backwards (docs/run/debug.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath

@@ -1,4 +1,4 @@
-"""A fault as commands of the debugger: what is to be written where, and when (docs/debug.md)."""
+"""A fault as commands of the debugger: what is to be written where, and when (docs/run/debug.md)."""
 
 from collections.abc import Mapping
 

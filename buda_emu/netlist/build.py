@@ -61,8 +61,8 @@ def judging(
 
 
 def build(document: Document) -> Netlist:
-    """Expand and derive, in place: nothing is held twice (docs/check.md, bounds). Raises UnreadableError when the
-    expansion is larger than any machine."""
+    """Expand and derive, in place: nothing is held twice (docs/netlists/check.md, bounds). Raises UnreadableError when
+    the expansion is larger than any machine."""
     expand(document)
     document.queues = queues = derive_queues(document.queues, document.graphs)
     document.graphs = derive_graphs(document.graphs, queues)

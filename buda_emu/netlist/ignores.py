@@ -1,4 +1,4 @@
-"""Comments in a netlist that silence findings: `# buda: ignore[V154]` (docs/ci.md).
+"""Comments in a netlist that silence findings: `# buda: ignore[V154]` (docs/netlists/ci.md).
 
 A comment after something speaks of its line, alone on a line of the next one that is not a comment, and as
 `# buda: ignore-file[...]` of the whole document. What refuses a netlist cannot be ignored.

@@ -30,7 +30,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
     single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
-    `cache`: keep what an accepted netlist was read as in the user's caches, and take it from there (docs/cache.md).
+    `cache`: keep what an accepted netlist was read as in the user's caches, and take it from there (docs/run/cache.md).
     """
     name = str(path)
     try:

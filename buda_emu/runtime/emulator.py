@@ -51,11 +51,12 @@ class Emulator:
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
     "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6).
     `threads`: workers, default `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held
-    in queues and rams, default a share of what the computer has available (docs/memory.md). `step_limit`: instructions
-    that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many as memory
-    allows. `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses
-    it, as on silicon, and not at once, as in the reference (NETLIST 12). `part`: of several machines that run the
-    netlist together (`buda_emu.machines`); one input at a time then. Use it as a context manager, or call `close`.
+    in queues and rams, default a share of what the computer has available (docs/run/memory.md). `step_limit`:
+    instructions that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many
+    as memory allows. `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a
+    graph uses it, as on silicon, and not at once, as in the reference (NETLIST 12). `part`: of several machines that
+    run the netlist together (`buda_emu.machines`); one input at a time then. Use it as a context manager, or call
+    `close`.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Emulator:
 
     def begin_with(self, image: "beginning.Beginning") -> None:
         """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
-        image for what has not changed since (docs/snapshots.md). Raises as `push`, ImageError."""
+        image for what has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
         self._require_open("begin_with")
         held = state.stores(self._memory)
         filled: dict[str, int] = {}
@@ -312,7 +313,7 @@ class Emulator:
         return Checkpoints(self._state(), self._epochs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state of the machine to one file (docs/snapshots.md); a file of that name is replaced.
+        """Write the whole state of the machine to one file (docs/run/snapshots.md); a file of that name is replaced.
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """

@@ -1,4 +1,5 @@
-"""The values that replace infinities on a chip (docs/compile.md): 0 times an infinity is NaN, and few formats have any.
+"""The values that replace infinities on a chip (docs/compile/compile.md): 0 times an infinity is NaN, and few formats
+have any.
 
 Powers of two: every float format holds them as they are, so that a row of nothing but masks minus its largest is zero.
 """

@@ -1,7 +1,7 @@
 """Memory that is a file: which arrays lie in one, and how their pages are given back once they were read.
 
 Pages of a file that a process has looked at count as its own until somebody needs the room. Who reads many gigabytes
-once gives them back at once (docs/memory.md). Elsewhere than on Linux nothing is known of an array's memory, and it
+once gives them back at once (docs/run/memory.md). Elsewhere than on Linux nothing is known of an array's memory, and it
 counts as memory of its own.
 """
 

@@ -1,4 +1,5 @@
-"""Edits of the YAML tree of a netlist, drawn at random, each of which can be taken back (docs/generate-netlists.md)."""
+"""Edits of the YAML tree of a netlist, drawn at random, each of which can be taken back
+(docs/stress/generate-netlists.md)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

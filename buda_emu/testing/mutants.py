@@ -1,5 +1,5 @@
-"""Netlists that break exactly one rule of the checker (docs/generate-netlists.md): a valid one is drawn, and edits of
-its YAML tree are tried until the checker finds that one thing and nothing else.
+"""Netlists that break exactly one rule of the checker (docs/stress/generate-netlists.md): a valid one is drawn, and
+edits of its YAML tree are tried until the checker finds that one thing and nothing else.
 
 What is edited is drawn from the document, from the tables of fields and attributes, and from the example of what is
 wrong that the rule's declaration has.

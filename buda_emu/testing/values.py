@@ -1,4 +1,5 @@
-"""Inputs that ordinary data never has: what a kernel has to get right, and seldom meets (docs/generate-netlists.md)."""
+"""Inputs that ordinary data never has: what a kernel has to get right, and seldom meets
+(docs/stress/generate-netlists.md)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

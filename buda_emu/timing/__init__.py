@@ -1,5 +1,5 @@
-"""Cycles (docs/timing.md): what an op costs a core (`op`), what moves between cores and memory (`transfers`), how both
-overlap in an epoch (`epoch`), and what programs take in total. Uses `timeline` to schedule the tasks.
+"""Cycles (docs/timing/timing.md): what an op costs a core (`op`), what moves between cores and memory (`transfers`),
+how both overlap in an epoch (`epoch`), and what programs take in total. Uses `timeline` to schedule the tasks.
 """
 
 from buda_emu.timing.op.call import OpCall

@@ -175,9 +175,9 @@ class CaseResult:
     first_bad: FirstBad | None = None
     performance: tuple[PerformanceResult, ...] = ()
     warnings: tuple[str, ...] = ()  # what the observed run does not do as the chip would
-    stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/stopped-programs.md)
+    stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/run/stopped-programs.md)
     exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By list of docs/coverage.md what it exercises, where that was asked for."""
+    """By list of docs/stress/coverage.md what it exercises, where that was asked for."""
     command: str = ""  # how to run this one again
     from_cache: bool = False  # nothing changed since it was tested; `seconds` are of that time
 

@@ -1,4 +1,4 @@
-"""Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
+"""Does the machine have room for a run? Asked before anything is computed (docs/run/memory.md)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest

@@ -1,4 +1,4 @@
-"""VPUX: software-layer schedules of an NPU compiler, read, checked, run and timed (docs/vpux.md).
+"""VPUX: software-layer schedules of an NPU compiler, read, checked, run and timed (docs/other-compilers/vpux.md).
 
     from buda_emu import vpux
 

@@ -1,3 +1,3 @@
-"""Independent jobs on worker processes of this machine or of a Dask cluster (docs/workers.md). `spread.py` is the only
-entry point. Knows nothing of what the jobs compute.
+"""Independent jobs on worker processes of this machine or of a Dask cluster (docs/run/workers.md). `spread.py` is the
+only entry point. Knows nothing of what the jobs compute.
 """

@@ -2,7 +2,7 @@
 process of its own (`dask_plugin.py`), so one that crashes or hangs costs its item only.
 
 Connections are encrypted and certificates asked for as the user's configuration of Dask says
-(`distributed.comm.tls`, docs/workers.md).
+(`distributed.comm.tls`, docs/run/workers.md).
 """
 
 import asyncio

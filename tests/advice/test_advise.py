@@ -162,7 +162,7 @@ def test_every_move_declares_itself():
     names = [move.name for move in MOVES]
     assert len(set(names)) == len(names) == 9
     assert all(move.changes and move.applies for move in MOVES)
-    page = (ROOT / "docs/advise.md").read_text()
+    page = (ROOT / "docs/timing/advise.md").read_text()
     for move in MOVES:
         assert f"| `{move.name}` | {move.changes} |" in page
 

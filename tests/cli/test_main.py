@@ -1,4 +1,4 @@
-"""Verbs, exit codes and what is shown when things go wrong (docs/run.md, "Exit codes")."""
+"""Verbs, exit codes and what is shown when things go wrong (docs/run/run.md, "Exit codes")."""
 
 import os
 import signal

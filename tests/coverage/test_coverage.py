@@ -28,7 +28,7 @@ def test_lists_are_those_of_the_tables():
 
 def test_the_page_states_how_many_names_there_are():
     """Rows of `of N` and `of N each`; where all are exercised, `all of N`."""
-    page = (ROOT / "docs/coverage.md").read_text()
+    page = (ROOT / "docs/stress/coverage.md").read_text()
     rows = dict(re.findall(r"^\| ([^|]+) \| (?:\d+|all) of (\d[\d, and]*)(?: each)? \|", page, re.MULTILINE))
     assert len(rows) == 8
     for subjects, totals in rows.items():

@@ -10,7 +10,7 @@ from buda_emu.jit.kernel import cache_folder
 from documents import marked_blocks, says
 from shared_files import ROOT
 
-PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if any(b.mark == "run" for b in marked_blocks(page))]
+PAGES = [page for page in sorted((ROOT / "docs").glob("**/*.md")) if any(b.mark == "run" for b in marked_blocks(page))]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The pictures and the table of docs/numbers-on-the-chip.md are what the arithmetic gives."""
+"""The pictures and the table of docs/reference/numbers-on-the-chip.md are what the arithmetic gives."""
 
 from math import exp, tanh
 
@@ -7,13 +7,13 @@ import pytest
 from draw_numerics import FOLDER, PICTURES, function_error, gelu, matmul_error, matmul_table
 from shared_files import ROOT
 
-PAGE = ROOT / "docs" / "numbers-on-the-chip.md"
+PAGE = ROOT / "docs" / "reference" / "numbers-on-the-chip.md"
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_what_the_script_draws(name):
     assert (FOLDER / name).read_text() == PICTURES[name](), "run tools/draw_numerics.py"
-    assert f"(pictures/{name})" in PAGE.read_text()
+    assert f"(../pictures/{name})" in PAGE.read_text()
 
 
 def test_the_table_of_matmul_errors():

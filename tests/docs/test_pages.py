@@ -8,7 +8,7 @@ from generate_docs import pages
 from shared_files import ROOT
 
 DOCS = ROOT / "docs"
-ALL = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+ALL = [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
 GENERATED = pages()
 
 
@@ -41,8 +41,12 @@ def test_files_that_are_named_exist(page):
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def pages_linked_from(page):
+    return {(page.parent / target).resolve() for target in re.findall(r"\]\(([^)\s:#]+\.md)", page.read_text())}
+
+
 def test_every_page_is_reachable_from_the_readme():
-    linked = set(re.findall(r"\]\(docs/(\w[\w-]*\.md)", (ROOT / "README.md").read_text()))
+    linked = pages_linked_from(ROOT / "README.md")
     for page in sorted(linked):
-        linked |= set(re.findall(r"\]\((\w[\w-]*\.md)", (DOCS / page).read_text()))
-    assert {page.name for page in DOCS.glob("*.md")} <= linked
+        linked |= pages_linked_from(page)
+    assert set(DOCS.glob("**/*.md")) <= linked

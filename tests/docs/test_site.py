@@ -21,7 +21,7 @@ def test_on_an_index_no_link_leads_nowhere():
 
 def test_with_an_address_of_the_repository_links_are_absolute():
     shown = readme.for_index(TEXT, "https://forge.example/buda-emu/")
-    assert "(https://forge.example/buda-emu/blob/main/docs/run.md)" in shown
+    assert "(https://forge.example/buda-emu/blob/main/docs/run/run.md)" in shown
     assert all(target.startswith("https://") for target in LINK.findall(shown))
 
 
@@ -34,8 +34,9 @@ def test_the_distribution_is_described_by_it():
 
 
 def test_on_the_site_files_beside_the_docs_are_words():
-    text = "<!-- run -->\n[`examples/gpt.py`](../examples/gpt.py), [perf.md](perf.md#loads)"
-    assert readme.page_for_site(text) == "`examples/gpt.py`, [perf.md](perf.md#loads)"
+    text = "<!-- run -->\n[`examples/gpt.py`](../../examples/gpt.py), [perf.md](../timing/perf.md#loads)"
+    assert readme.page_for_site(text, "run/run.md") == "`examples/gpt.py`, [perf.md](../timing/perf.md#loads)"
+    assert readme.page_for_site("[`gpt.py`](../examples/gpt.py)", "recipes.md") == "`gpt.py`"
 
 
 def test_the_navigation_has_every_page():
@@ -43,8 +44,8 @@ def test_the_navigation_has_every_page():
     pages = [page for group in groups.values() for page in group]
     assert groups["Begin"][0] == "getting-started.md"
     assert len(pages) == len(set(pages))
-    assert set(pages) == {page.name for page in (ROOT / "docs").glob("*.md")}
-    assert {"getting-started.md", "contributing.md", "ci.md"} <= set(pages)
+    assert set(pages) == {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")}
+    assert {"getting-started.md", "contributing.md", "netlists/ci.md"} <= set(pages)
 
 
 def test_the_site_is_built_without_a_warning(tmp_path):

@@ -1,4 +1,4 @@
-"""What docs/editors.md says for editors, and what the packed extension starts: each command is spoken with."""
+"""What docs/netlists/editors.md says for editors, and what the packed extension starts: each command is spoken with."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from debug_sessions import TRAINING
 from lsp_sessions import converse, lsp
 from shared_files import ROOT
 
-PAGE = (ROOT / "docs/editors.md").read_text()
+PAGE = (ROOT / "docs/netlists/editors.md").read_text()
 EXTENSION = ROOT / "editors/vscode"
 NAMES = {"netlists/m.yaml": True, "my_netlist.yaml": True, "a/netlist_x.yml": True, "config.yaml": False}
 

@@ -1,4 +1,4 @@
-"""The examples that train torch modules run to their end, and learn (docs/train-a-model.md)."""
+"""The examples that train torch modules run to their end, and learn (docs/compile/train-a-model.md)."""
 
 import re
 import xml.etree.ElementTree as ET

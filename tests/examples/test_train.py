@@ -1,4 +1,4 @@
-"""The training example learns, and a snapshot of the machine goes on where it was (docs/training.md)."""
+"""The training example learns, and a snapshot of the machine goes on where it was (docs/python/training.md)."""
 
 import json
 import re
@@ -204,7 +204,7 @@ def test_what_makes_no_sense_is_refused(words, capsys):
 
 
 def test_what_the_page_quotes_stands_in_the_example():
-    page = (ROOT / "docs" / "training.md").read_text()
+    page = (ROOT / "docs" / "python" / "training.md").read_text()
     files = "".join(path.read_text() for path in (SCRIPT, train.NETLIST))
     quoted = re.findall(r"(?<!-->\n)```(?:python|yaml)\n(.*?)```", page, re.DOTALL)
     assert len(quoted) == 3

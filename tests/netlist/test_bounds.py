@@ -1,4 +1,4 @@
-"""What `check` may take of the processor and of memory for a document of any kind (docs/check.md, bounds)."""
+"""What `check` may take of the processor and of memory for a document of any kind (docs/netlists/check.md, bounds)."""
 
 import subprocess
 import sys

@@ -37,7 +37,8 @@ def test_every_real_netlist_has_the_verdict_of_the_reference(corpus: Path) -> No
     assert wrong == {}
 
 
-# What programs of public netlists do in vain, or otherwise than most likely meant; docs/check.md says of each why.
+# What programs of public netlists do in vain, or otherwise than most likely meant; docs/netlists/check.md says of each
+# why.
 FLAGGED = {"V278": 2, "V279": 35, "V280": 3, "V281": 1, "V286": 12, "V290": 2}
 
 

@@ -1,4 +1,4 @@
-"""Load, print, load gives an equal netlist (docs/netlist.md)."""
+"""Load, print, load gives an equal netlist (docs/reference/netlist.md)."""
 
 from dataclasses import replace
 from math import isnan

@@ -1,4 +1,5 @@
-"""Cases of docs/deviations.md that are decided here, since the reference leaves them open or crashes (OPS 12)."""
+"""Cases of docs/reference/deviations.md that are decided here, since the reference leaves them open or crashes (OPS
+12)."""
 
 import numpy as np
 import pytest

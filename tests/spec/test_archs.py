@@ -8,5 +8,5 @@ from shared_files import ROOT
 def test_a_name_that_no_device_table_explains_is_explained():
     for arch in ARCHS.values():
         assert bool(arch.about) == (arch.name not in DEVICES), arch.name
-        for page in ("docs/netlist.md", "docs/formats.md"):
+        for page in ("docs/reference/netlist.md", "docs/reference/formats.md"):
             assert arch.about in (ROOT / page).read_text(encoding="utf-8"), (page, arch.name)

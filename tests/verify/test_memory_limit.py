@@ -1,4 +1,4 @@
-"""`--memory-limit` bounds the process: its peak is at most the limit and 300 MB (docs/memory.md)."""
+"""`--memory-limit` bounds the process: its peak is at most the limit and 300 MB (docs/run/memory.md)."""
 
 import subprocess
 import sys

@@ -11,7 +11,8 @@ _SO_IN_ANY_CASE: Final = ("--concurrent-mode",)
 
 
 class BackendConfig:
-    """What to run on, and where. Paths, mode and optimisation level are recorded; docs/backend-api.md says what acts.
+    """What to run on, and where. Paths, mode and optimisation level are recorded; docs/python/backend-api.md says what
+    acts.
 
     `TT_BACKEND_OPT_LEVEL` in the environment overrides `opt_level`. Golden ignores the precision of formats unless
     `set_golden_ignore_df_precision(False)` says otherwise; `--precision WORD` in the runtime arguments goes before.

@@ -1,4 +1,4 @@
-"""How this module differs from the compiled one: the list of docs/backend-api.md, which a test keeps up to date.
+"""How this module differs from the compiled one: the list of docs/python/backend-api.md, which a test keeps up to date.
 
 Each public name that only one of the two has, and each whose signature or fields differ, is named here.
 """
@@ -33,7 +33,7 @@ DIFFERENCES: Final = (
         "TilizedTensorDesc.release", there="–", here="used by this module's own functions"),
     _of("push_input", there="Golden overwrites the oldest entry of a full queue, and pushes several entries to one "
         "slot of a ram", here="a queue holds its `entries`, a ram takes several entries in consecutive slots, as on "
-        "silicon ([deviations.md](deviations.md))"),
+        "silicon ([deviations.md](../reference/deviations.md))"),
     _of("push_input", there="Golden counts elements", here="an entry has the queue's own t, rows and columns, except "
         "in raw and flat queues"),
     _of("push_input", there="packed Fp8_e4m3 is taken", here="refused with formats on: each rounding would change it"),

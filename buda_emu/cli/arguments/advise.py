@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="kind of change to try, repeatable; default: all (docs/advise.md lists them)",
+        help="kind of change to try, repeatable; default: all (docs/timing/advise.md lists them)",
     )
     parser.add_argument(
         "--max-loss",

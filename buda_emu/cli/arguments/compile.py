@@ -107,7 +107,7 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PASS",
-        help="print the model after a pass; `all`: after each (docs/pipeline.md lists them)",
+        help="print the model after a pass; `all`: after each (docs/compile/pipeline.md lists them)",
     )
     group.add_argument(
         "--stop-after",

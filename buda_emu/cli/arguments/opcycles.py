@@ -7,7 +7,7 @@ EXAMPLE = "buda-emu opcycles sweep.csv -o predicted.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="TABLE", help="CSV with a header: op_type, mblock_m, ... (docs/timing.md)")
+    parser.add_argument("file", metavar="TABLE", help="CSV with a header: op_type, ... (docs/timing/timing.md)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     parser.add_argument(
         "--model",

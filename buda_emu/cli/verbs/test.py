@@ -39,7 +39,7 @@ _HOW = ("paths", "timeout")  # settings that a baseline may be compared with wit
 
 
 def main(args: argparse.Namespace) -> int:
-    """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
+    """Test and report. Exit code 1 when an output does not hold, see docs/run/test.md for the others."""
     if args.format != "text":
         speak_apart()
 

@@ -1,3 +1,3 @@
 """Generating tokens: modules that share caches which stay on the machine between steps, compiled into one netlist with
-a program each (docs/generate.md).
+a program each (docs/compile/generate.md).
 """

@@ -19,7 +19,7 @@ def compile_programs(
     programs: Program | Mapping[str, Program], *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
 ) -> CompiledPrograms:
     """Compile a model that keeps caches from run to run, or several models that share caches, as programs of one
-    netlist (docs/generate.md): text generation, recurrent states, running means.
+    netlist (docs/compile/generate.md): text generation, recurrent states, running means.
 
     `programs`: one Program, or several by name. `options`, or its fields as keywords, which replace those of `options`:
     see CompileOptions.

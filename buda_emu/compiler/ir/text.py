@@ -1,4 +1,5 @@
-"""IR files: the result of a pass as text that people can read and the next pass can start from (docs/pipeline.md).
+"""IR files: the result of a pass as text that people can read and the next pass can start from
+(docs/compile/pipeline.md).
 
     buda-emu ir 1
     after decompose

@@ -13,7 +13,7 @@ further, give f times the channels, which are then taken for places again. That 
 reads the places after it more.
 
 Which is best depends on all that follows: those are offered that no others undercut in the cycles of the host link,
-and in those of picker and product, and the search estimates the whole model with each (docs/placing.md).
+and in those of picker and product, and the search estimates the whole model with each (docs/compile/placing.md).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,5 @@
 """Checks whether the transfers of a placement between chips fit on the Ethernet links, as the router lays pipes over
-them (docs/route.md).
+them (docs/timing/route.md).
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
+"""From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/compile/placing.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

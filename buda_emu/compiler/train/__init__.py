@@ -1,3 +1,3 @@
 """Training: a torch module with its loss and an optimizer becomes one netlist of three programs: forward, backward and
-optimizer (docs/train-a-model.md).
+optimizer (docs/compile/train-a-model.md).
 """

@@ -31,7 +31,8 @@ def compile_training(
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> CompiledTraining:
-    """Compile the training of a torch module (docs/train-a-model.md): forward pass, backward pass and optimizer.
+    """Compile the training of a torch module (docs/compile/train-a-model.md): forward pass, backward pass and
+    optimizer.
 
     `source`: a torch.nn.Module; `inputs`: example inputs; `loss`: "mse", "cross_entropy", or a function of the module's
     output and a target; `target`: an example, needed for a function and for a module of several outputs.

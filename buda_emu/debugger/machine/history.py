@@ -1,4 +1,4 @@
-"""Checkpoints of a run: from the one before a moment, the moment is reached again by running (docs/debug.md).
+"""Checkpoints of a run: from the one before a moment, the moment is reached again by running (docs/run/debug.md).
 
 What it costs: a checkpoint is taken when the run has taken 20 times as long as the last one took, and a tenth of a
 second at least, so they cost a twentieth of the time of a run. There are at most `MOST` of them, and beside the first

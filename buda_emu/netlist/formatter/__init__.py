@@ -1,5 +1,5 @@
-"""Netlists in one layout (docs/fmt.md): spaces, indentation and blank lines are the formatter's, line breaks inside
-brackets, comments and the spelling of values are the author's.
+"""Netlists in one layout (docs/netlists/fmt.md): spaces, indentation and blank lines are the formatter's, line breaks
+inside brackets, comments and the spelling of values are the author's.
 
     source.py   the text as a tree of spans: where each value, bracket and block starts and ends
     gaps.py     what stands between values: punctuation, comments, line breaks

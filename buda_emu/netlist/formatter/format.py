@@ -13,8 +13,9 @@ _CRLF: Final = "\r\n"
 
 
 def formatted(text: str) -> str:
-    """A netlist's text in the layout of docs/fmt.md. Comments, values and their spelling, and the order of everything
-    stay; done twice it changes nothing more. What the rules say of the netlist does not matter, only that it is YAML.
+    """A netlist's text in the layout of docs/netlists/fmt.md. Comments, values and their spelling, and the order of
+    everything stay; done twice it changes nothing more. What the rules say of the netlist does not matter, only that it
+    is YAML.
 
     Raises UnreadableError for what is not a YAML document that could be a netlist, InternalError should the result not
     hold the very values of the text.

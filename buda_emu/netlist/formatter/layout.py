@@ -1,4 +1,4 @@
-"""The rules of layout: what public netlists have in common (docs/fmt.md)."""
+"""The rules of layout: what public netlists have in common (docs/netlists/fmt.md)."""
 
 import re
 from typing import Final

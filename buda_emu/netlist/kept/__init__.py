@@ -1,1 +1,1 @@
-"""Loaded netlists kept between runs (docs/cache.md)."""
+"""Loaded netlists kept between runs (docs/run/cache.md)."""

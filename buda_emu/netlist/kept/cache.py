@@ -1,4 +1,4 @@
-"""Loaded netlists, kept in the user's caches for the next time (docs/cache.md).
+"""Loaded netlists, kept in the user's caches for the next time (docs/run/cache.md).
 
 A file is named by a hash of everything that a result depends on: the document's bytes and name, architecture,
 strictness, this package's version and sources, Python's version. Changed inputs find another file, so nothing is ever

@@ -19,8 +19,8 @@ _USUAL: Final = {
 
 
 def missing(ctx: Context, item: Item, key: str, hint: str = "") -> str:
-    """A hint to write the field; it is a safe fix where nothing else would be accepted (docs/check.md, "Fixes"). Else
-    `hint`."""
+    """A hint to write the field; it is a safe fix where nothing else would be accepted (docs/netlists/check.md,
+    "Fixes"). Else `hint`."""
     if not isinstance(item, Graph) and item.written_name not in ("", item.name):
         return hint  # one of the copies for several chips
     meant = _around(ctx, item, key)

@@ -41,7 +41,7 @@ def verify(
 
     `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
     from them is left out, such as a name that is missing where another occurs twice. `strict` makes the device's rules
-    (N and R) errors. `asked` gets the rules that are asked of something (docs/coverage.md). `source_line` of the
+    (N and R) errors. `asked` gets the rules that are asked of something (docs/stress/coverage.md). `source_line` of the
     findings is left to the renderer.
     """
     return finished(verifying(netlist, strict=strict, skip=skip, read=read, asked=asked))

@@ -1,4 +1,4 @@
-"""The file of a baseline: JSON with a section for each of `check`, `test` and `perf` (docs/baselines.md).
+"""The file of a baseline: JSON with a section for each of `check`, `test` and `perf` (docs/netlists/baselines.md).
 
 ```json
 {"schema_version": 1,

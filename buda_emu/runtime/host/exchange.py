@@ -25,7 +25,7 @@ from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.referenced import Referenced
 
 _PART = 64  # entries that are converted and stored at a time, or
-PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/memory.md)
+PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/run/memory.md)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from buda_emu.program.values import Variables
 
 
 class Listener:
-    """Does nothing; override what you want to see (docs/listeners.md).
+    """Does nothing; override what you want to see (docs/run/listeners.md).
 
     A program's events come on the thread that runs it, the host's pushes and pops on the thread that does them. A
     listener may push, pop and read, and must not wait for another thread. Its exception stops the program, or the push

@@ -25,7 +25,7 @@ Channel = Fifo | Ram
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes of tiles (docs/memory.md).
+    """Bytes of tiles (docs/run/memory.md).
 
     `queues`: of all queues and rams, now. `widest_cut`: of the tensors of one input that are alive at once,
     entries that are read among them, in the widest of the graphs run so far. `limit`: for both together.

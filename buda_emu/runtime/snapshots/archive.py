@@ -1,4 +1,4 @@
-"""The file that holds a machine's state: an uncompressed zip of a JSON header and raw arrays (docs/snapshots.md).
+"""The file that holds a machine's state: an uncompressed zip of a JSON header and raw arrays (docs/run/snapshots.md).
 
 Nothing in it is ever executed. Sizes are checked before memory is taken, check sums before anything is believed.
 """

@@ -1,4 +1,4 @@
-"""What a machine began with, and still has: its snapshot refers to the device image for it (docs/snapshots.md)."""
+"""What a machine began with, and still has: its snapshot refers to the device image for it (docs/run/snapshots.md)."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol

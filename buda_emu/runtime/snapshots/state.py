@@ -1,4 +1,4 @@
-"""All that one machine remembers between two programs, into a snapshot and out of it (docs/snapshots.md).
+"""All that one machine remembers between two programs, into a snapshot and out of it (docs/run/snapshots.md).
 
 That is: written entries with their format labels, pointers, flags and autoincs of queues and rams, row-major host data
 for tilizers, which dynamic queues are allocated, variables and parameters of every program, sums of gradient ops that

@@ -1,1 +1,2 @@
-"""The explanation of a program that stopped: where, with which queues, the likely cause (docs/stopped-programs.md)."""
+"""The explanation of a program that stopped: where, with which queues, the likely cause
+(docs/run/stopped-programs.md)."""

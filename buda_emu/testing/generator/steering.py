@@ -1,4 +1,4 @@
-"""Netlists that have what coverage lacks (docs/generate-netlists.md)."""
+"""Netlists that have what coverage lacks (docs/stress/generate-netlists.md)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field

@@ -6,7 +6,7 @@ made what it is cut from; the producer's output buffer (buf_size_mb macroblocks)
 taken its transfer. The streams of a memory channel share it, as do those of a NoC link: each input of each of them
 takes as long as it needs for one input of all. So nothing ever competes for a turn, and every time is a maximum of sums
 of durations: no duration that shrinks and no buffer that grows can make an epoch slower. What is not modelled:
-docs/perf.md.
+docs/timing/perf.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Does an output hold? The comparisons of a test-config (NETLIST 5.3).
 
 "vendor" gives the verdict of the vendor's harness with its slips; "strict" what the words plainly say (the differences:
-docs/comparison.md). Arrays are [entries, t, rows, cols], float32, or uint32 for RawUInt formats, whose words
+docs/run/comparison.md). Arrays are [entries, t, rows, cols], float32, or uint32 for RawUInt formats, whose words
 are compared as numbers.
 """
 

@@ -1,4 +1,4 @@
-"""How much memory the files of a directory take while they are pushed, beside their queues (docs/memory.md).
+"""How much memory the files of a directory take while they are pushed, beside their queues (docs/run/memory.md).
 
 Only headers are read. A file that cannot be read counts nothing here: its reader says what is wrong with it.
 """

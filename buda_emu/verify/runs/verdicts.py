@@ -1,4 +1,4 @@
-"""Verdicts of netlists that did not change since they were tested, kept in the user's caches (docs/cache.md).
+"""Verdicts of netlists that did not change since they were tested, kept in the user's caches (docs/run/cache.md).
 
 A verdict is found by a hash of everything that it depends on: the bytes of the netlist, of the defaults and of every
 tensor file, the settings, the versions and sources of this package, Python, numpy and numba. A changed byte finds

@@ -21,5 +21,5 @@ BOOK.declare(
 )  # fmt: skip
 BOOK.declare(
     "X046", "error", "a kernel's attributes or operands are impossible", stage="run", source="VPUX 5, 7",
-    fix="see the kernel's attributes in docs/vpux-kernels.md",
+    fix="see the kernel's attributes in docs/other-compilers/vpux-kernels.md",
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Node tests of the onnx package: models that are read give what it expects, computed in numpy.
 
-What a netlist of each gives stands in docs/compile-conformance.md; here no netlist is made, so that every handler is
-asked with all of its cases, in milliseconds each.
+What a netlist of each gives stands in docs/compile/compile-conformance.md; here no netlist is made, so that every
+handler is asked with all of its cases, in milliseconds each.
 """
 
 import re
@@ -57,7 +57,7 @@ def cases(file):
 @pytest.fixture(scope="module")
 def right(root):
     """Names of the tests that come out right when they are compiled."""
-    page = (root / "docs/compile-conformance.md").read_text(encoding="utf-8")
+    page = (root / "docs/compile/compile-conformance.md").read_text(encoding="utf-8")
     names = re.search(r"^\*\*right\*\* \(\d+\): (.+)$", page, re.MULTILINE)
     return frozenset(names[1].split(", "))
 

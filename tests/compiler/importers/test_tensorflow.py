@@ -1,4 +1,4 @@
-"""A model of TensorFlow comes by way of tf2onnx (docs/compile.md)."""
+"""A model of TensorFlow comes by way of tf2onnx (docs/compile/compile.md)."""
 
 from typing import Any
 

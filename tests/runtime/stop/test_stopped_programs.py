@@ -1,4 +1,4 @@
-"""When a program stops, the error says where, around what, and why (docs/stopped-programs.md)."""
+"""When a program stops, the error says where, around what, and why (docs/run/stopped-programs.md)."""
 
 import json
 import pickle
@@ -209,7 +209,7 @@ def test_the_error_says_what_where_and_why(name):
 
 
 def test_every_kind_is_documented_and_most_are_tried(root):
-    page = (root / "docs" / "stopped-programs.md").read_text()
+    page = (root / "docs" / "run" / "stopped-programs.md").read_text()
     for kind, meaning in STOP_KINDS.items():
         assert f"| `{kind}` | {meaning}" in page
     assert set(STOP_KINDS) - {case.kind for case in CASES.values()} == {"op", "limit", "deadlock"}  # below, timeline

@@ -79,4 +79,4 @@ def test_math_active_cycles_are_exact(rows):
 
 
 def test_the_page_states_these_errors(samples):
-    assert error_table(samples) in (ROOT / "docs" / "timing.md").read_text()
+    assert error_table(samples) in (ROOT / "docs" / "timing" / "timing.md").read_text()

@@ -11,7 +11,7 @@ _FOLDERS = frozenset({"DIR"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="its language; docs/ci.md says where the script goes")
+    parser.add_argument("shell", choices=SHELLS, help="its language; docs/netlists/ci.md says where the script goes")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ KIND = kind_named("schedule")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is not a schedule (docs/run.md)."""
+    """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is not a schedule (docs/run/run.md)."""
     results = check.judged(args, KIND)
     code = check.tell(args, results)
     readable = all(file.result.document is not None for file in results.values())

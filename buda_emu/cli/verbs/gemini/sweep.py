@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
         for row in rows
     ]
     say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2), prose=(len(axes) + 2,)))
-    say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/gemini.md)")
+    say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/other-compilers/gemini.md)")
     if args.csv is not None:
         write_text(args.csv, sweep_csv(rows))
     if args.chart is not None:
