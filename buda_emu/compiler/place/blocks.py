@@ -115,6 +115,13 @@ def size_of_tile(df: str, alignment: int) -> int:
     return tile_bytes(df, 32, 32, alignment, header=True)
 
 
+_READ_BYTES = 72 << 10
+"""Of the buffer of an operand, at most, where the router makes it larger because it is read out of DRAM or a fused op
+reads it."""
+_ROOM_FOR_READS = 160_000
+"""Bytes of L1 beside `Target.buffer_room` for such buffers, with headers of four sizes of tile (`routing/streams`)."""
+
+
 def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
     """L1 of one core: operands double, the result's buffer, partial sums, and `held` bytes of constants (FRONTEND 4.3,
     NETLIST 2.2)."""
@@ -142,7 +149,9 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     elif op.has("reduces"):
         total += 2 * ublock * max(1, blocks.u_kt) * act
     else:
-        total += (2 * len(op.uses) + op.intermediates) * ublock * act
+        own = 2 * ublock * act
+        total += len(op.uses) * own + op.intermediates * ublock * act
+        total += max(0, len(op.uses) * max(0, _READ_BYTES - own) - _ROOM_FOR_READS)
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total
