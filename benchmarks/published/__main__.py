@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .table import PAGE, RESULTS, keep, key, missing, page, read
+from .table import PAGE, RESULTS, ROOT, keep, key, missing, page, read
 
 if TYPE_CHECKING:
     from .measure import Cell
@@ -110,7 +110,7 @@ def _cell(args: argparse.Namespace) -> int:
 
 def _commit() -> str:
     """The commit, with a `+` where anything but the results and their page was changed."""
-    own = [f":(top,exclude){path.relative_to(PAGE.parents[1])}" for path in (RESULTS, PAGE)]
+    own = [f":(top,exclude){path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
     number = _git("rev-parse", "--short", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", *own)
     return f"{number}{'+' if changed else ''}" if number else "unknown"

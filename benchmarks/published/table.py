@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from .models import Model
 
 RESULTS: Final = Path(__file__).parent / "results.json"
-PAGE: Final = Path(__file__).parents[2] / "docs" / "compile" / "published.md"
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "compile" / "published.md"
 SCHEMA: Final = 1
 FIRST: Final = ("n150", "e150")
 """Boards that are measured for all models before the others."""
