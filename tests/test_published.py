@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from shared_files import SHARED
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
-from published import generation, table  # noqa: E402 - only where torch is
+from published import __main__, generation, table  # noqa: E402 - only where torch is
 from published.measure import measure  # noqa: E402
 from published.models import GRAYSKULL, MODELS, WORMHOLE, Model, Settings  # noqa: E402
 
@@ -27,6 +28,10 @@ def tiny():
         torch.nn.Linear(128, 10),
     )
     return layers, (torch.randn(1, 3, 8, 8),)
+
+
+def test_what_was_measured_names_the_commit_or_says_that_there_is_none():
+    assert re.fullmatch(r"unknown|[0-9a-f]{7,}\+?", __main__._commit())
 
 
 class Determinant(torch.nn.Module):
