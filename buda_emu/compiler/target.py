@@ -9,7 +9,7 @@ from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.boards import board
 from buda_emu.spec.cluster import Cluster
 from buda_emu.spec.devices import Device, device
-from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.formats import FORMATS, tile_bytes
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
@@ -89,6 +89,14 @@ class Target:
     def buffer_room(self) -> int:
         """Bytes of one core that buffers may take."""
         return self.arch.l1_bytes - (L1_RESERVED_BLACKHOLE if self.arch.name == "blackhole" else L1_RESERVED)
+
+    @property
+    def widest_block(self) -> int:
+        """Tiles of columns of a product that one core has room for, with a row of the right factor and a tile of the
+        left one, twice each, in 16 bits or more, as results have that hold masks."""
+        formats = (self.activation_df, "Float16")
+        size = max(tile_bytes(df, 32, 32, self.arch.alignment, header=True) for df in formats)
+        return (self.buffer_room // (2 * size) - 1) // 2
 
     @property
     def title(self) -> str:

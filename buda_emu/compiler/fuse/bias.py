@@ -45,7 +45,10 @@ def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
     op = tiles.ops.get(use.source)
     if op is None or op.program != program or not _copies_row_0(tiles, op):
         return None
-    return None if any(tm[0] != "broadcast" for tm in use.tms) else replace(op.uses[1], tms=op.uses[1].tms + use.tms)
+    tms = op.uses[1].tms
+    if ("transpose",) in tms or any(tm[0] != "broadcast" for tm in use.tms):  # a product transposes no third operand
+        return None
+    return replace(op.uses[1], tms=tms + use.tms)
 
 
 def _copies_row_0(tiles: TileGraph, op: TileOp) -> bool:

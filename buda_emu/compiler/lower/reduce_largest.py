@@ -1,6 +1,7 @@
 """The largest along one dimension (OPS 6.7)."""
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from buda_emu.spec.infinity import BELOW
 
 @lowers("reduce_max")
 def reduce_max(low: Lowering, node: Node) -> Value:
-    """Along z where the dimension is innermost there, along columns or rows where it is alone."""
+    """Along z where the dimension is innermost there or shares columns with a larger rest, which so stays there; along
+    columns or rows where it is alone."""
     dim: int = node.attrs["dim"]
     value = settled(low, low.values[node.inputs[0]])
     layout = value.layout
@@ -26,6 +28,9 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     )
     if axes == {"z"} and len(pieces) == 1 and pieces[0].stride == 1:
         return _largest_of_z(low, value, dim, pieces[0].size)
+    if not alone and axes == {"c"} and prod(piece.size for piece in pieces) ** 2 <= _in_columns(layout):
+        value = relayout(low, value, _innermost_of_z(layout, dim))
+        return _largest_of_z(low, low.real(value), dim, value.layout.dims[dim][0].size)
     if not alone or axes == {"z"}:
         rest = [place for place in range(len(layout.dims)) if place != dim]
         value = relayout(low, value, ordered(layout.shape, rest[:-1], rest[-1:], [dim]))
@@ -42,6 +47,17 @@ def reduce_max(low: Lowering, node: Node) -> Value:
     return Value(
         name, Layout(tuple(dims), extent), (), None, value.clean_rows or axis == "r", value.clean_columns or axis == "c"
     )
+
+
+def _in_columns(layout: Layout) -> int:
+    return prod(piece.size for piece in layout.on("c"))
+
+
+def _innermost_of_z(layout: Layout, dim: int) -> Layout:
+    """That dimension there, each other one where its innermost piece is."""
+    axes = [pieces[-1].axis if pieces else "z" for pieces in layout.dims]
+    z, r, c = ([place for place, own in enumerate(axes) if own == axis and place != dim] for axis in "zrc")
+    return ordered(layout.shape, [*z, dim], r, c)
 
 
 def _largest_of_z(low: Lowering, value: Value, dim: int, count: int) -> Value:

@@ -14,8 +14,8 @@ from buda_emu.errors import InternalError
 
 _MOST_OF_A_MOVE = 1 << 29
 """Elements of a matrix that moves columns: 1 GiB in Float16_b."""
-_WIDEST = 128
-"""Tiles of columns that one core has room for."""
+_SIDE_BY_SIDE = 128
+"""Slices of t with one element in a row that are put side by side."""
 
 
 def relayout(low: Lowering, value: Value, want: Layout, *, loose: bool = False) -> Value:
@@ -97,7 +97,7 @@ def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int
     once they stand side by side."""
     rows = [part for part in parts if part.have.axis == "r"]
     from_z = all(parts[k].have.axis == "z" for k in incoming)
-    few = prod(parts[k].size for k in incoming) <= _WIDEST
+    few = prod(parts[k].size for k in incoming) <= _SIDE_BY_SIDE
     return not in_c and from_z and few and bool(rows) and all(part.want.axis == "r" for part in rows)
 
 
@@ -224,9 +224,9 @@ def _in_slices(low: Lowering, value: Value, members: Sequence[int], count: int) 
 def _divisible(low: Lowering, count: int, block: int) -> int | None:
     """So many blocks of tiles, and empty ones, that the cores of a row have room for them: 17 x 17 has no divisors.
     None where they never have."""
-    _, widest = low.target.arch.grid
-    for blocks in range(count, _WIDEST * widest // block + 1):
-        if any(blocks * block % n == 0 for n in range(-(-blocks * block // _WIDEST), widest + 1)):
+    (_, cores), room = low.target.arch.grid, low.target.widest_block
+    for blocks in range(count, room * cores // block + 1):
+        if any(blocks * block % n == 0 for n in range(-(-blocks * block // room), cores + 1)):
             return blocks
     return None
 

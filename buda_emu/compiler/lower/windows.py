@@ -14,7 +14,6 @@ from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, divisors, over
 from buda_emu.compiler.target import Target
-from buda_emu.spec.formats import tile_bytes
 from buda_emu.tensor.scattered import scattered
 
 
@@ -56,12 +55,10 @@ def _reshaped(value: Value, shape: Sequence[int]) -> Value:
 
 
 def _parts(target: Target, channels: int) -> int:
-    """Slices of whole tiles that the channels of a depthwise convolution are cut into, so that a core has room for a
-    row of tiles, its kernels and the result, twice each: cores do not share out columns (OPS 6.3)."""
-    size = tile_bytes(target.activation_df, TILE, TILE, target.arch.alignment, header=True)
-    widest = (target.buffer_room // (2 * size) - 1) // 2
+    """Slices of whole tiles that the channels of a depthwise convolution are cut into, so that a core has room for
+    each: cores do not share out columns (OPS 6.3)."""
     tiles = channels // TILE if channels % TILE == 0 else 1
-    return next((parts for parts in divisors(tiles) if tiles // parts <= widest), 1)
+    return next((parts for parts in divisors(tiles) if tiles // parts <= target.widest_block), 1)
 
 
 def _matrix(flat: Array, groups: int, width: int) -> Array:

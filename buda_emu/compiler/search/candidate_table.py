@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.lower.tiles import TileAttributes, TileGraph, TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
 from buda_emu.compiler.place.cost import speeds
@@ -269,5 +269,11 @@ def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
     uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
     if "table" in op.attrs and not held:
         uses = (*uses, id(op.attrs["table"]))
-    attrs = tuple(sorted((key, repr(value)) for key, value in op.attrs.items() if key != "table"))
-    return op.type, op.shape, op.inner, op.grid, op.ublock, attrs, uses
+    steps = tuple(
+        (step.type, step.inputs, step.output, step.pop, _values(step.attrs), step.spread) for step in op.steps
+    )
+    return op.type, op.shape, op.inner, op.grid, op.ublock, _values(op.attrs), uses, steps, op.precision
+
+
+def _values(attrs: TileAttributes) -> object:
+    return tuple(sorted((key, repr(value)) for key, value in attrs.items() if key != "table"))

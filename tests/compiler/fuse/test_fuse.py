@@ -52,11 +52,10 @@ def test_a_row_behind_a_product_becomes_its_bias():
     assert graph.ops["y"].sources == ("p", "y")
 
 
-def spread_row(left):
-    """A row that a product with `left` copies into all rows, added to a product in every slice."""
-    graph = tiles(
-        ("p", "matmul", "x", "w"), ("m", "matmul", "left", "row"), ("y", "add", "p", Use("m", (("broadcast", "z", 1),)))
-    )
+def spread_row(left, *tms):
+    """A row, behind `tms`, that a product with `left` copies into all rows, added to a product in every slice."""
+    spread = Use("m", (("broadcast", "z", 1),))
+    graph = tiles(("p", "matmul", "x", "w"), ("m", "matmul", "left", Use("row", tms)), ("y", "add", "p", spread))
     graph.ops["m"].inner = 1
     constant(graph, "left", left[None])
     return fuse_bias(graph)
@@ -68,6 +67,7 @@ def test_a_row_that_ones_copy_into_all_rows_becomes_the_bias_and_is_not_copied()
     graph = spread_row(left)
     assert shown(graph) == ["y = matmul(x, w, row)"]
     assert graph.ops["y"].uses[2].tms == (("broadcast", "z", 1),)
+    assert len(spread_row(left, ("transpose",)).ops) == 3, "a product transposes no third operand"
     left[3, 1] = 1
     assert len(spread_row(left).ops) == 3
 
