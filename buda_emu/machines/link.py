@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.records import dataclass
+from buda_emu.runtime.machine.part import BUFFERED_BYTES
 
 HANDSHAKE_SECONDS: Final = 10.0
-BUFFERED_BYTES: Final = 64 << 20
-"""Of messages that a machine has received from another one and not asked for; the other one waits then."""
 _MOST_WORDS: Final = 1 << 20  # bytes
 _NONCE: Final = 32
 _NUMBERS: Final = "biuf"  # kinds of what arrays may hold

@@ -17,6 +17,7 @@ from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
+from buda_emu.runtime.graph.late import Late
 from buda_emu.runtime.graph.plan_part import Duties, duties
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, uses
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from buda_emu.ops.on_device.kernel_units import KernelUnits
     from buda_emu.tensix.words import Core
 
+TILE_BYTES = 4 * TILE_ELEMENTS
 Tensor = NDArray[np.float32]
 Recorder = Callable[[Plan, Chunk], object]
 V = TypeVar("V", bound=Any)
@@ -52,15 +54,16 @@ class Context:
     units: "Callable[..., KernelUnits] | None" = None  # makes the units that an op of precision "device" runs on
     pool: BufferPool = field(default_factory=BufferPool)
     part: Part | None = None  # of several machines that run the netlist together
+    late: Late | None = None  # what such a machine puts off in the epoch that runs
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
 
     known_duties: dict[int, Duties] = field(default_factory=dict[int, Duties])  # of plans, which live as long
 
-    def duties(self, plan: Plan, part: Part) -> Duties:
+    def duties(self, plan: Plan, part: Part, late: Late) -> Duties:
         """What the machine does of a plan."""
         found = self.known_duties.get(id(plan))
         if found is None:
-            found = self.known_duties[id(plan)] = duties(plan, part)
+            found = self.known_duties[id(plan)] = duties(plan, part, late.queues)
         return found
 
     def free(self) -> None:
@@ -82,7 +85,8 @@ class ChunkRun(ABC, Generic[V]):
         self._chunk = chunk
         self._values: dict[int, V] = {}
         self._owned: set[int] = set()
-        self._duties = None if context.part is None else context.duties(plan, context.part)
+        part, late = context.part, context.late
+        self._duties = None if part is None or late is None else context.duties(plan, part, late)
         self._direct = self._places()
 
     def _places(self) -> dict[int, tuple[str, V]]:
@@ -128,15 +132,20 @@ class ChunkRun(ABC, Generic[V]):
         """Every step that this machine has, sending and receiving what others have; what is lent is made when it is
         needed, not all at once."""
         later: dict[int, Read] = {}
-        part, duties = self._context.part, self._duties
+        part, duties, late = self._context.part, self._duties, self._context.late
         for number, (step, freed) in enumerate(zip(self._plan.steps, self._plan.releases, strict=True)):
-            if part is None or duties is None or duties.source[number] == part.number:
+            if part is None or duties is None or late is None or duties.source[number] == part.number:
                 if later:
                     for value in later.keys() & uses(step):
                         self._read(later.pop(value))
                 self._step(step, freed, later)
             elif duties.source[number] >= 0:
-                self._values[step.value] = self._from_arrays(step.value, part.receive(duties.source[number]))
+                source = duties.source[number]
+                if step.value in duties.late:
+                    most_bytes = self._chunk.inputs * self._plan.tiles[step.value] * TILE_BYTES
+                    late.put_off(source, most_bytes, partial(self._store_late, step.value))
+                else:
+                    self._values[step.value] = self._from_arrays(step.value, late.receive(source))
             if part is not None and duties is not None:
                 for other in duties.targets[number]:
                     if step.value in later:
@@ -168,12 +177,21 @@ class ChunkRun(ABC, Generic[V]):
     def _is_lent(self, step: Read) -> bool:
         return not step.flat and self._context.memory.channels[step.queue].view.store.source is not None
 
+    def _store_late(self, value: int, arrays: list[NDArray[Any]]) -> None:
+        """A value that was put off, into the queues and rams where `store` has noted it."""
+        self._values[value] = self._from_arrays(value, arrays)
+        for number, push in enumerate(self._plan.pushes):
+            if push.value == value and self._duties is not None and self._duties.pushes[number]:
+                self._push(push)
+        del self._values[value]
+
     def store(self) -> None:
         """Results into queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
         for number, push in enumerate(self._plan.pushes):
-            if self._duties is None or self._duties.pushes[number]:
+            duties = self._duties
+            if duties is None or (duties.pushes[number] and push.value not in duties.late):
                 self._push(push)
             else:
                 self._context.memory.channels[push.queue].view.note(self._chunk.writes[push.queue], push.label)

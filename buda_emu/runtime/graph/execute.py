@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.host_memory import size_text
-from buda_emu.device.store import TILE_ELEMENTS, EntryView
+from buda_emu.device.store import EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.tiles.gather import AS_IS, gather_tiles
 from buda_emu.netlist.model import TemporalGraph
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
-from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
+from buda_emu.runtime.graph.chunk import TILE_BYTES, ChunkRun, Context, Tensor
+from buda_emu.runtime.graph.late import Late
 from buda_emu.runtime.graph.planned import PLANNED
 from buda_emu.runtime.graph.schedule import Chunk, Scheduler
 from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run
@@ -24,9 +25,9 @@ from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS
 from buda_emu.runtime.machine.memory import Memory
+from buda_emu.runtime.machine.part import Part
 from buda_emu.tensor.tilemap import TileMap
 
-TILE_BYTES = 4 * TILE_ELEMENTS
 _SLACK = 2  # a tensor may lie in memory twice as large as itself (device/spare.py)
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
 _DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a half of them, and each op takes longer
@@ -63,7 +64,10 @@ class Executor:
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
         try:
-            self._inputs(temporal, topo, scheduler)
+            if context.part is None:
+                self._inputs(temporal, topo, scheduler)
+            else:
+                self._inputs_of_part(temporal, topo, scheduler, context.part)
         finally:
             gate.epoch(None)
         for channel in popping:
@@ -73,6 +77,18 @@ class Executor:
             context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
         for listener in context.watched.listeners:
             listener.epoch_end(topo.graphs)
+
+    def _inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
+        """As `_inputs`. A program that stops leaves what the inputs before it have written."""
+        late = self._context.late = Late(part, self._context.memory, topo)
+        try:
+            self._inputs(temporal, topo, scheduler)
+        except ProgramError:
+            late.take_all()
+            raise
+        finally:
+            self._context.late = None
+        late.take_all()
 
     def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
         """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""

@@ -2,8 +2,10 @@
 (`machine/part.py`). It follows from the plan and the owners of ops and queues alone, so all machines agree on it.
 """
 
+from collections.abc import Set
+
 from buda_emu.records import dataclass
-from buda_emu.runtime.graph.steps import Convert, Plan, Read, Run, Same
+from buda_emu.runtime.graph.steps import Convert, Plan, Read, Run, Same, reads_of
 from buda_emu.runtime.machine.part import Part
 
 _NOBODY = -1
@@ -13,16 +15,17 @@ _NOBODY = -1
 class Duties:
     """Of each step: `source`, whose value it is (its own number: it does the step; -1: it has nothing to do with it),
     and `targets`, to whom it gives the value. `pushes`: which of the plan's pushes it stores. `computed`: values that
-    it computes itself."""
+    it computes itself. `late`: values of others that it only stores, in queues that may be written late."""
 
     source: tuple[int, ...]
     targets: tuple[tuple[int, ...], ...]
     pushes: tuple[bool, ...]
     computed: frozenset[int]
+    late: frozenset[int]
 
 
-def duties(plan: Plan, part: Part) -> Duties:
-    """Those of one machine."""
+def duties(plan: Plan, part: Part, queues: Set[str]) -> Duties:
+    """Those of one machine. `queues`: those that may be written late."""
     needed: list[set[int]] = [set() for _ in plan.tiles]
     for push in plan.pushes:
         needed[push.value] |= part.keepers(push.queue)
@@ -54,4 +57,9 @@ def duties(plan: Plan, part: Part) -> Duties:
     targets.reverse()
     runs = (step.value for step, who in zip(plan.steps, source, strict=True) if who == own and isinstance(step, Run))
     pushes = tuple(own in part.keepers(push.queue) for push in plan.pushes)
-    return Duties(tuple(source), tuple(targets), pushes, frozenset(runs))
+    late = {step.value for step, who in zip(plan.steps, source, strict=True) if who not in (own, _NOBODY)}
+    for step, who in zip(plan.steps, source, strict=True):
+        if who == own:
+            late.difference_update(reads_of(step))
+    late.difference_update(push.value for push in plan.pushes if push.queue not in queues)
+    return Duties(tuple(source), tuple(targets), pushes, frozenset(runs), frozenset(late))

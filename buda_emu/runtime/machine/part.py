@@ -6,9 +6,12 @@ when it has been computed: both are at the same step then, so what is sent and w
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
+
+BUFFERED_BYTES: Final = 64 << 20
+"""Of values that a machine has received from another one and not asked for; the other one waits then."""
 
 
 class Part(Protocol):
@@ -32,7 +35,7 @@ class Part(Protocol):
         ...
 
     def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """Give a value to another one; waits while that one has too much that it has not asked for."""
+        """Give a value to another one; waits while that one has BUFFERED_BYTES that it has not asked for."""
         ...
 
     def receive(self, source: int) -> list[NDArray[Any]]:
