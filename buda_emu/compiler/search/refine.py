@@ -36,6 +36,7 @@ def refined(best: Found, entries: int) -> Found:
         forms = searched, _with_rows(searched)
         single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
         best = min(best, *single, key=cycles_of)
+        best = min(best, _to_the_end(min(single, key=cycles_of), entries), key=cycles_of)
     for count in SLICES if objective.microbatch == 1 and not objective.work.spent() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
@@ -51,15 +52,16 @@ def refined(best: Found, entries: int) -> Found:
                 if _is_enough(best):
                     break
     for found in (best, *(item for item in single if item is not best)):
-        if (
-            found.table is not None
-            and found.decisions is not None
-            and best.cycles > best.host
-            and not objective.work.spent()
-        ):
-            last = Start(dict(found.decisions), objective, "high", entries)
-            best = min(best, try_start(found.table, last), key=cycles_of)
+        if best.cycles > best.host:
+            best = min(best, _to_the_end(found, entries), key=cycles_of)
     return best
+
+
+def _to_the_end(found: Found, entries: int) -> Found:
+    """With more moves and corrections from there, as far as there is work left to be done."""
+    if found.table is None or found.decisions is None or found.objective.work.spent():
+        return found
+    return try_start(found.table, Start(dict(found.decisions), found.objective, "high", entries))
 
 
 def _is_enough(best: Found) -> bool:
