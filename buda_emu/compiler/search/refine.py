@@ -7,13 +7,15 @@ from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.single_input import decisions_of_one
+from buda_emu.compiler.search.single_input import decisions_by_layers, decisions_of_one
 from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, try_form, try_start
 from buda_emu.compiler.target import Objective
 from buda_emu.errors import UnsupportedError
 
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
+LAYERS = (1, 2)
+"""Layers after which epochs of a single input may end at the same place."""
 ROWS = 2
 """Slices of a single input that are put below each other: with more, ops wait longer for each other."""
 
@@ -32,8 +34,9 @@ def refined(best: Found, entries: int) -> Found:
         and not (searched.assigned or searched.tiles.trains or objective.work.spent())
     ):
         forms = searched, _with_rows(searched)
-        single = [_one_by_one(form, objective, entries) for form in forms if form is not None]
+        single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
         best = min(best, *single, key=cycles_of)
+        best = min(best, _to_the_end(min(single, key=cycles_of), entries), key=cycles_of)
     for count in SLICES if objective.microbatch == 1 and not objective.work.spent() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
@@ -49,15 +52,16 @@ def refined(best: Found, entries: int) -> Found:
                 if _is_enough(best):
                     break
     for found in (best, *(item for item in single if item is not best)):
-        if (
-            found.table is not None
-            and found.decisions is not None
-            and best.cycles > best.host
-            and not objective.work.spent()
-        ):
-            last = Start(dict(found.decisions), objective, "high", entries)
-            best = min(best, try_start(found.table, last), key=cycles_of)
+        if best.cycles > best.host:
+            best = min(best, _to_the_end(found, entries), key=cycles_of)
     return best
+
+
+def _to_the_end(found: Found, entries: int) -> Found:
+    """With more moves and corrections from there, as far as there is work left to be done."""
+    if found.table is None or found.decisions is None or found.objective.work.spent():
+        return found
+    return try_start(found.table, Start(dict(found.decisions), found.objective, "high", entries))
 
 
 def _is_enough(best: Found) -> bool:
@@ -65,9 +69,10 @@ def _is_enough(best: Found) -> bool:
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.spent()
 
 
-def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> Found:
-    """With epochs for a single input, by the longest way through their ops."""
-    return try_start(table, Start(decisions_of_one(table, FULL), objective, "default", entries))
+def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:
+    """With epochs for a single input, by the longest way through their ops; those of layers alike, too."""
+    made = *(decisions_by_layers(table, FULL, layers) for layers in LAYERS), decisions_of_one(table, FULL)
+    return [try_start(table, Start(item, objective, "default", entries)) for item in made if item is not None]
 
 
 def _with_rows(table: CandidateTable) -> CandidateTable | None:

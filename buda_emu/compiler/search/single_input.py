@@ -7,7 +7,7 @@ ops from i on are followed along their edges, when the first and the last part o
 would follow them, until the cores are used up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -21,9 +21,10 @@ from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.due import HOP
-from buda_emu.compiler.search.candidate_table import CandidateTable, Floats
+from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, likeness
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
+from buda_emu.compiler.search.repeats import repeated
 from buda_emu.timing.epoch.parts import parts_of_blocks
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
@@ -32,6 +33,8 @@ CROSSING = 3_000.0
 """Cycles in which what one epoch writes is there for the next one, beside the bytes."""
 SHARED = 0.1
 """Of the time for which an epoch's queues stream, what each step of its longest way waits for the links."""
+ALIKE = 1.03
+"""Of the cycles that epochs are expected to take, what they may take if those of layers are alike."""
 Ints = NDArray[np.int64]
 
 
@@ -62,7 +65,29 @@ def decisions_of_one(table: CandidateTable, full: float) -> dict[str, PlacementD
     """The decisions of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
     UnsupportedError for an op that has no room."""
     own = _costs(table)
-    return in_epochs(table, _ends(table, own, full), lambda start, stop, epoch: _packed(table, own, start, stop, epoch))
+    return _in_epochs(table, own, _fewest_cycles(_all_epochs(table, own, full))[0])
+
+
+def decisions_by_layers(table: CandidateTable, full: float, layers: int) -> dict[str, PlacementDecision] | None:
+    """The same, with an epoch's end at one place of every `layers` layers, where that is expected to take little more:
+    such epochs are alike, and what the search finds for one serves all. None where there are none."""
+    own = _costs(table)
+    epochs, kept = _all_epochs(table, own, full), frozenset[int]()
+    best = _fewest_cycles(epochs)[1]
+    for region in repeated([likeness(table.tiles, op, held=True) for op in table.ops]):
+        step = region.period * layers
+        places = range(1, step + 1) if region.times > layers else ()
+        tried = [kept | frozenset(range(region.start + place, region.stop, step)) for place in places]
+        cycles, number = min(
+            ((_fewest_cycles(epochs, ends)[1], n) for n, ends in enumerate(tried)), default=(np.inf, 0)
+        )
+        if cycles <= best * ALIKE:
+            best, kept = cycles, tried[number]
+    return _in_epochs(table, own, _fewest_cycles(epochs, kept)[0]) if kept else None
+
+
+def _in_epochs(table: CandidateTable, own: Sequence[_Own], ends: list[int]) -> dict[str, PlacementDecision]:
+    return in_epochs(table, ends, lambda start, stop, epoch: _packed(table, own, start, stop, epoch))
 
 
 def _packed(
@@ -123,19 +148,30 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
     return chain
 
 
-def _ends(table: CandidateTable, own: Sequence[_Own], full: float) -> list[int]:
-    """The first op of each epoch, then the number of ops."""
-    count, prices = len(table.ops), _Prices.of(table, own)
+_Epochs = Sequence[Sequence[tuple[int, float]]]
+"""Of each op the epochs that may begin with it: the op after each, and its cycles."""
+
+
+def _all_epochs(table: CandidateTable, own: Sequence[_Own], full: float) -> _Epochs:
+    prices = _Prices.of(table, own)
+    return [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))]
+
+
+def _fewest_cycles(epochs: _Epochs, kept: Collection[int] = ()) -> tuple[list[int], float]:
+    """The first op of each epoch, then the number of ops; their cycles. No epoch goes on over an op of `kept`."""
+    count = len(epochs)
     best, before = [np.inf] * (count + 1), [0] * (count + 1)
     best[0] = 0.0
-    for i in range(count):
-        for end, cycles in _epochs_from(table, prices, i, full):
+    for i, found in enumerate(epochs):
+        for end, cycles in found:
             if best[i] + cycles < best[end]:
                 best[end], before[end] = best[i] + cycles, i
-    found = [count]
-    while found[-1] > 0:
-        found.append(before[found[-1]])
-    return found[::-1]
+            if end in kept:
+                break
+    ends = [count]
+    while ends[-1] > 0:
+        ends.append(before[ends[-1]])
+    return ends[::-1], best[count]
 
 
 @dataclass(frozen=True)

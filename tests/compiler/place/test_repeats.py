@@ -1,0 +1,61 @@
+"""Layers of a model are found, and a single input's epochs end at the same place of each."""
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.ir.text import FRONT, Ir
+from buda_emu.compiler.pipeline import PASSES, Context
+from buda_emu.compiler.search import single_input
+from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.search.repeats import Repeated, repeated
+from buda_emu.compiler.search.single_input import decisions_by_layers
+
+
+def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():
+    a, b = "abcdefgh", "klmnopqrst"
+    assert repeated("xy" + 4 * a + "z" + 2 * b + "q") == [Repeated(2, 8, 4), Repeated(35, 10, 2)]
+    assert repeated(a + b) == []
+    assert repeated("aaaaaaa") == []  # of shorter groups than a layer has
+    assert repeated(a + a[:-1]) == []  # not twice
+
+
+def chain(layers: int) -> CandidateTable:
+    """So many layers of four products with an op after each."""
+    b = Builder(Graph())
+    rng = np.random.default_rng(0)
+    x = b.input("x", (32, 512), "float32")
+    for _ in range(layers):
+        for width in (1024, 256, 768, 512):
+            product = b.matmul(x, rng.standard_normal((x.shape[1], width)).astype(np.float32))
+            x = b.tanh(product) if width > 600 else b.exp(product)
+    b.graph.outputs.append(Output("y", b.sigmoid(x).name, "float32"))
+    forms = [Ir(FRONT, b.graph)]
+    for step in PASSES:
+        if step.name == "search":
+            break
+        forms = step.run(forms, Context())
+    assert forms[0].tiles is not None
+    return CandidateTable.of(forms[0].tiles, Context().target)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_epochs_end_at_the_same_place_of_each_layer_or_of_each_second_one(
+    layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = chain(6)
+    monkeypatch.setattr(single_input, "ALIKE", 9.0)
+    made = decisions_by_layers(table, 0.94, layers)
+    assert made is not None
+    epochs = [made[op.name].epoch for op in table.ops]
+    ends = {n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]}
+    period = 8 * layers
+    assert ends
+    assert {n + period for n in ends if n + period < 41} <= ends  # the first op of all is not like others
+
+
+def test_a_model_without_layers_or_with_small_ones_has_no_such_epochs():
+    assert decisions_by_layers(chain(1), 0.94, 1) is None
+    assert decisions_by_layers(chain(2), 0.94, 2) is None
+    assert decisions_by_layers(chain(6), 0.94, 1) is None  # several find room in an epoch
