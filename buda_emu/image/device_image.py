@@ -48,7 +48,7 @@ _LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InitialTensor:
     """A tensor of the image for one queue: `array` [entries, t, rows, cols], a large one by reference; `slot` is the
     first one of a ram."""
 
@@ -116,7 +116,7 @@ class DeviceImage:
         """Names of the queues that the image has data for, from the start on."""
         return frozenset(queue.name for name in self._begun_with() for queue in self._queues(name))
 
-    def held(self) -> Iterator[Held]:
+    def held(self) -> Iterator[InitialTensor]:
         """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8). Constants
         that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
 
@@ -134,7 +134,7 @@ class DeviceImage:
                         self._read(name, queue, to_push=True), self.tensors[name].format, queue
                     )
                 )
-                yield Held(queue.name, array, 0 if queue.is_ram else None)
+                yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
 
     @property
     def lent_queues(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from buda_emu.api.backend.devices import parameters
 from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendStatusCode, BackendType, DeviceMode
 from buda_emu.api.backend.machine import Machine
 from buda_emu.api.backend.processes import family
-from buda_emu.api.backend.processes.meeting import Key, machine_key
+from buda_emu.api.backend.processes.socket_address import Key, machine_key
 from buda_emu.api.backend.results import BackendCompileResult
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.tensors.descriptors import DramIODesc, describe_queue
