@@ -160,7 +160,7 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(slice_products, CORE)),
     Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
          _graphs(factors, CORE), _is_wide),
-    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes behind products that read them",
+    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes after products that read them",
          _late_factors, _is_wide),
     Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
          _graphs(attend_in_parts, CORE)),

@@ -79,10 +79,10 @@ def test_a_text_that_is_none_breaks_a_rule():
 
 
 def test_who_does_not_ask_pays_nothing():
-    """The judge of an ordinary check is the plain one."""
+    """The checker of an ordinary check is the plain one."""
     from buda_emu.netlist.rules.verify import _Run
 
-    assert type(_Run(Checker("net.yaml")).judge) is Checker
+    assert type(_Run(Checker("net.yaml")).checker) is Checker
 
 
 def test_lists_are_complete():

@@ -42,7 +42,7 @@ class BackendApi:
         if config.type not in _RUNNABLE:
             raise RuntimeError(f"{config.type} runs no netlist; types: {', '.join(t.name for t in _RUNNABLE)}")
         self._config = config
-        config.precision  # noqa: B018 - raises for a word that is none
+        config.precision  # noqa: B018 - raises for an unknown word
         self._netlist = _load(os.fspath(netlist_path), config)
         self._key = machine_key(self._netlist.path, config.type)
         self._machine: Machine | None = None
