@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import buda_emu as be
-from buda_emu.device.spare import SPARE
+from buda_emu.device.memory_pool import POOL
 from run import Job, add_selection, selected
 
 MIB = 1 << 20
@@ -34,7 +34,7 @@ def measure(job: Job, threads: int) -> tuple[int, int, int]:
     inputs = job.inputs(netlist)
     queues = cut = peak = 0
     for _ in range(2):  # the first one warms up
-        SPARE.drop()
+        POOL.drop()
         before = memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # the peak is set back to what is held now
         with be.Emulator(netlist, threads=threads) as emulator:

@@ -197,16 +197,16 @@ def _reduced(netlist, fails):
 def keep_changed_kernels_apart(path: str, line: int) -> None:
     """Machine code of kernels that call the mutated function gets names of its own; of all others it is what there is:
     the names of files say nothing of the helpers that a kernel calls."""
-    from buda_emu.jit.machine_code import kept
+    from buda_emu.jit.machine_code import disk_cache
 
-    place = kept.place
+    place = disk_cache.place
 
     def placed(function: Any, variant: str) -> str | None:
         found = place(function, variant)
         changed = found is not None and any(is_of(code, path, line) for code in _called(function))
         return f"{found.removesuffix('.o')}-mutant.o" if found is not None and changed else found
 
-    kept.place = placed
+    disk_cache.place = placed
 
 
 def is_of(code: Any, path: str, line: int) -> bool:

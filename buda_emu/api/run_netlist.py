@@ -102,28 +102,16 @@ def run_netlist(
         progress=progress,
         foretell=foretell,
     )
-    limit = ready.limit
+    limit, arch = ready.limit, netlist.arch_name
+    report = RunReport(
+        netlist.path, arch, precision, readout, threads, seed, version, load_seconds, 0.0, (), (), (), {}
+    )
     if image is not None and image.plan is not None:
         if readout != "host" or programs or workers is not None:
             said = "without --program, --readout and --workers"
             raise HostError(f"run: an image with host parts is run whole, by its plan: {said}")
         from buda_emu.api.run_parted import run_parted  # with what the host computes by
 
-        report = RunReport(
-            netlist.path,
-            netlist.arch_name,
-            precision,
-            readout,
-            threads,
-            seed,
-            version,
-            load_seconds,
-            0.0,
-            (),
-            (),
-            (),
-            {},
-        )
         return run_parted(image, ready.values, report, inputs=inputs, memory_limit=limit, progress=progress)
 
     running = _Running(ready, inputs, seed, readout, progress, tell, inputs_done, sink)
@@ -153,20 +141,13 @@ def run_netlist(
                 emulator.run(body.name, ready.values)
         places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
         outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
-    return RunReport(
-        netlist.path,
-        netlist.arch_name,
-        precision,
-        readout,
-        threads,
-        seed,
-        version,
-        load_seconds,
-        running.push_seconds,
-        running.pushed,
-        tuple(running.ran),
-        outputs,
-        arrays,
+    return replace(
+        report,
+        push_seconds=running.push_seconds,
+        inputs=running.pushed,
+        programs=tuple(running.ran),
+        outputs=outputs,
+        arrays=arrays,
     )
 
 
@@ -174,7 +155,7 @@ def run_netlist(
 class _Running:
     """A run on one machine, or on several that hold the netlist in parts; on others that replace them it goes on.
 
-    `pushed`, `push_seconds`, `ran` and `arrays` are what came of it: inputs, seconds to push them, programs, and the
+    `pushed`, `push_seconds`, `ran` and `arrays` are its results: inputs, seconds to push them, programs, and the
     outputs that `sink` did not take.
     """
 

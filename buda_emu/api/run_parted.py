@@ -28,8 +28,9 @@ def run_parted(
     progress: Callable[[str], None],
 ) -> RunReport:
     """Programs and the host's work in the order of the image's plan, for one set of inputs: `report`, which has the
-    settings, with what came of it. What the host does is among the programs, each with its seconds. `values` are those
-    of the programs' parameters; `inputs`: one .npz file by the model's input names. Raises HostError, ProgramError."""
+    settings, completed with the results. What the host does is among the programs, each with its seconds. `values` are
+    those of the programs' parameters; `inputs`: one .npz file by the model's input names. Raises HostError,
+    ProgramError."""
     parts = HostParts(image)
     given = parts.made_up(report.seed) if inputs is None else parts.read(inputs, memory_limit)
     source = MADE_UP if inputs is None else str(inputs)

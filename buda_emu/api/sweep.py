@@ -14,9 +14,9 @@ from buda_emu.image.opened import is_image, netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.boards import agreed_arch
 from buda_emu.timing.transfers.rates import WHAT_IF
-from buda_emu.workers.beside import spread_beside
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.spread import in_order
+from buda_emu.workers.with_caller import spread_with_caller
 
 MOST_POINTS: Final = 100_000
 AXES: Final = (*WHAT_IF, "board", "grid", "harvest")
@@ -117,7 +117,7 @@ def sweep(
     about = _About(netlist if elsewhere else path, arch, board, tuple(programs), dict(parameters or {}))
     job = Job("buda_emu.api.sweep:modeller", about)
     found: list[Point] = []
-    with closing(in_order(spread_beside(job, points, Workers(min(workers, len(points)), dask)))) as results:
+    with closing(in_order(spread_with_caller(job, points, Workers(min(workers, len(points)), dask)))) as results:
         for point in results:
             found.append(point)
             progress(len(found), len(points))

@@ -12,7 +12,7 @@ misspelt words, and the printing of findings. Knows no document; each room that 
 """
 
 from buda_emu.checker.book import RuleBook
-from buda_emu.checker.checks import Check, Finding, Judge
+from buda_emu.checker.checks import Check, Checker, Finding
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.checker.place import ByteOffset, Place, TextPlace
 from buda_emu.checker.result import CheckResult, Options
@@ -22,9 +22,9 @@ __all__ = [
     "ByteOffset",
     "Check",
     "CheckResult",
+    "Checker",
     "Diagnostic",
     "Finding",
-    "Judge",
     "Options",
     "Place",
     "Rule",

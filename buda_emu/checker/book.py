@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from buda_emu.checker.checks import Check, Finding, Judge, in_order
+from buda_emu.checker.checks import Check, Checker, Finding, in_order
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.checker.place import Place
 from buda_emu.checker.rule import Rule
@@ -95,12 +95,12 @@ class RuleBook:
         others are not run. A check is not run when a rule of its `unless` was broken by the document as a whole
         (`Finding.about` is None), and what it finds about something that broke such a rule is left out.
         """
-        judge = Judge(path, strict, found)
+        checker = Checker(path, strict, found)
         broken: dict[str, set[Hashable]] = {}
-        for item in judge.found:
+        for item in checker.found:
             broken.setdefault(item.rule, set()).add(None)
         for basic in (True, False):
-            if judge.errors and not basic:
+            if checker.errors and not basic:
                 break
             for check in in_order([item for item in self._checks if item.basic == basic]):
                 silent = {about for rule in check.unless for about in broken.get(rule, ())}
@@ -109,5 +109,5 @@ class RuleBook:
                 for finding in check.run(*subject):
                     if finding.about is None or finding.about not in silent:
                         broken.setdefault(check.rule.id, set()).add(finding.about)
-                        judge.report(check.rule, finding)
-        return sorted(judge.found, key=lambda item: item.order)
+                        checker.report(check.rule, finding)
+        return sorted(checker.found, key=lambda item: item.order)

@@ -77,7 +77,7 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
     return tuple(sorted(checks, key=lambda check: rank(check.rule.id)))
 
 
-class Judge:
+class Checker:
     """Turns what checks find into diagnostics of one document; `found` has them in the order of finding. `most`: how
     many errors are enough, None for no limit."""
 
@@ -100,7 +100,7 @@ class Judge:
         self._seen: set[tuple[str, Place, str]] = set()
         self._searches = 0
 
-    def judge(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
+    def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
         """Hold one object, by its name in messages, against checks `in_order`; the ids of the rules that it breaks.
         Raises TooManyFindingsError."""
         broken: set[str] = set()
@@ -139,7 +139,7 @@ class Judge:
         self.found.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))
 
 
-class WatchedJudge(Judge):
+class RecordingChecker(Checker):
     """Notes which rules are asked of something at all."""
 
     def __init__(self, path: str, strict: bool, read: Set[str], most: int | None, asked: set[str]) -> None:
@@ -147,9 +147,9 @@ class WatchedJudge(Judge):
         super().__init__(path, strict, read=read, most=most)
         self._asked = asked
 
-    def judge(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
-        """See `Judge`."""
-        return super().judge((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
+    def check(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
+        """See `Checker`."""
+        return super().check((replace(check, run=partial(self._ask, check)) for check in checks), *subject, name=name)
 
     def _ask(self, check: Check, *subject: Any) -> Iterable[Finding]:
         self._asked.add(check.rule.id)

@@ -85,6 +85,6 @@ def _as_before(
     return compile_training(source, inputs, loss=loss, options=options, **older)
 
 
-def _warn(what: str, door: str) -> None:
-    text = f"buda_emu.compile will not take {what} in a later version: call buda_emu.{door}"
+def _warn(what: str, function: str) -> None:
+    text = f"buda_emu.compile will not take {what} in a later version: call buda_emu.{function}"
     warnings.warn(text, DeprecationWarning, stacklevel=_STACK)

@@ -160,7 +160,7 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(slice_products, CORE)),
     Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
          _graphs(factors, CORE), _is_wide),
-    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes behind products that read them",
+    Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes after products that read them",
          _late_factors, _is_wide),
     Pass("split_concats", CORE, CORE, "what reads channels or cache entries side by side reads the parts and adds up",
          _graphs(split_concats, CORE)),

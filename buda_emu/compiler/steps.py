@@ -38,8 +38,8 @@ def compile_from(
     path: str | Path, *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
 ) -> CompiledModel:
     """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
-    which architecture and formats they are for. Raises IrError for a file that is none, that breaks a rule of its
-    level, or of which a netlist is made that is refused, and what `compile` raises."""
+    which architecture and formats they are for. Raises IrError for a file that is not an IR, breaks a rule of its
+    level, or gives a netlist that is refused, and what `compile` raises."""
     compiled = CompiledModel(*Compilation.of(with_words(options, words, "compile_from")).resumed(read_ir(Path(path))))
     try:
         compiled.netlist  # noqa: B018 - the checker's word, which is kept

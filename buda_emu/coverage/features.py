@@ -176,4 +176,4 @@ _FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
         step.type for fused in netlist.fused_ops.values() for schedule in fused.schedules for step in schedule
     ),
 }
-"""One for each list; op types of other packages are none of the lists'."""
+"""One for each list; op types of other packages are in no list."""

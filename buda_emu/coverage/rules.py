@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from buda_emu.netlist import rules
-from buda_emu.netlist.build import judge
+from buda_emu.netlist.build import check_text
 from buda_emu.netlist.rules import registry
 from buda_emu.netlist.yaml_reader import UnreadableError, decode
 
@@ -25,7 +25,9 @@ def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str
     """By list the rules that the text of a netlist passes, and those that it breaks; others are not asked of it."""
     asked: set[str] = set()
     try:
-        _, _, found = judge(decode(text), path, arch.lower() if arch is not None else None, strict=False, asked=asked)
+        _, _, found = check_text(
+            decode(text), path, arch.lower() if arch is not None else None, strict=False, asked=asked
+        )
     except UnreadableError as error:
         found = [error.diagnostic(path)]
     broken = {item.rule for item in found}

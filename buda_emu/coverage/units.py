@@ -13,10 +13,10 @@ from buda_emu.formats.bits import U32
 from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.kernel_units import KernelUnits
-from buda_emu.ops.on_device.units import Pair, Picking, Product, Spill, Words
+from buda_emu.ops.on_device.units import PackedAs, Picking, ProductBlock, Spill, Words
 from buda_emu.spec.formats import NETLIST_FORMATS
-from buda_emu.tensix.conversions.intermediate import Intermediate, intermediate
-from buda_emu.tensix.conversions.relu import RELU_MODES, ReluMode
+from buda_emu.tensix.conversions.intermediate import intermediate
+from buda_emu.tensix.conversions.relu import RELU_MODES
 from buda_emu.tensix.elementwise.maxpool import Dim
 from buda_emu.tensix.functions.table import FUNCTIONS, Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
@@ -111,19 +111,9 @@ class NotingUnits(KernelUnits):
         self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
-        self._note("matmul" if spill is None else "matmul in blocks", operands[0].register)
-        KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        self._note("matmul" if block.spill is None else "matmul in blocks", block.operands[0].register)
+        KernelUnits.matmul(self, dst, items, block)
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
@@ -152,20 +142,11 @@ class NotingUnits(KernelUnits):
         self.steps.add("Dst to Src")
         return KernelUnits.to_src(self, dst, mode, register)
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
-        self.steps.add(_pack(mode, df))
-        if relu:
-            self.steps.add(f"relu {'max' if relu == RELU_MODES['max'] else 'min'} in the packer")
-        return KernelUnits.pack(self, dst, mode, held_as, df, relu, threshold, out)
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        self.steps.add(_pack(to.mode, to.df))
+        if to.relu:
+            self.steps.add(f"relu {'max' if to.relu == RELU_MODES['max'] else 'min'} in the packer")
+        return KernelUnits.pack(self, dst, to, out)
 
     def recode(self, tiles: Bits, out: Bits) -> None:
         self.steps.add("recode")

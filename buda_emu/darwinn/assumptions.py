@@ -75,7 +75,7 @@ class Assumptions:
 def assume(
     transport: str, overlap: bool, link: "str | int | None", frequency_hz: "str | int | None", sram_bytes: int
 ) -> Assumptions:
-    """From what a caller gives. Raises HostError for a word or figure that is none."""
+    """From what a caller gives. Raises HostError for an unknown word or a malformed figure."""
     if transport not in TRANSPORTS:
         raise HostError(f"transport {transport!r} is not one of {', '.join(TRANSPORTS)}")
     if isinstance(link, str):

@@ -97,6 +97,6 @@ def check(source: Source, *, runtime: int = RUNTIME, path: str = "") -> Report:
     return Report(reading.package, tuple(sorted(found, key=lambda item: item.order)), path)
 
 
-def judge(path: str, options: Options) -> Report:
+def check_file(path: str, options: Options) -> Report:
     """Check a file, for the newest driver unless another is given. Raises OSError."""
     return check(path, runtime=RUNTIME if options.runtime is None else options.runtime)

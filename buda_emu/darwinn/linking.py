@@ -20,7 +20,7 @@ def link(executable: Executable, addresses: Addresses) -> list[bytes]:
     """The chunks with every field replaced by its half of a base address; what has no address stays as it is.
 
     Raises PackageError for a field outside of its chunk, and for a batch of a named layer that has no address;
-    HostError for addresses that are none.
+    HostError for malformed addresses.
     """
     _look_at(addresses)
     total = sum(len(chunk.bitstream or b"") for chunk in executable.chunks)

@@ -16,7 +16,7 @@ from buda_emu.errors import HostError, UnsupportedError
 def build(tree: Mapping[str, Any]) -> bytes:
     """A bare package from a tree as `Package.to_dict(data=True)` gives it; what is left out has its default.
 
-    Raises HostError, with table and field, for a tree that is none, UnsupportedError without the `flatbuffers` library.
+    Raises HostError, with table and field, for a malformed tree, UnsupportedError without the `flatbuffers` library.
     """
     rest = dict(tree)
     executables: Sequence[Any] | None = rest.pop("executables", None)

@@ -19,10 +19,8 @@ from buda_emu.ops.base import serial
 from buda_emu.ops.on_device import base, device_op
 from buda_emu.ops.on_device.operands import blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits, tile_of
-from buda_emu.ops.on_device.units import Pair, Product, Spill, float_family, tiles_of
+from buda_emu.ops.on_device.units import PackedAs, ProductBlock, float_family, tiles_of
 from buda_emu.runtime.graph.steps import Run
-from buda_emu.tensix.conversions.intermediate import Intermediate
-from buda_emu.tensix.conversions.relu import ReluMode
 from buda_emu.tensix.elementwise import eltwise
 from buda_emu.tensix.elementwise.maxpool import Dim
 from buda_emu.tensix.functions.table import Bound
@@ -92,20 +90,11 @@ class RecordingUnits(ReferenceUnits):
             self._note("matrix unit", f"ELWMUL, phase {phase} of {fidelity}", mode, result)
         return result
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
         """See `Units`: inner tile by inner tile, and of each phase by phase where phases run one after the other."""
+        operands, product, mode, k, spill, fresh = block
         if spill is not None or REGISTERS[operands[0].register] is None:
-            super().matmul(dst, items, operands, product, mode, k, spill, fresh)
+            super().matmul(dst, items, block)
             if spill is None:
                 self._noted_items(dst, items, f"MVMUL of inner tiles {k.start}..{k.stop - 1}", mode)
             return
@@ -152,20 +141,11 @@ class RecordingUnits(ReferenceUnits):
         self._note("matrix unit", "Dst moved to a Src register", register, words)
         return words
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
         """See `Units`: Dst as the packer finds it, and what it leaves in L1."""
-        self._note("Dst", "as the packer reads it", mode, dst)
-        packed = super().pack(dst, mode, held_as, df, relu, threshold, out)
-        self._stored("packer", f"{mode} to {df}{' with relu' if relu else ''}", packed)
+        self._note("Dst", "as the packer reads it", to.mode, dst)
+        packed = super().pack(dst, to, out)
+        self._stored("packer", f"{to.mode} to {to.df}{' with relu' if to.relu else ''}", packed)
         return packed
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:

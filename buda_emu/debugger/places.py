@@ -17,7 +17,7 @@ WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class BreakLocation:
     """Fields of a `Breakpoint`."""
 
     kind: Kind
@@ -26,7 +26,7 @@ class Spot:
     index: int = -1
 
 
-def place(text: str, names: Names, engine: Engine) -> Spot:
+def place(text: str, names: Names, engine: Engine) -> BreakLocation:
     """Raises HostError that names what was probably meant."""
     words = text.split()
     first = words[0] if words else ""
@@ -45,18 +45,18 @@ def place(text: str, names: Names, engine: Engine) -> Spot:
     if first in names.ops:
         return _op(first, names)
     if first in names.netlist.graphs:
-        return Spot("graph", f"graph {first}", first)
+        return BreakLocation("graph", f"graph {first}", first)
     if first in names.netlist.programs:
         return _instruction(first, 0, names)
     if first in names.netlist.queues or first in names.labels:
         name = names.queue(first).name
-        return Spot("watch", f"queue {name}", name)
+        return BreakLocation("watch", f"queue {name}", name)
     known = (*names.ops, *names.netlist.graphs, *names.netlist.programs, *names.netlist.queues, *WORDS)
     hint = near(first, known)
     raise HostError(f"break {text}: no line, op, graph, program or queue {first!r}{f' ({hint})' if hint else ''}")
 
 
-def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> Spot:
+def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> BreakLocation:
     argument = words[0] if words else ""
     match kind:
         case "op":
@@ -67,7 +67,7 @@ def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> Spot:
             if argument not in names.netlist.graphs:
                 hint = near(argument, names.netlist.graphs)
                 raise HostError(f"no graph {argument!r}{f' ({hint})' if hint else ''}")
-            return Spot("graph", f"graph {argument}", argument)
+            return BreakLocation("graph", f"graph {argument}", argument)
         case "instruction":
             if len(words) > 1:
                 return _instruction(argument, _number(words[1], "an instruction"), names)
@@ -80,19 +80,19 @@ def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> Spot:
             number = _number(argument, "an input, from 1,")
             if number < 1:
                 raise HostError("inputs of an epoch are counted from 1")
-            return Spot("input", f"input {number}{f' of {graph}' if graph else ''}", graph, number)
+            return BreakLocation("input", f"input {number}{f' of {graph}' if graph else ''}", graph, number)
         case "node":
             return _node(" ".join(words), names)
         case "nan":
-            return Spot("nan", "a NaN in any op's result")
+            return BreakLocation("nan", "a NaN in any op's result")
         case "inf":
-            return Spot("inf", "an infinity or NaN in any op's result")
+            return BreakLocation("inf", "an infinity or NaN in any op's result")
         case _:
             name = names.queue(argument).name
             if kind == "wrap":
-                return Spot("wrap", f"wrap of {name}", name)
+                return BreakLocation("wrap", f"wrap of {name}", name)
             value = _number(words[1], "a pointer") if len(words) > 1 else -1
-            return Spot("pointer", f"pointer of {name}{f' at {value}' if value >= 0 else ''}", name, value)
+            return BreakLocation("pointer", f"pointer of {name}{f' at {value}' if value >= 0 else ''}", name, value)
 
 
 def _number(text: str, what: str) -> int:
@@ -101,21 +101,21 @@ def _number(text: str, what: str) -> int:
     return int(text)
 
 
-def _op(name: str, names: Names) -> Spot:
+def _op(name: str, names: Names) -> BreakLocation:
     op = names.op(name)
-    return Spot("op", f"op {op.name} ({op.type}, line {op.at().line})", op.name)
+    return BreakLocation("op", f"op {op.name} ({op.type}, line {op.at().line})", op.name)
 
 
-def _node(node: str, names: Names) -> Spot:
+def _node(node: str, names: Names) -> BreakLocation:
     ops = names.ops_of_node(node)
     if not ops:
         every = dict.fromkeys(one for note in names.nodes.values() for one in note.split(", "))
         hint = near(node, every)
         raise HostError(f"no op was made of a node {node!r}{f' ({hint})' if hint else ''}")
-    return Spot("op", f"node {node}, op {ops[0].name}", ops[0].name)
+    return BreakLocation("op", f"node {node}, op {ops[0].name}", ops[0].name)
 
 
-def _instruction(program: str, index: int, names: Names) -> Spot:
+def _instruction(program: str, index: int, names: Names) -> BreakLocation:
     body = names.netlist.programs.get(program)
     if body is None:
         hint = near(program, names.netlist.programs)
@@ -125,19 +125,19 @@ def _instruction(program: str, index: int, names: Names) -> Spot:
     instruction = body.instructions[index]
     told = f"execute {instruction.graph}" if isinstance(instruction, Execute) else instruction_text(instruction)
     text = f"{program} instruction {index}, line {instruction.at().line}: {told}"
-    return Spot("instruction", text, program, index)
+    return BreakLocation("instruction", text, program, index)
 
 
-def _line(line: int, names: Names) -> Spot:
+def _line(line: int, names: Names) -> BreakLocation:
     found = names.at_line(line)
     moved = f" (line {found.line}, the next that runs)" if found.line != line else ""
     match found.kind:
         case "instruction":
-            spot = _instruction(found.name, found.index, names)
+            location = _instruction(found.name, found.index, names)
         case "op":
-            spot = _op(found.name, names)
+            location = _op(found.name, names)
         case "graph":
-            spot = Spot("graph", f"graph {found.name} (line {found.line})", found.name)
+            location = BreakLocation("graph", f"graph {found.name} (line {found.line})", found.name)
         case "queue":
-            spot = Spot("watch", f"queue {found.name} (line {found.line})", found.name)
-    return replace(spot, text=spot.text + moved)
+            location = BreakLocation("watch", f"queue {found.name} (line {found.line})", found.name)
+    return replace(location, text=location.text + moved)

@@ -230,8 +230,8 @@ class Session(Changing):
             if parsed is None:
                 raise HostError("break WHERE, break WHERE if CONDITION, or break if CONDITION")
             return self.breakpoints.add("if", f"if {condition.strip()}", **more)
-        spot = place(where, self.names, self.engine)
-        return self.breakpoints.add(spot.kind, spot.text, name=spot.name, index=spot.index, **more)
+        location = place(where, self.names, self.engine)
+        return self.breakpoints.add(location.kind, location.text, name=location.name, index=location.index, **more)
 
     def watch(self, queue: str) -> Breakpoint:
         """Stop when an entry of a queue or ram is written, or a pointer of it moves."""

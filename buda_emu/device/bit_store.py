@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.memory_pool import POOL
 from buda_emu.device.pages import address_of
-from buda_emu.device.spare import SPARE
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, Source, TileStore, consecutive
 from buda_emu.errors import InternalError
 from buda_emu.formats.stored import Bits, floats_for, stored_tile_bytes
@@ -45,7 +45,7 @@ class BitStore(TileStore):
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
-        memory = SPARE.take(floats_for(self.df, room * self.tiles), self.name)
+        memory = POOL.take(floats_for(self.df, room * self.tiles), self.name)
         grown = Bits.on(memory, self.df, room, self.tiles)
         grown.assign(slice(0, reached), self._bits[:reached])
         self._bits = grown
@@ -75,7 +75,7 @@ class BitStore(TileStore):
         return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
 
     def free(self) -> None:
-        SPARE.give(self._bits.datums, self.name)
+        POOL.give(self._bits.datums, self.name)
         self.replace(self.fresh(0), ())
 
     def _take(self, arrays: Arrays) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device import pages
-from buda_emu.device.spare import SPARE
+from buda_emu.device.memory_pool import POOL
 from buda_emu.errors import HostError, InternalError
 from buda_emu.records import dataclass
 
@@ -119,7 +119,7 @@ class TileStore:
         self._budget.take((slices - reached) * size, f"memory of {self.name}")
         have = self._capacity()
         if slices > have:
-            SPARE.shrink(self._budget.left)
+            POOL.shrink(self._budget.left)
             self._make_room(slices, reached, size)
         self._labels.extend([_NEVER] * (slices - reached))
 
@@ -144,7 +144,7 @@ class TileStore:
 
     def _grow(self, reached: int, room: int) -> None:
         """Memory for `room` slices, the first `reached` as they are."""
-        grown = SPARE.take(room * self.tiles * TILE_ELEMENTS, self.name).reshape(room, self.tiles, TILE_ELEMENTS)
+        grown = POOL.take(room * self.tiles * TILE_ELEMENTS, self.name).reshape(room, self.tiles, TILE_ELEMENTS)
         grown[:reached] = self._data[:reached]
         self._data = grown
 
@@ -205,7 +205,7 @@ class TileStore:
 
     def free(self) -> None:
         """Let go of all slices; nobody may hold a view of them."""
-        SPARE.give(self._data, self.name)
+        POOL.give(self._data, self.name)
         self.replace(self.fresh(0), ())
 
     def zero_entries(self, view: "EntryView") -> None:

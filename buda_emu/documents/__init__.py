@@ -4,6 +4,6 @@
 what an opened one can do. Above all rooms that know a kind, and used by the command alone.
 
     kind = kind_of("model.bin")
-    result = kind.judge("model.bin", Options(strict=True))
+    result = kind.check("model.bin", Options(strict=True))
     print(kind.load("model.bin", Options()).summary())
 """

@@ -25,6 +25,6 @@ def load(path: str) -> Document:
     return Document(path, image.netlist, image)
 
 
-def judge(path: str, options: Options) -> NetlistResult:
+def check_file(path: str, options: Options) -> NetlistResult:
     """Check an image, whatever its file is called."""
     return check_image(path, options.arch, strict=options.strict, cluster=netlists.cluster_of(options))

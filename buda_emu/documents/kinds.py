@@ -18,7 +18,7 @@ from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.checker import RuleBook
-    from buda_emu.documents.protocol import Document, Room
+    from buda_emu.documents.protocol import Document, DocumentModule
 
 _HEAD = 4096  # bytes from which a document is known
 _GZIP = b"\x1f\x8b"
@@ -32,15 +32,16 @@ _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut
 class Kind:
     """One kind of document; `words`: what to call one.
 
-    `known_by` judges the first 4096 bytes, unpacked if they were gzip, and the name in small letters. `room` names a
-    module of buda_emu as `protocol.Room` describes it, `book`, written `module:name`, a RuleBook all of whose rules
-    are entered when its module is imported; `prefix` is that book's. `archs`: architectures that a check may ask for.
+    `known_by` recognises one by the first 4096 bytes, unpacked if they were gzip, and the name in small letters.
+    `module` is a module of buda_emu as `protocol.DocumentModule` describes it. `book`, written `module:name`, is a
+    RuleBook all of whose rules are entered when its module is imported; `prefix` is that book's. `archs`: architectures
+    that a check may ask for.
     """
 
     name: str
     words: str
     known_by: Callable[[bytes, str], bool]
-    room: str
+    module: str
     book: str
     prefix: str
     archs: tuple[str, ...] = ()
@@ -50,17 +51,17 @@ class Kind:
         module, _, name = self.book.partition(":")
         return getattr(import_module(f"buda_emu.{module}"), name)
 
-    def judge(self, path: str, options: Options) -> CheckResult[Any]:
+    def check(self, path: str, options: Options) -> CheckResult[Any]:
         """Check one such document. Raises OSError, HostError for a file that cannot be read."""
-        room: Room = import_module(f"buda_emu.{self.room}")  # type: ignore[assignment]  # held by tests
+        module: DocumentModule = import_module(f"buda_emu.{self.module}")  # type: ignore[assignment]  # held by tests
         if options.arch is not None and options.arch not in self.archs:
             options = replace(options, arch=None)
-        return room.judge(path, options)
+        return module.check_file(path, options)
 
     def load(self, path: str) -> "Document":
         """Open one such document. Raises DocumentError, OSError, HostError."""
-        room: Room = import_module(f"buda_emu.{self.room}")  # type: ignore[assignment]  # held by tests
-        return room.load(path)
+        module: DocumentModule = import_module(f"buda_emu.{self.module}")  # type: ignore[assignment]  # held by tests
+        return module.load(path)
 
 
 def _is_image(head: bytes, name: str) -> bool:

@@ -45,7 +45,7 @@ def load(path: str) -> Document:
     return Document(path, netlists.load(path))
 
 
-def judge(path: str, options: Options) -> NetlistResult:
+def check_file(path: str, options: Options) -> NetlistResult:
     """Check a netlist file."""
     if options.strict:
         from buda_emu.routing import checking  # only then: it makes pipes and streams
@@ -54,7 +54,7 @@ def judge(path: str, options: Options) -> NetlistResult:
     return netlists.check(path, options.arch, cache=options.cache)
 
 
-def judge_stream(stream: IO[bytes], options: Options) -> NetlistResult:
+def check_stream(stream: IO[bytes], options: Options) -> NetlistResult:
     """Check a netlist from a stream."""
     if options.strict:
         from buda_emu.routing import checking

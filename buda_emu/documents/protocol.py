@@ -22,13 +22,13 @@ class Document(Protocol):
         ...
 
 
-class Room(Protocol):
-    """The module of a kind."""
+class DocumentModule(Protocol):
+    """What the module of a kind of document offers."""
 
     def load(self, path: str, /) -> Document:
         """Open a file. Raises DocumentError with the findings for one that cannot be opened, OSError."""
         ...
 
-    def judge(self, path: str, options: Options, /) -> CheckResult[object]:
+    def check_file(self, path: str, options: Options, /) -> CheckResult[object]:
         """Every finding about a file; never raises for what is in it. Raises OSError where it cannot be read."""
         ...

@@ -11,7 +11,7 @@ from buda_emu.checker.steps import Steps
 from buda_emu.editor.names import Names
 from buda_emu.editor.tree import Tree, TreeReader
 from buda_emu.garbage import no_collections
-from buda_emu.netlist.build import judging
+from buda_emu.netlist.build import checking
 from buda_emu.netlist.fixes import fixed, with_fixes
 from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import has_ignores
@@ -19,7 +19,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import split_lines
 
-Judged: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
+Checked: TypeAlias = tuple[Netlist | None, list[Diagnostic]]
 
 
 class OpenText:
@@ -31,8 +31,8 @@ class OpenText:
         self.path = path
         self._reader = reader
         self._last = last
-        self._steps = self._judge()
-        self._done: Judged | None = None
+        self._steps = self._check_steps()
+        self._done: Checked | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -67,12 +67,12 @@ class OpenText:
         return False
 
     @property
-    def _judged(self) -> Judged:
+    def _checked(self) -> Checked:
         self.check(math.inf)
         assert self._done is not None
         return self._done
 
-    def _judge(self) -> Steps[Judged]:
+    def _check_steps(self) -> Steps[Checked]:
         if self.tree.problem is not None:
             found = template_findings(self.text, self.path, None) or [self.tree.problem.diagnostic(self.path)]
             return None, found
@@ -81,7 +81,7 @@ class OpenText:
             return None, placeholders
         yield
         self._reader.kept.next()
-        netlist, found = yield from judging(self.tree.root, self.path, None, False, self._reader.kept)
+        netlist, found = yield from checking(self.tree.root, self.path, None, False, self._reader.kept)
         if has_ignores(self.text):
             found = without_ignored(found, self.lines, self.path)
         return netlist, sorted(dict.fromkeys(found), key=lambda item: (item.line, item.column, item.rule))
@@ -89,7 +89,7 @@ class OpenText:
     @property
     def findings(self) -> list[Diagnostic]:
         """What the checker finds, without fixes."""
-        return self._judged[1]
+        return self._checked[1]
 
     @property
     def known_netlist(self) -> Netlist | None:

@@ -52,8 +52,8 @@ def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> Document:
     return Document(*(getattr(ir, item.name) for item in fields(ir)))
 
 
-def judge(path: str, options: Options) -> CheckResult[Document]:
-    """Check a file. Raises OSError for one that cannot be read, ScheduleError for a front-end IR that is none."""
+def check_file(path: str, options: Options) -> CheckResult[Document]:
+    """Check a file. Raises OSError for one that cannot be read, ScheduleError for a malformed front-end IR."""
     try:
         document = load(path)
     except ScheduleError as error:

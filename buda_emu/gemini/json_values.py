@@ -21,7 +21,7 @@ def an_object(value: Any) -> Mapping[str, Any] | None:
 def whole_numbers(
     value: Any, count: int | None = None, least: int = -(1 << 62), most: int = 1 << 62
 ) -> list[int] | None:
-    """A list (of so many) integers from `least` on and below `most`; booleans are none."""
+    """A list (of so many) integers from `least` on and below `most`; booleans do not count."""
     found = a_list(value, count)
     return found if found is not None and all(type(one) is int and least <= one < most for one in found) else None
 

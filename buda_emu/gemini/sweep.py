@@ -8,9 +8,9 @@ from typing import Any
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.gemini.document import load
 from buda_emu.gemini.model import IR
-from buda_emu.workers.beside import spread_beside
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.spread import in_order
+from buda_emu.workers.with_caller import spread_with_caller
 
 Choice = tuple[tuple[int, int] | None, int | None, float, float, float]
 """Mesh, buffer, bytes of the NoC, frequency and bandwidth of a point."""
@@ -49,7 +49,7 @@ def sweep(
     """
     job = Job("buda_emu.gemini.sweep:timer", ir.to_json())
     choices = product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps)
-    yield from in_order(spread_beside(job, choices, workers or Workers()))
+    yield from in_order(spread_with_caller(job, choices, workers or Workers()))
 
 
 def timer(document: dict[str, Any]) -> Callable[[Choice], Point]:

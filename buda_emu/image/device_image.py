@@ -48,7 +48,7 @@ _LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InitialTensor:
     """A tensor of the image for one queue: `array` [entries, t, rows, cols], a large one by reference; `slot` is the
     first one of a ram."""
 
@@ -116,7 +116,7 @@ class DeviceImage:
         """Names of the queues that the image has data for, from the start on."""
         return frozenset(queue.name for name in self._begun_with() for queue in self._queues(name))
 
-    def held(self) -> Iterator[Held]:
+    def held(self) -> Iterator[InitialTensor]:
         """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8). Constants
         that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
 
@@ -134,7 +134,7 @@ class DeviceImage:
                         self._read(name, queue, to_push=True), self.tensors[name].format, queue
                     )
                 )
-                yield Held(queue.name, array, 0 if queue.is_ram else None)
+                yield InitialTensor(queue.name, array, 0 if queue.is_ram else None)
 
     @property
     def lent_queues(self) -> frozenset[str]:
@@ -201,7 +201,7 @@ class DeviceImage:
         """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, from the shape of
         the model that `buda-emu compile` read, else through the image's runtime transform. The constant that stands for
         an input (ConstantInput) takes its place, as often as it has entries. Raises HostError, UnsupportedError naming
-        a transform that is none for inputs."""
+        a transform that inputs cannot have."""
         queue = self._queues(name)[0]
         shape = queue.blocking.element_shape
         transform = _of(self._transforms, queue, NO_TRANSFORM)
@@ -225,7 +225,7 @@ class DeviceImage:
     def host_output(self, name: str, array: "Array") -> "Array":
         """One output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
         runtime transform. What is to be concatenated with others comes by itself here. Raises HostError,
-        UnsupportedError naming a transform that is none for outputs."""
+        UnsupportedError naming a transform that outputs cannot have."""
         own = self.model.by_queue.get(name) if self.model is not None else None
         return own.from_queue(array) if own is not None else self._from_queue(name, self._folded(name, array))
 

@@ -7,11 +7,11 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.injection.compare_outputs import OutputComparison, Tolerance
 from buda_emu.injection.corrupt import spoils
 from buda_emu.injection.draw import OF_RUN, TIMED, Draw
 from buda_emu.injection.fault import INSIDE, PLACES, Fault, Kind, Place
 from buda_emu.injection.in_debugger import Steps, steps
-from buda_emu.injection.judge import Judge, Tolerance
 from buda_emu.injection.machines import Machines
 from buda_emu.injection.protect import CLEAN_RUNS, Protection, Ranges, cost, in_memory
 from buda_emu.injection.result import After, Cost, Effect
@@ -74,7 +74,7 @@ class Bench:
         self.sites = Sites(trace, times.cycles(), settings.only, (*settings.places, *given))
         self._draw = Draw(self.sites, settings.kinds, settings.burst, settings.strata, scatter=settings.scatter)
         self.left_out = () if settings.given else tuple(self._draw.left_out)
-        self._judge = Judge(trace, Tolerance(settings.least_pcc, settings.top1))
+        self._comparison = OutputComparison(trace, Tolerance(settings.least_pcc, settings.top1))
         self.strata = self._draw.shares
 
     @property
@@ -136,8 +136,8 @@ class Bench:
             if fault.kind in TIMED:
                 return self._timed(fault)
             if self._is_of_run(fault):
-                left = self._machines.spoilt(fault, self.trace, self._judge.outputs)
-                return self._judge.of_machine(fault, left)
+                left = self._machines.spoilt(fault, self.trace, self._comparison.outputs)
+                return self._comparison.of_machine(fault, left)
             made = spoils(fault, self.trace, self._seed(fault))
             differ, computed = self.trace.changed(made, fault.reader, fault.operand, guard)
         except ProgramError as error:
@@ -147,7 +147,7 @@ class Bench:
             return Effect(fault, "deadlock", error="; ".join((error.problem, *map(str, waits))))
         except UnsupportedError as error:
             return Effect(fault, "stopped", error=str(error).splitlines()[0])
-        return self._judge.of_values(fault, differ, computed)
+        return self._comparison.of_values(fault, differ, computed)
 
     def _timed(self, fault: Fault) -> Effect:
         slower = self._times.slower(fault)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.injection.compare_outputs import rows_of
 from buda_emu.injection.fault import Fault
-from buda_emu.injection.judge import rows_of
 from buda_emu.injection.sites import Sites, name_of
 from buda_emu.injection.trace import Node, Spoil
 from buda_emu.records import dataclass

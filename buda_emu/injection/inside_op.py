@@ -15,9 +15,7 @@ from buda_emu.injection.fault import INSIDE, Fault, Place
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.on_device.units import Picking, Spill
-from buda_emu.tensix.conversions.intermediate import Intermediate
-from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.ops.on_device.units import PackedAs, Picking, Spill
 from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.functions.vector_unit import NumpyUnit
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, store, touched
@@ -70,22 +68,13 @@ class WatchedUnits(KernelUnits):
         hit = self.fault.tile - first
         return hit if self.fault.place == place and 0 <= hit < tiles else None
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
-        hit = self._seen("dst", len(dst), _HELD_AS[mode])
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        hit = self._seen("dst", len(dst), _HELD_AS[to.mode])
         if hit is not None and self.fault is not None:
             dst = dst.copy()
             dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _mask(self.fault)
-        packed = KernelUnits.pack(self, dst, mode, held_as, df, relu, threshold, out)
-        hit = self._seen("packer", len(dst), df)
+        packed = KernelUnits.pack(self, dst, to, out)
+        hit = self._seen("packer", len(dst), to.df)
         if hit is not None and self.fault is not None:
             codes = packed.datums if not self.fault.exponent or packed.exponents is None else packed.exponents
             codes[hit, self.fault.datum] ^= codes.dtype.type(_mask(self.fault))

@@ -149,7 +149,7 @@ def _lose(channel: Fifo, place: int) -> None:
 
 
 def _double(channel: Fifo, place: int) -> None:
-    """The entry at a place of the window comes once more behind itself, and those after it move down. Raises
+    """The entry at a place of the window comes once more after itself, and those after it move down. Raises
     ProgramError where there is no room."""
     channel.next_write()
     slots = channel.window()

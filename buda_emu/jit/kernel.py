@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from buda_emu.jit.machine_code import kept
-from buda_emu.jit.machine_code.kept import cache_folder
+from buda_emu.jit.machine_code import disk_cache
+from buda_emu.jit.machine_code.disk_cache import cache_folder
 from buda_emu.jit.machine_code.kinds import Raised, kinds_of, plain
 from buda_emu.jit.sources import Helper
 
@@ -83,20 +83,20 @@ class Kernel(Helper):
         """For these kinds: kept from an earlier run, or compiled now."""
         from buda_emu.jit.machine_code.loading import load, processor  # LLVM, not its compiler
 
-        place = kept.place(self.py_func, f"{kinds} {processor()}")
+        place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
         if place is None:
             code = self._compiled(arguments)
         else:
-            code = kept.read(place) or self._compiled_alone(place, arguments)
+            code = disk_cache.read(place) or self._compiled_alone(place, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
 
     def _compiled_alone(self, place: str, arguments: tuple[Any, ...]) -> bytes:
         """By this process or by another that began before."""
-        with kept.alone(place):
-            code = kept.read(place)
+        with disk_cache.alone(place):
+            code = disk_cache.read(place)
             if code is None:
                 code = self._compiled(arguments)
-                kept.write(place, code)
+                disk_cache.write(place, code)
             return code
 
     def _compiled(self, arguments: tuple[Any, ...]) -> bytes:

@@ -40,13 +40,13 @@ class Mesh(NamedTuple):
 
 
 class Grids(NamedTuple):
-    """Of each op: where its grid stands, its rows and columns, and whether they stand turned by a quarter."""
+    """Of each op: where its grid stands, its rows and columns, and whether they are transposed."""
 
     top: Ints
     left: Ints
     rows: Ints
     columns: Ints
-    turned: Ints
+    transposed: Ints
 
 
 class Edges(NamedTuple):
@@ -104,7 +104,7 @@ class Change(NamedTuple):
 def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
     """x and y of a cell of an op."""
     row, column = cell // grids.columns[op], cell % grids.columns[op]
-    if grids.turned[op]:
+    if grids.transposed[op]:
         row, column = column, row
     return int(mesh.xs[grids.left[op] + column]), int(mesh.ys[grids.top[op] + row])
 

@@ -13,10 +13,10 @@ from buda_emu.netlist.rules.verify import verifying
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
-__all__ = ["broken_names", "build", "judge", "judging"]
+__all__ = ["broken_names", "build", "check_text", "checking"]
 
 
-def judge(
+def check_text(
     text: str, path: str, arch: str | None, strict: bool, asked: set[str] | None = None
 ) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
     """The netlist, None where it could not be made; the tree that it was read from; and what was found, in no order.
@@ -28,11 +28,11 @@ def judge(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    netlist, findings = finished(judging(root, path, arch, strict, asked=asked))
+    netlist, findings = finished(checking(root, path, arch, strict, asked=asked))
     return netlist, root, findings
 
 
-def judging(
+def checking(
     root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None, asked: set[str] | None = None
 ) -> Steps[tuple[Netlist | None, list[Diagnostic]]]:
     """The same of a tree that was read, in steps: the netlist, None where it could not be made, and what was found.

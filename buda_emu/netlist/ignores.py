@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from buda_emu.checker import Diagnostic, Finding, Judge, TextPlace
+from buda_emu.checker import Checker, Diagnostic, Finding, TextPlace
 from buda_emu.checker.checks import MAX_FINDINGS, TOO_MANY
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.rules import RULES
@@ -36,16 +36,16 @@ def without_ignored(found: Sequence[Diagnostic], lines: Sequence[str], path: str
     left = [item for item in found if _refuses(item.rule) or covered.isdisjoint(_reached(item))]
     of_use = {place for item in found for place in _reached(item)}
     complete = not any(_refuses(item.rule) for item in found)
-    judge = Judge(path)
+    checker = Checker(path)
     for each in comments:
         if not (_can_be_ignored(each.rule) and (each.rule, each.line) in of_use):
             message, hint = _useless(each, complete)
-            if message and len(judge.found) == MAX_FINDINGS:
-                judge.report(RULES[USELESS], Finding(each.place, TOO_MANY.format(MAX_FINDINGS)))
+            if message and len(checker.found) == MAX_FINDINGS:
+                checker.report(RULES[USELESS], Finding(each.place, TOO_MANY.format(MAX_FINDINGS)))
                 break
             if message:
-                judge.report(RULES[USELESS], Finding(each.place, message, hint))
-    return [*left, *judge.found]
+                checker.report(RULES[USELESS], Finding(each.place, message, hint))
+    return [*left, *checker.found]
 
 
 def _reached(item: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -44,7 +44,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
     """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are not text."""
-    from buda_emu.netlist.kept.cache import NetlistCache
+    from buda_emu.netlist.cached.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)
     with no_collections():
@@ -79,9 +79,9 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
 
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[NetlistResult, Mapping | None]:
     """The result, and the tree that it was read from where there is one."""
-    from buda_emu.netlist.build import judge  # reader and rules: only where nothing was kept
+    from buda_emu.netlist.build import check_text  # reader and rules: only where nothing was kept
 
-    netlist, root, findings = judge(text, path, arch, strict)
+    netlist, root, findings = check_text(text, path, arch, strict)
     ignores = has_ignores(text)
     lines = split_lines(text) if findings or ignores else []
     if ignores:

@@ -26,9 +26,9 @@ def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
     executed = {
         step.graph for program in programs for step in program.instructions if isinstance(step, Execute)
     }  # every one of them is reached: programs have no branches, and loops run at least once (NETLIST 3.4)
-    certain = [*_without_room(netlist, programs, executed, found), *_without_plan(netlist, executed, found)]
-    if certain:
-        errors = tuple(replace(item, severity="error") for item in dict.fromkeys(certain))
+    failures = [*_without_room(netlist, programs, executed, found), *_without_plan(netlist, executed, found)]
+    if failures:
+        errors = tuple(replace(item, severity="error") for item in dict.fromkeys(failures))
         raise NetlistError(render(errors), errors)
 
 

@@ -9,8 +9,8 @@ from buda_emu.netlist.testing.config import TestConfig, read_test_config
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.entries import Walked, chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs, known_queues
+from buda_emu.verify.memory_needed import foreseen, require_memory
 from buda_emu.verify.preflight import require_runnable
-from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +74,8 @@ def prepared(
     progress: Callable[[str], None] = lambda _: None,
     foretell: Callable[[str], None] | None = None,
 ) -> Prepared:
-    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_room` takes them, `foretell` as
-    its `tell`; without it that is progress.
+    """The programs, ready to run. `machines`, `rams`, `as_bits`, `beside`: as `require_memory` takes them, `foretell`
+    as its `tell`; without it that is progress.
 
     Raises HostError (an unknown program or parameter), UnsupportedError (what is not emulated; no room), ProgramError.
     """
@@ -87,7 +87,7 @@ def prepared(
     require_runnable(netlist, bodies)
     progress("walking the programs")  # loops of millions of rounds take seconds
     steps = foreseen(netlist, bodies, values)
-    limit = require_room(
+    limit = require_memory(
         netlist,
         steps,
         chosen.memory_limit,

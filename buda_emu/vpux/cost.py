@@ -32,7 +32,7 @@ class CostModel:
                 raise HostError(f"the model has no parameter {name!r}: {', '.join(known)}. {near(name, known)}".strip())
             if not value.isdecimal() or (name.endswith("bytes") and not int(value)) or len(value) > 12:
                 raise HostError(
-                    f"{name} is a whole number of {'bytes' if name.endswith('bytes') else 'cycles'}: {item}"
+                    f"{name} is an integer number of {'bytes' if name.endswith('bytes') else 'cycles'}: {item}"
                 )
             values[name] = int(value)
         return replace(cls(), **values)

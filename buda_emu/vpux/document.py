@@ -54,7 +54,7 @@ def read(text: str, path: str = "<text>", split: int | None = None) -> Document:
     return document
 
 
-def judge(path: str, options: Options) -> CheckResult[Document]:
+def check_file(path: str, options: Options) -> CheckResult[Document]:
     """Check a file, for 37XX unless another is given; `strict`: warnings are errors. Raises OSError, HostError."""
     document = load(path)
     found = document.check(options.arch or "37XX")

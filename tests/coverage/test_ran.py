@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.checker.checks import Judge
+from buda_emu.checker.checks import Checker
 from buda_emu.cli.main import main
 from buda_emu.coverage.memory import EVENTS
 from buda_emu.coverage.report import Coverage, every_list, read
@@ -79,10 +79,10 @@ def test_a_text_that_is_none_breaks_a_rule():
 
 
 def test_who_does_not_ask_pays_nothing():
-    """The judge of an ordinary check is the plain one."""
+    """The checker of an ordinary check is the plain one."""
     from buda_emu.netlist.rules.verify import _Run
 
-    assert type(_Run(Judge("net.yaml")).judge) is Judge
+    assert type(_Run(Checker("net.yaml")).checker) is Checker
 
 
 def test_lists_are_complete():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from buda_emu.device import pages
+from buda_emu.device.memory_pool import memory_of
 from buda_emu.device.pages import CACHE_LINE, LARGE_PAGE, fresh
-from buda_emu.device.spare import memory_of
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def documents(tmp_path_factory):
 def test_each_kind_can_do_the_same(kind, documents):
     path = documents[kind.name]
     assert kind_of(path) is kind
-    result = kind.judge(path, Options())
+    result = kind.check(path, Options())
     assert isinstance(result, CheckResult)
     assert result.ok
     document = kind.load(path)
@@ -44,8 +44,8 @@ def test_each_kind_can_do_the_same(kind, documents):
 
 
 def test_an_architecture_of_another_kind_is_not_asked_for(documents):
-    result = kind_named("vpux").judge(documents["vpux"], Options(arch="wormhole_b0"))
-    assert result.diagnostics == kind_named("vpux").judge(documents["vpux"], Options()).diagnostics
+    result = kind_named("vpux").check(documents["vpux"], Options(arch="wormhole_b0"))
+    assert result.diagnostics == kind_named("vpux").check(documents["vpux"], Options()).diagnostics
 
 
 def test_a_folder_has_documents_of_every_kind(tmp_path):
@@ -74,9 +74,9 @@ def test_an_archive_is_an_image_whatever_its_name(tmp_path):
 
 def test_a_vpux_program_is_checked_for_the_architecture_that_was_asked_for(monkeypatch):
     asked = []
-    monkeypatch.setattr("buda_emu.vpux.document.judge", lambda _, options: asked.append(options.arch))
+    monkeypatch.setattr("buda_emu.vpux.document.check_file", lambda _, options: asked.append(options.arch))
     for arch in ("37XX", "40XX", "wormhole_b0", None):
-        kind_named("vpux").judge("d.mlir", Options(arch=arch))
+        kind_named("vpux").check("d.mlir", Options(arch=arch))
     assert asked == ["37XX", "40XX", None, None]
 
 

@@ -64,9 +64,9 @@ def test_later_entries_move_up(tmp_path):
     values = np.stack([np.full((1, 32, 32), number, np.float32) for number in (1, 2)])
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
-    (number,) = found._judge.outputs.values()
+    (number,) = found._comparison.outputs.values()
     fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="lost"))
-    left = found._machines.spoilt(fault, found.trace, found._judge.outputs)
+    left = found._machines.spoilt(fault, found.trace, found._comparison.outputs)
     assert (found.trace.nodes[number].value == 1).all()
     assert (left.values[number] == 2).all()
 
@@ -112,7 +112,7 @@ def test_an_entry_that_is_added_shifts_those_after_it(tmp_path):
     np.savez(tmp_path / "in.npz", x=values)
     found = Maker(Subject(str(path), inputs=str(tmp_path / "in.npz")), Settings())()
     fault = found._draw.resolved(Fault(0, "entry", "dram", "x", "queue", B, entry=0, tile=0, how="added"))
-    left = found._machines.spoilt(fault, found.trace, found._judge.outputs)
+    left = found._machines.spoilt(fault, found.trace, found._comparison.outputs)
     assert [float(value.max()) for value in left.values.values()] == [1.0, 1.0]
     assert len(left.windows["x"]) == 3
     full = bench(two_graphs(tmp_path))

@@ -10,8 +10,8 @@ import pytest
 
 import buda_emu as be
 from buda_emu.jit import kernel as jit
-from buda_emu.jit.machine_code import kept
-from buda_emu.netlist.kept import cache as netlist_cache
+from buda_emu.jit.machine_code import disk_cache
+from buda_emu.netlist.cached import cache as netlist_cache
 from example_netlists import DIRECTORY
 
 pytestmark = pytest.mark.skipif(jit.disabled, reason="nothing is compiled or cached")
@@ -31,7 +31,7 @@ def quadruple(x: np.float32) -> np.float32:
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """With two kernels and a netlist in them: their files, and their bytes as they are whole."""
     own = tmp_path / "caches" / "buda-emu"
-    monkeypatch.setattr(kept, "own_caches", lambda: own)
+    monkeypatch.setattr(disk_cache, "own_caches", lambda: own)
     monkeypatch.setattr(netlist_cache, "own_caches", lambda: own)
     assert jit.kernel(triple)(np.float32(1)) == 3
     assert jit.kernel(quadruple)(np.float32(1)) == 4
@@ -73,13 +73,13 @@ def attack(caches: SimpleNamespace, seeds: range) -> None:
         stream = random.Random(seed)
         content = damaged(stream, caches.whole, caches.other)
         caches.kernel.write_bytes(content)
-        assert content == caches.whole or kept.read(str(caches.kernel)) is None, seed
+        assert content == caches.whole or disk_cache.read(str(caches.kernel)) is None, seed
         caches.netlist.write_bytes(damaged(stream, caches.text, caches.whole))
         if seed % 25 == 0:
             with jit.compilations() as compiled:
                 assert jit.kernel(triple)(np.float32(1)) == 3
             assert len(compiled) == (content != caches.whole)
-            assert kept.read(str(caches.kernel)) is not None
+            assert disk_cache.read(str(caches.kernel)) is not None
         found = be.check(NETLIST)
         assert repr(found.netlist) == expected, seed
         assert caches.netlist.read_bytes() == caches.text, seed
@@ -99,7 +99,7 @@ def test_a_file_under_another_name_is_not_used(caches: SimpleNamespace) -> None:
     for name, content in ((caches.kernel.name, caches.other), (caches.kernel.with_suffix(".x").name, caches.whole)):
         renamed = caches.kernel.with_name(name)
         renamed.write_bytes(content)
-        assert kept.read(str(renamed)) is None
+        assert disk_cache.read(str(renamed)) is None
     with jit.compilations() as compiled:
         assert jit.kernel(triple)(np.float32(1)) == 3
     assert len(compiled) == 1
@@ -107,8 +107,8 @@ def test_a_file_under_another_name_is_not_used(caches: SimpleNamespace) -> None:
     moved = caches.kernel.parent.with_name("kernels-of-others")
     moved.mkdir(0o700)
     (moved / caches.kernel.name).write_bytes(caches.kernel.read_bytes())
-    assert kept.read(str(caches.kernel)) is not None
-    assert kept.read(str(moved / caches.kernel.name)) is None
+    assert disk_cache.read(str(caches.kernel)) is not None
+    assert disk_cache.read(str(moved / caches.kernel.name)) is None
 
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "link", "unreadable"])
@@ -131,6 +131,6 @@ def test_what_is_no_file_of_ours(odd: str, caches: SimpleNamespace, tmp_path: Pa
 def test_a_folder_of_somebody_else_is_not_used(caches: SimpleNamespace) -> None:
     """Whole as its files are."""
     os.chown(caches.kernel.parent, 12345, 12345)
-    assert kept.read(str(caches.kernel)) is None
-    assert kept.place(triple, "any") is None
+    assert disk_cache.read(str(caches.kernel)) is None
+    assert disk_cache.place(triple, "any") is None
     assert jit.kernel(triple)(np.float32(1)) == 3

@@ -14,7 +14,7 @@ import pytest
 
 from buda_emu.errors import InternalError
 from buda_emu.jit import kernel as jit
-from buda_emu.jit.machine_code import kept
+from buda_emu.jit.machine_code import disk_cache
 
 compiled_only = pytest.mark.skipif(jit.disabled, reason="nothing is compiled or cached")
 
@@ -25,7 +25,7 @@ def double(x: np.float32) -> np.float32:
 
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kept, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
+    monkeypatch.setattr(disk_cache, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
     return tmp_path / "caches"
 
 
@@ -149,7 +149,7 @@ def test_code_for_another_processor_or_with_other_settings_is_not_run(
 @compiled_only
 def test_code_of_an_older_layout_is_compiled_again(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "_MAGIC", b"buda-emu kernel 1\n")
+        patched.setattr(disk_cache, "_MAGIC", b"buda-emu kernel 1\n")
         assert compiled_by(call_double) == 1
     assert compiled_by(call_double) == 1
     assert compiled_by(call_double) == 0
@@ -192,10 +192,10 @@ def test_processes_that_need_the_same_compile_it_once(tmp_path: Path, child_envi
 @compiled_only
 def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(kept, "_LONGEST_WAIT", 0.05)
-    place = kept.place(double, "somewhere")
+    monkeypatch.setattr(disk_cache, "_LONGEST_WAIT", 0.05)
+    place = disk_cache.place(double, "somewhere")
     assert place is not None
-    monkeypatch.setattr(kept, "place", lambda *_: place)
+    monkeypatch.setattr(disk_cache, "place", lambda *_: place)
     with Path(f"{place}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert compiled_by(call_double) == 1
@@ -204,7 +204,7 @@ def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypat
 
 def test_the_file_that_processes_wait_at_is_its_owners_alone(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    with kept.alone(str(tmp_path / "code")):
+    with disk_cache.alone(str(tmp_path / "code")):
         assert (tmp_path / "code.lock").stat().st_mode & 0o777 == 0o600
 
 
@@ -258,35 +258,35 @@ def test_a_folder_that_others_can_write_to_is_not_used(caches: Path) -> None:
 def test_the_hash_follows_every_source(tmp_path: Path) -> None:
     helper = tmp_path / "helper.py"
     helper.write_text("A = 1\n")
-    before = kept._sources_hash(str(tmp_path))
-    assert kept._sources_hash(str(tmp_path)) == before
+    before = disk_cache._sources_hash(str(tmp_path))
+    assert disk_cache._sources_hash(str(tmp_path)) == before
     helper.write_text("A = 2\n")
-    assert kept._sources_hash(str(tmp_path)) != before
+    assert disk_cache._sources_hash(str(tmp_path)) != before
 
 
 def test_rooms_of_kernels_share_one_folder() -> None:
     room = Path(jit.__file__).parent
-    assert kept._sources_hash(str(room)) == kept._sources_hash(str(room / "libm"))
+    assert disk_cache._sources_hash(str(room)) == disk_cache._sources_hash(str(room / "libm"))
 
 
 def test_the_hash_is_read_while_no_source_has_another_time(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = str(Path(jit.__file__).parent)
-    whole = kept._sources_hash(room)
-    assert kept._known_hash(room) == whole
+    whole = disk_cache._sources_hash(room)
+    assert disk_cache._known_hash(room) == whole
     (file,) = (caches / "buda-emu" / "sources").iterdir()
 
     def not_read(_: str) -> str:
         raise AssertionError("sources are read")
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "_sources_hash", not_read)
-        assert kept._known_hash(room) == whole
+        patched.setattr(disk_cache, "_sources_hash", not_read)
+        assert disk_cache._known_hash(room) == whole
     file.write_bytes(file.read_bytes()[:-1])  # damaged
-    assert kept._known_hash(room) == whole
-    times = kept.sources(*kept._ROOMS)
-    monkeypatch.setattr(kept, "sources", lambda *_: (*times[1:], (*times[0][:3], times[0][3] + 1)))
-    monkeypatch.setattr(kept, "_sources_hash", lambda _: "of other sources")
-    assert kept._known_hash(room) == "of other sources"
+    assert disk_cache._known_hash(room) == whole
+    times = disk_cache.sources(*disk_cache._ROOMS)
+    monkeypatch.setattr(disk_cache, "sources", lambda *_: (*times[1:], (*times[0][:3], times[0][3] + 1)))
+    monkeypatch.setattr(disk_cache, "_sources_hash", lambda _: "of other sources")
+    assert disk_cache._known_hash(room) == "of other sources"
 
 
 # ----------------------------------------------------------------------------------------------------- how it is called

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from buda_emu.jit import kernel as jit
-from buda_emu.jit.machine_code import kept, loading, placing
+from buda_emu.jit.machine_code import disk_cache, loading, placing
 
 pytestmark = pytest.mark.skipif(
     jit.disabled or placing.processor() is None, reason="nothing is compiled, or LLVM loads it here"
@@ -30,7 +30,7 @@ def work(array: Any, number: int) -> float:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kept, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
+    monkeypatch.setattr(disk_cache, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
     assert jit.kernel(work)(np.ones(16, np.float32), 2) == 30
     (found,) = (tmp_path / "caches").rglob("*.o")
     return found
@@ -38,7 +38,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def parts(file: Path) -> tuple[bytes, str, bytes]:
     """All that is kept, the symbol and the object file."""
-    whole = kept.read(str(file))
+    whole = disk_cache.read(str(file))
     assert whole is not None
     size = int.from_bytes(whole[:4], "little")
     return whole, whole[4 : 4 + size].decode(), whole[4 + size :]

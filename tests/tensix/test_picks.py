@@ -14,7 +14,7 @@ from buda_emu.kernels.tensix.products.spills import SPILLS, spill_any
 from buda_emu.kernels.tensix.words import MODES
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.on_device.units import Picking, Product, Spill, Words
+from buda_emu.ops.on_device.units import PackedAs, Picking, Product, ProductBlock, Spill, Words
 from buda_emu.tensix.conversions.pack import pack
 from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.elementwise.moves import copy_to_dst
@@ -101,7 +101,7 @@ def both(
     in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad, transposed)
     images = np.zeros((1, 2, 1024), np.uint32)
     product = Product(1, terms, 2, 2, fidelity)
-    products(core).matmul(images, range(2), (in0, in1), product, mode, range(terms), spill)
+    products(core).matmul(images, range(2), ProductBlock((in0, in1), product, mode, range(terms), spill))
     return picked, images[0]
 
 
@@ -158,7 +158,9 @@ def compare_with_the_definition(columns, weights, fidelity):
     words = units.unpack(acts.rows(), "Float16_b")[None]
     product, by_products = Product(1, len(columns), 1, 2, fidelity), np.zeros((1, 1, 1024), np.uint32)
     operands = Words("Float16_b", tiles[None], index, NONE), Words("Float16_b", words, index, NONE)
-    ReferenceUnits("wormhole_b0").matmul(by_products, range(1), operands, product, "bf16", range(len(columns)))
+    ReferenceUnits("wormhole_b0").matmul(
+        by_products, range(1), ProductBlock(operands, product, "bf16", range(len(columns)))
+    )
     assert np.array_equal(image, by_products[0])
 
 
@@ -214,7 +216,7 @@ def test_strips_added_up_in_l1(seed, middle, spread, exponent, df):
         assert pick is not None
         images = np.zeros((2, 1024), np.uint32)
         pick(images, 0, 2)
-        packed = definition.pack(images, "bf16", "Float16_b", "Float16_b")
+        packed = definition.pack(images, PackedAs("bf16", "Float16_b", "Float16_b"))
         in_l1 = packed if in_l1 is None else definition.add_in_l1(in_l1, packed)
     assert np.array_equal(out.datums, in_l1.datums)
     assert units.l1_picker(picking, "HiFi3", "bf16", "Float32") is None

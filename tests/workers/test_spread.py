@@ -15,10 +15,10 @@ from buda_emu import gemini
 from buda_emu.api.sweep import sweep
 from buda_emu.errors import HostError, InternalError
 from buda_emu.gemini.sweep import sweep as gemini_sweep
-from buda_emu.workers.beside import spread_beside
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.spread import JobPool, in_order, spread
 from buda_emu.workers.wire import packed, unpacked
+from buda_emu.workers.with_caller import spread_with_caller
 from shared_files import ROOT
 
 ATTENTION = str(ROOT / "netlists/attention.yaml")
@@ -62,7 +62,9 @@ def test_an_item_that_loses_its_worker_is_tried_once_more(tmp_path):
 def after_others(path, count):
     """Items of a job in which this process waits for another one."""
     file = path / "first"
-    return file, spread_beside(Job("spread_functions:after_others", (os.getpid(), str(file))), range(8), Workers(count))
+    return file, spread_with_caller(
+        Job("spread_functions:after_others", (os.getpid(), str(file))), range(8), Workers(count)
+    )
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -86,7 +88,7 @@ def test_who_leaves_early_ends_the_others(tmp_path):
 @pytest.mark.parametrize("workers", [Workers(), TWO])
 def test_the_error_of_an_item_is_raised_wherever_it_is_done(workers):
     with pytest.raises(HostError, match="three is refused"):
-        list(spread_beside(Job("spread_functions:no_three"), range(5), workers))
+        list(spread_with_caller(Job("spread_functions:no_three"), range(5), workers))
 
 
 def test_a_worker_is_kept_and_values_are_shared_once():

@@ -42,7 +42,7 @@ class BackendConfig:
     @property
     def precision(self) -> Precision:
         """The precision of the machine: that of the runtime arguments, else "ideal" for a Golden that ignores formats,
-        else "format". Raises RuntimeError for a word that is none."""
+        else "format". Raises RuntimeError for an unknown word."""
         word, _ = _precision_and_rest(self.runtime_args)
         if word is None:
             return "ideal" if self.type == BackendType.Golden and self.golden_ignore_df_precision else "format"

@@ -10,7 +10,7 @@ from buda_emu.api.backend.devices import parameters
 from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendStatusCode, BackendType, DeviceMode
 from buda_emu.api.backend.machine import Machine
 from buda_emu.api.backend.processes import family
-from buda_emu.api.backend.processes.meeting import Key, machine_key
+from buda_emu.api.backend.processes.socket_address import Key, machine_key
 from buda_emu.api.backend.results import BackendCompileResult
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.tensors.descriptors import DramIODesc, describe_queue
@@ -42,7 +42,7 @@ class BackendApi:
         if config.type not in _RUNNABLE:
             raise RuntimeError(f"{config.type} runs no netlist; types: {', '.join(t.name for t in _RUNNABLE)}")
         self._config = config
-        config.precision  # noqa: B018 - raises for a word that is none
+        config.precision  # noqa: B018 - raises for an unknown word
         self._netlist = _load(os.fspath(netlist_path), config)
         self._key = machine_key(self._netlist.path, config.type)
         self._machine: Machine | None = None

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from buda_emu.report.baselines.verdict import Comparison
 
 
-class Judged(NamedTuple):
+class CheckedFile(NamedTuple):
     """A file that was checked."""
 
     kind: Kind
     result: CheckResult[Any]
 
 
-Results = Mapping[str, Judged]
+Results = Mapping[str, CheckedFile]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         if args.diff:
             return code
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
-    results = judged(args, None)
+    results = check_files(args, None)
     if baseline is None:
         return tell(args, results)
     from buda_emu.report.baselines.items import check_items
@@ -54,22 +54,22 @@ def main(args: argparse.Namespace) -> int:
     return settle(held, updated=args.update_baseline, tell=say if args.format == "text" else complain)
 
 
-def judged(args: argparse.Namespace, only: Kind | None) -> Results:
+def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
     """What is found of every file, by its name, as far as it is told."""
     given = vars(args)
     if given.get("cluster") is not None and not args.strict:
         raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
-    results: dict[str, Judged] = {}
+    results: dict[str, CheckedFile] = {}
     for name in files_below(args.file, only):
         kind = only or kind_of(name)
         if name == "-" and kind is NETLIST:
-            from buda_emu.documents.netlists import judge_stream
+            from buda_emu.documents.netlists import check_stream
 
-            found: CheckResult[Any] = judge_stream(sys.stdin.buffer, options)
+            found: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
         else:
-            found = kind.judge(name, options)
-        results[name] = Judged(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
+            found = kind.check(name, options)
+        results[name] = CheckedFile(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
     return results
 
 
@@ -81,13 +81,13 @@ def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
     return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 
-def _without_known(name: str, file: Judged, held: "Comparison") -> Judged:
+def _without_known(name: str, file: CheckedFile, held: "Comparison") -> CheckedFile:
     """Only the findings that are new or worse."""
     from buda_emu.report.baselines.items import finding
 
     bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
     kept = tuple(item for item in file.result.diagnostics if finding(item) in bad)
-    return Judged(file.kind, replace(file.result, diagnostics=kept))
+    return CheckedFile(file.kind, replace(file.result, diagnostics=kept))
 
 
 def _found(results: Results) -> "list[Diagnostic]":

@@ -25,7 +25,7 @@ from buda_emu.report.terminal.text import table
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compile and say what came of it. Exit code 0; failures are raised."""
+    """Compile and print a summary. Exit code 0; failures are raised."""
     if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
     if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):

@@ -39,7 +39,7 @@ def _about(name: str) -> dict[str, Any]:
     """Kind and verdict of a file, how many findings of each severity there are, and figures, none where it is refused
     as a whole."""
     kind = kind_of(name)
-    result = kind.judge(name, Options())
+    result = kind.check(name, Options())
     found = chosen().applied(result.diagnostics, refuses)
     summary: Mapping[str, int | str] = {}
     with suppress(DocumentError):

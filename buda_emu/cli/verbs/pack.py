@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _tensors(directory: Path) -> dict[str, NDArray[Any]]:
-    """Arrays by queue. Raises HostError for a file that is none, or a queue that is given twice."""
+    """Arrays by queue. Raises HostError for a file that is not of arrays, or a queue that is given twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     found: dict[str, NDArray[Any]] = {}

@@ -24,7 +24,7 @@ from buda_emu.report.sides import sides
 from buda_emu.verify.result import CaseResult, TestRun
 from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect, part, selection
-from buda_emu.verify.runs.last_time import failed_last_time, longest_first, remember
+from buda_emu.verify.runs.last_failed import failed_last_time, longest_first, remember
 from buda_emu.verify.runs.run_all import run_all
 from buda_emu.verify.runs.verdicts import Verdicts
 from buda_emu.version import __version__

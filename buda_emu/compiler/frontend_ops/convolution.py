@@ -26,24 +26,24 @@ def convolution(
     pads: Pads,
     dilations: Sequence[int],
     groups: int = 1,
-    turned: bool = False,
+    flipped: bool = False,
 ) -> Node:
     """conv plus a bias for each channel; weights that are an input: every window times every kernel, which may be
-    `turned` round"""
+    `flipped`"""
     rank = len(w.shape) - 2
     if w.op == "constant":
         y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
     else:
-        y = _windows_times(b, x, w, strides, pads, dilations, groups, turned)
+        y = _windows_times(b, x, w, strides, pads, dilations, groups, flipped)
     return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
 
 
 def windows_in_rows(
-    b: Builder, x: Node, groups: int, *, kernel: Sequence[int], turned: bool = False, **options: Any
+    b: Builder, x: Node, groups: int, *, kernel: Sequence[int], flipped: bool = False, **options: Any
 ) -> Node:
     """[N, groups, out, taps x channels of a group]: what a window reads as a row, the channels of a tap side by side as
     a picker leaves them."""
-    read = b.windows(x, kernel=tuple(kernel), turned=turned, **options)
+    read = b.windows(x, kernel=tuple(kernel), flipped=flipped, **options)
     n, channels, out = *x.shape[:2], prod(read.shape[2 + len(kernel) :])
     apart = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
     turn = b.transpose(apart, perm=(0, 1, 4, 3, 2))
@@ -58,11 +58,11 @@ def _windows_times(
     pads: Pads,
     dilations: Sequence[int],
     groups: int,
-    turned: bool,
+    flipped: bool,
 ) -> Node:
     kernel, cout, share = w.shape[2:], w.shape[0], w.shape[1]
     options = {"strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations)}
-    rows = windows_in_rows(b, x, groups, kernel=kernel, turned=turned, **options)
+    rows = windows_in_rows(b, x, groups, kernel=kernel, flipped=flipped, **options)
     apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
     columns = b.reshape(
         b.transpose(apart, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
@@ -86,7 +86,7 @@ def conv_transpose(
     groups: int = 1,
     output_padding: Sequence[int] = (),
 ) -> Node:
-    """zeros between the elements, then a convolution by the kernel turned round"""
+    """zeros between the elements, then a convolution by the flipped kernel"""
     rank = len(w.shape) - 2
     extra = tuple(output_padding) or (0,) * rank
     for place in range(rank):
@@ -100,14 +100,21 @@ def conv_transpose(
         x = b.take(x, dim=2 + place, index=index)
     cin, cout = w.shape[:2]
     kernel = b.reshape(w, shape=(groups, cin // groups, cout, *w.shape[2:]))
-    turned = w.op != "constant"
-    for dim in () if turned else range(3, 3 + rank):
+    flipped = w.op != "constant"
+    for dim in () if flipped else range(3, 3 + rank):
         kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
     kernel = b.transpose(kernel, perm=(0, 2, 1, *range(3, 3 + rank)))
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
     ones = (1,) * rank
     return b.convolution(
-        x, kernel, *bias, strides=ones, pads=((0, 0),) * rank, dilations=tuple(dilations), groups=groups, turned=turned
+        x,
+        kernel,
+        *bias,
+        strides=ones,
+        pads=((0, 0),) * rank,
+        dilations=tuple(dilations),
+        groups=groups,
+        flipped=flipped,
     )
 
 

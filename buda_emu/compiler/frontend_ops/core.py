@@ -177,9 +177,9 @@ def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, 
 
 
 def _windows(
-    x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, turned: bool = False
+    x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
-    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `turned`: the last tap first."""
+    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `flipped`: the last tap first."""
     for place, k in enumerate(kernel):
         axis = 2 + 2 * place
         index = taps(
@@ -191,20 +191,20 @@ def _windows(
             out[place],
             clamp=clamp,
         )
-        index = index[::-1] if turned else index
+        index = index[::-1] if flipped else index
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
     return x
 
 
-def _tapped(x: Array, *, kernel: Sequence[int], clamp: bool = False, turned: bool = False, **attrs: Any) -> Array:
+def _tapped(x: Array, *, kernel: Sequence[int], clamp: bool = False, flipped: bool = False, **attrs: Any) -> Array:
     rank = len(kernel)
-    found = _windows(x, kernel, window_out(x.shape[2:], kernel, attrs), attrs, clamp, turned)
+    found = _windows(x, kernel, window_out(x.shape[2:], kernel, attrs), attrs, clamp, flipped)
     return found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
 
 
 core(
     "windows", "[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads "
-    "inside; `turned`: the last tap first",
+    "inside; `flipped`: the last tap first",
     lambda x, kernel, **attrs: (*x[:2], *kernel, *window_out(x[2:], kernel, attrs)),
     _tapped, family="convolution",
 )  # fmt: skip

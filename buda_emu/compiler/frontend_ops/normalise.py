@@ -88,8 +88,8 @@ def attention(
     """softmax(scale q k^T + mask) v on [..., heads, length, size]; fewer heads of k and v are shared in groups"""
     if q.shape[-3] != k.shape[-3]:
         k, v = (b.repeat(item, dim=len(item.shape) - 3, times=q.shape[-3] // item.shape[-3]) for item in (k, v))
-    turned = [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]
-    scores = b.matmul(b.multiply(q, scale), b.transpose(k, perm=turned))
+    perm = [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]
+    scores = b.matmul(b.multiply(q, scale), b.transpose(k, perm=perm))
     if softcap:
         scores = b.multiply(b.tanh(b.multiply(scores, 1 / softcap)), softcap)
     for item in mask:

@@ -38,10 +38,10 @@ def ordered(b: Builder, x: Node, *, dim: int, count: int, descending: bool = Tru
 @_op
 def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
     """where they stood: one-hot rows of ranks times 0, 1, 2, ..."""
-    x, turned = _last(b, x, dim)
+    x, perm = _last(b, x, dim)
     n = x.shape[-1]
     found = b.matmul(_hot(b, x, count, descending), b.constant(np.arange(n, dtype=np.float32).reshape(n, 1)))
-    found = b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=turned)
+    found = b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=perm)
     return b.retyped(found, "int64")
 
 

@@ -36,8 +36,8 @@ def fuse_chains(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __:
 
 
 def is_elementwise(op: TileOp) -> bool:
-    """Whether it may be a sub-op: no operand may be turned on the way (V055), the host reads no fused op, and none adds
-    up gradients."""
+    """Whether it may be a sub-op: no operand may be transposed on the way (V055), the host reads no fused op, and
+    none adds up gradients."""
     if OP_TYPES[op.type].family not in _FAMILIES or op.attrs.get("untilize") or op.attrs.get("gradient") or op.steps:
         return False
     return all(("transpose",) not in use.tms for use in op.uses)

@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 
 def use_integers(tiles: TileGraph) -> TileGraph:
     """`y = matmul(dequantization(q), w)` becomes `y = matmul(q, codes, terms, scale) {bias, dequant}`. A row that is
-    added to it goes into the terms, if it is a whole number of their units."""
+    added to it goes into the terms, if it is a multiple of their unit."""
     if not any(op.type == "dequantization" for op in tiles.ops.values()):
         return tiles
     made: dict[str, TileOp] = {}

@@ -19,7 +19,7 @@ class Program:
 
     `keeps`: by the number of an output, the cache that it goes to. An input of any program that has a cache's name
     reads it; its example is what the cache holds at first. An output of a cache's shape replaces it; one that is a
-    whole number of times shorter along one dimension is written to the slot of the run's write index.
+    integer number of times shorter along one dimension is written to the slot of the run's write index.
     """
 
     source: Any

@@ -79,7 +79,7 @@ class CompiledPrograms(CompiledModel):
 
     def perf(self, program: str = "") -> ModelPerf:
         """Modelled cycles of one round of a program, of one token where it is a decoder; by default of all programs
-        together. Raises HostError for a name that is none."""
+        together. Raises HostError for an unknown name."""
         names = [program_name(self._part(program)[1].program)] if program else None
         return self._modelled({LOOP: "1", **self._cache_parameters(0, 1)}, names)
 

@@ -140,10 +140,10 @@ def _for_host(layout: Layout, most: int) -> Layout:
         return plain
     columns = len(shape) - tall.index(True)
     rows = len(shape) - columns - wide.index(True)
-    turned = standard(shape, rows, columns) if rows > 0 else plain
-    tiles = turned.extent[2] // TILE
+    swapped = standard(shape, rows, columns) if rows > 0 else plain
+    tiles = swapped.extent[2] // TILE
     fits = any(tiles % cores == 0 and tiles // cores <= WIDEST for cores in range(1, most + 1))
-    return turned if fits and prod(turned.extent) <= prod(plain.extent) else plain
+    return swapped if fits and prod(swapped.extent) <= prod(plain.extent) else plain
 
 
 def _in_order(layout: Layout) -> bool:

@@ -141,8 +141,8 @@ def _general(low: Lowering, node: Node) -> Value:
             value = expanded(value, layout.shape)
         swap = number == 1 and _swapped(value.layout, rank)
         if swap:
-            turned = ordered(layout.shape, lead, [rank - 1], [rank - 2])
-            value = transposed(low, relayout(low, value, turned))
+            swapped = ordered(layout.shape, lead, [rank - 1], [rank - 2])
+            value = transposed(low, relayout(low, value, swapped))
         else:
             value = relayout(low, value, layout)
         values.append(value)

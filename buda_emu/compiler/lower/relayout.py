@@ -71,7 +71,7 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     incoming = [k for k in to_c if parts[k].have.axis in "zr"]
     expelled = [k for k in in_c if k not in to_c]
     if incoming and not kept and not _side_by_side(parts, in_c, incoming):
-        return _again(low, _turned(low, value, parts, incoming), parts, extent, loose)
+        return _again(low, _columns_to_rows(low, value, parts, incoming), parts, extent, loose)
     if incoming and kept and expelled and _outside(value.layout, parts, kept, expelled):
         # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
         apart = _in_slices(low, value, kept, prod(parts[k].size for k in kept))
@@ -153,7 +153,7 @@ def _dense(value: Value, parts: list[Move], z: list[int], r: list[int]) -> Exten
     return prod(parts[k].size for k in z), padded(prod(parts[k].size for k in r)), value.layout.extent[2]
 
 
-def _turned(low: Lowering, value: Value, parts: list[Move], incoming: list[int]) -> Value:
+def _columns_to_rows(low: Lowering, value: Value, parts: list[Move], incoming: list[int]) -> Value:
     """Nothing along c stays there: what is wanted there goes to the rows, then rows and columns are swapped."""
     r = sorted(incoming, key=lambda k: -parts[k].want.stride)
     z = _others(parts, incoming, "zr")

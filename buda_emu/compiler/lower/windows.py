@@ -65,15 +65,15 @@ def _matrix(flat: Array, groups: int, width: int) -> Array:
     """Kernels [out, in, taps] as a matrix of rows [taps, in], each tap's padded to `width`, and columns [out]: each
     group of outputs has the rows of its own inputs."""
     cout, share_in, count = flat.shape
-    share_out, turned = cout // groups, flat.transpose(2, 1, 0)
+    share_out, by_tap = cout // groups, flat.transpose(2, 1, 0)
     shape = (count, width, padded(cout))
     if groups == 1:
-        held = scattered(turned, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
+        held = scattered(by_tap, shape, (slice(0, count), slice(0, share_in), slice(0, cout)))
     else:
         held = np.zeros(shape, np.float32)
         for group in range(groups):
             ins, outs = (slice(group * size, (group + 1) * size) for size in (share_in, share_out))
-            held[:, ins, outs] = turned[:, :, outs]
+            held[:, ins, outs] = by_tap[:, :, outs]
     return held.reshape(count * width, -1)
 
 
@@ -88,7 +88,7 @@ def windows(low: Lowering, node: Node) -> Value:
         kernel,
         low.graph[node.inputs[0]].shape,
         clamp=attrs.get("clamp", False),
-        turned=attrs.get("turned", False),
+        flipped=attrs.get("flipped", False),
     )
     taps_dims: list[Dim] = []
     stride = prod(kernel)
@@ -108,7 +108,7 @@ def _tapped(
     shape: tuple[int, ...],
     *,
     clamp: bool = False,
-    turned: bool = False,
+    flipped: bool = False,
 ) -> tuple[Value, Layout]:
     """Of a value of that shape: [N, taps innermost] along z, the output's space along rows, channels along columns. The
     layout returned has the dimensions of the result [N, C, space...]; the taps are in its extent alone."""
@@ -128,7 +128,7 @@ def _tapped(
             out[place],
             clamp=clamp,
         )
-        picks = picks[::-1] if turned else picks
+        picks = picks[::-1] if flipped else picks
         form = [1] * (2 * len(kernel))
         form[place], form[len(kernel) + place] = k, out[place]
         spread = np.broadcast_to(picks.reshape(form), (*kernel, *out)).reshape(index.shape)

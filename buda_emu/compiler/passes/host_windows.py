@@ -173,7 +173,7 @@ def with_windows(
     given = replace(source, attrs={**source.attrs, "windows": windows, "host_shape": source.shape}, shape=shape)
     first = f"{conv.name}.seen"
     order = (0, rank + 1, *range(1, rank + 1))
-    turned = Node(
+    channels_first = Node(
         first,
         "transpose",
         (source.name,),
@@ -201,7 +201,7 @@ def with_windows(
     made: dict[str, Node] = {}
     for name, node in nodes.items():
         if name == last:
-            made[first] = turned
+            made[first] = channels_first
             made |= products
         elif name != conv.name:
             made[name] = given if name == source.name else node

@@ -1,6 +1,6 @@
 """The estimated cost of a division of an op in isolation: cycles of one core, and of the transfer of its operands.
 
-The search is bounded by these figures; what it finds is judged by the whole timing model (`judge.py`).
+The search is bounded by these figures; what it finds is judged by the whole timing model (`search/evaluate.py`).
 """
 
 from dataclasses import dataclass

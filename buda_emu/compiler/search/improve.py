@@ -43,7 +43,7 @@ class Budget:
 
 BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3, timed=True), "training": Budget(200, 1)}
 QUICKER = 0.95
-"""The share of its pace at which an epoch is worth being packed with ops that stand turned by a quarter."""
+"""The share of its pace at which an epoch is worth being packed with transposed grids."""
 CONNECTED = 3
 """How often grids are limited to those that streams are enough for: what was packed again may lack others."""
 RESIZED = 3
@@ -172,9 +172,9 @@ class _Epoch:
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, self._judged(part))
         first = min(self.table.index[name] for name in mine)
-        turned, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
-        if len(turned) == len(mine) and _pace(turned) < QUICKER * _pace(mine):
-            best, told = self._tried(decisions, turned, best, told)
+        transposed, _ = pack(self.table, first, first + len(mine), self.epoch, self.chips, grid_transpose=True)
+        if len(transposed) == len(mine) and _pace(transposed) < QUICKER * _pace(mine):
+            best, told = self._tried(decisions, transposed, best, told)
         turns = any(decision.grid_transpose for decision in best.values())
         if placement.microbatch == 1:
             best, told = self._tried(decisions, widened(self.table, best), best, told)
@@ -264,10 +264,10 @@ class _Epoch:
         grid = part.target.arch.grid
         moved = _chip_by_chip(decisions, lambda own: rewired(own, wires, grid, enough, *tries, regions=regions))
         best, told = self._if_quicker(decisions, moved, part, before)
-        return (best, told) if alone else self._turned(best, part, told)
+        return (best, told) if alone else self._transposed(best, part, told)
 
-    def _turned(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
-        """With ops turned by a quarter where a link sets the pace, if the model says that it gets quicker by it."""
+    def _transposed(self, decisions: Decisions, part: Placement, before: Evaluated) -> tuple[Decisions, Evaluated]:
+        """With transposed grids of ops where a link limits the epoch, if the model says that this is faster."""
         report, grid = before.run.epochs[0], part.target.arch.grid
         if report.bottleneck.kind != "link":
             return decisions, before
@@ -317,14 +317,14 @@ def _chip_by_chip(decisions: Decisions, moved: Callable[[Decisions], Decisions])
 
 
 def packed_either_way(table: CandidateTable, ops: range, epoch: int, chips: int) -> Decisions:
-    """As many ops as find room; turned by a quarter where that is quicker, or more find room so."""
-    plain, turned = (
+    """As many ops as find room; with transposed grids if that is faster or has room for more of them."""
+    plain, transposed = (
         pack(table, ops.start, ops.stop, epoch, chips, grid_transpose=grid_transpose)[0]
         for grid_transpose in (False, True)
     )
-    if len(turned) == len(plain) == len(ops):
-        return turned if _pace(turned) < QUICKER * _pace(plain) else plain
-    return turned if len(turned) > len(plain) else plain
+    if len(transposed) == len(plain) == len(ops):
+        return transposed if _pace(transposed) < QUICKER * _pace(plain) else plain
+    return transposed if len(transposed) > len(plain) else plain
 
 
 def _pace(decisions: Decisions) -> float:

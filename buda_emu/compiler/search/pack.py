@@ -42,8 +42,8 @@ def pack(
     table: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, grid_transpose: bool = False
 ) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
-    found no place: `stop`, unless even the smallest grids are too many. `grid_transpose`: ops may be
-    turned by a quarter."""
+    found no place: `stop`, unless even the smallest grids are too many. `grid_transpose`: grids may be
+    transposed."""
     paces = sorted({choice.cycles for own in table.best[start:stop] for choice in own})
     best, end = _at(table, start, stop, epoch, chips, paces[-1], grid_transpose=grid_transpose)
     if end < stop:
@@ -184,7 +184,7 @@ def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -
 
 
 def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
-    """In its grid, else, where that is asked for, in the same turned by a quarter (grid_transpose)."""
+    """In its grid, else, where that is asked for, in the transposed one (grid_transpose)."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:

@@ -18,9 +18,9 @@ from buda_emu.compiler.search.improve import Improved, Known, Start, epochs_alik
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.errors import BudaError
-from buda_emu.workers.beside import short_turns
 from buda_emu.workers.job import Job, Shared
 from buda_emu.workers.spread import JobPool
+from buda_emu.workers.with_caller import short_turns
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 SPLIT: Final = 4

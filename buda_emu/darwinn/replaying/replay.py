@@ -32,8 +32,8 @@ def replay(
     report: `link`, usb2, usb3, pcie or bytes per second, None for no time; `frequency_hz`, a performance setting (low,
     medium, high, max) or hertz, None for unknown compute; `sram_bytes`, beyond which resident parameters are warned of.
 
-    The same package twice is two packages only where it was loaded twice. Raises HostError for requests or assumptions
-    that are none, PackageError where the driver fails a request or aborts.
+    The same package twice is two packages only where it was loaded twice. Raises HostError for unknown requests or
+    assumptions, PackageError where the driver fails a request or aborts.
     """
     assumptions = assume(transport, overlap, link, frequency_hz, sram_bytes)
     for number in requests:

@@ -64,10 +64,10 @@ def until(console: Console, text: str) -> Answer:
     if not text:
         return console.go("until")
     run = console.run
-    spot = place(text if ":" in text or not text.isdecimal() else f"line {text}", run.names, run.engine)
-    if spot.kind != "instruction":
-        raise HostError(f"until {text}: it goes to instructions; tbreak and continue go to {spot.text}")
-    return console.go("until", 1, spot.index)
+    location = place(text if ":" in text or not text.isdecimal() else f"line {text}", run.names, run.engine)
+    if location.kind != "instruction":
+        raise HostError(f"until {text}: it goes to instructions; tbreak and continue go to {location.text}")
+    return console.go("until", 1, location.index)
 
 
 @command("finish", "finish", "going", aliases=("fin",))

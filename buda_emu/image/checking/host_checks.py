@@ -215,7 +215,7 @@ def _outputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
 
 def _output_problem(transform: Transform, have: Sequence[int]) -> str:
     """Why an output [entries, t, rows, columns] cannot be what a transform makes of it, "" where it can. A transform
-    that is none for outputs is said where it is asked for: raw entries need none."""
+    that outputs cannot have is refused where it is asked for: raw entries need none."""
     if transform.type == "Unpad":
         shape = transform.unpadded_shape or ()
         return unstated(transform, "unpadded_shape") or unlike_cut(have, shape, shape)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from typing import Any, Literal
 
-from buda_emu.checker import Check, Diagnostic, Judge
-from buda_emu.checker.checks import MAX_FINDINGS, TooManyFindingsError, WatchedJudge, in_order
+from buda_emu.checker import Check, Checker, Diagnostic
+from buda_emu.checker.checks import MAX_FINDINGS, RecordingChecker, TooManyFindingsError, in_order
 from buda_emu.checker.steps import Steps, finished
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
@@ -58,14 +58,14 @@ def verifying(
     """`verify` in steps of a few milliseconds."""
     most = MAX_FINDINGS
     if asked is None:
-        run = _Run(Judge(netlist.path, strict, read=read, most=most))
+        run = _Run(Checker(netlist.path, strict, read=read, most=most))
     else:
-        run = _Run(WatchedJudge(netlist.path, strict, read, most, asked))
+        run = _Run(RecordingChecker(netlist.path, strict, read, most, asked))
     try:
         yield from _phases(run, netlist, skip)
     except TooManyFindingsError as error:
-        return [*run.judge.found, error.last]
-    return run.judge.found
+        return [*run.checker.found, error.last]
+    return run.checker.found
 
 
 def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
@@ -78,7 +78,7 @@ def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
     context = context.without(frozenset(broken))
     for _ in run.phase(context, "load"):
         yield
-    if not run.judge.errors and not context.broken:
+    if not run.checker.errors and not context.broken:
         for _ in run.phase(context, "device"):
             yield
 
@@ -86,15 +86,15 @@ def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> Steps[None]:
 class _Run:
     """One verification."""
 
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
+    def __init__(self, checker: Checker) -> None:
+        self.checker = checker
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
         """Run the checks of one phase on every intact object; yields for each its name where it failed one, else
         ""."""
         netlist = ctx.netlist
-        self.judge.judge(_of_phase(netlist_check, phase), ctx, netlist)
+        self.checker.check(_of_phase(netlist_check, phase), ctx, netlist)
         yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
         yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
         for name, op in ctx.ops.items():
@@ -105,7 +105,7 @@ class _Run:
         yield from self._each(ctx, "", uses, _of_phase(fused_check, phase))
         checks = _of_phase(program_check, phase)
         for name, program in netlist.programs.items():  # the checks step over what is broken in one
-            self.judge.judge(checks, ctx, program, name=f"program {name}")
+            self.checker.check(checks, ctx, program, name=f"program {name}")
             yield ""
 
     def _each(
@@ -113,7 +113,7 @@ class _Run:
     ) -> Iterator[str]:
         for name, item in objects if checks else ():
             said = f"{kind} {name}" if kind else name
-            failed = name not in ctx.broken and self.judge.judge(checks, ctx, item, name=said)
+            failed = name not in ctx.broken and self.checker.check(checks, ctx, item, name=said)
             yield name if failed else ""
 
 

@@ -18,7 +18,7 @@ from buda_emu.formats.stored import Bits
 from buda_emu.kernels.tiles.gather import FIRST_ROW
 from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, require_reload, vector_mode
 from buda_emu.ops.on_device.operands import Source, Stored, arranged
-from buda_emu.ops.on_device.units import Product, Spill, Units, Words, tiles_of
+from buda_emu.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.conversions.intermediate import intermediate
 from buda_emu.tensix.functions.table import bind, single
@@ -107,7 +107,8 @@ class Accumulation:
 
         def block(k: range, spill: Spill | None) -> Block:
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
-                self.units.matmul(dst, range(start, stop), (in0, in1), product, self.registers.dst, k, spill, fresh)
+                part = ProductBlock((in0, in1), product, self.registers.dst, k, spill, fresh)
+                self.units.matmul(dst, range(start, stop), part)
 
             return add
 

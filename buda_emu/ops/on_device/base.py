@@ -16,7 +16,7 @@ from buda_emu.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FI
 from buda_emu.ops.base import OpCall, Parallel, Work, serial
 from buda_emu.ops.on_device.operands import BLOCK, Source, Stored, blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.on_device.units import Units
+from buda_emu.ops.on_device.units import PackedAs, Units
 from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import Family, is_raw
@@ -192,7 +192,7 @@ def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN, out: Bit
     held_as = intermediate(made.mode, df, packing.integer, units.core, packing.from_single)
     relu = packing.relu
     threshold = relu_threshold(relu.threshold, df, made.mode, packing.fused) if relu.mode else 0
-    return units.pack(made.image, made.mode, held_as, df, relu.mode, threshold, out)
+    return units.pack(made.image, PackedAs(made.mode, held_as, df, relu.mode, threshold), out)
 
 
 def result_shape(call: DeviceCall) -> Shape:

@@ -30,9 +30,10 @@ from buda_emu.kernels.tensix.products.tile_matmul import runs
 from buda_emu.kernels.tensix.words import MODES, Setting
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
-    Pair,
+    PackedAs,
     Picking,
     Product,
+    ProductBlock,
     Spill,
     Words,
     block_by_block,
@@ -42,8 +43,6 @@ from buda_emu.ops.on_device.units import (
 )
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.conversions import unpack
-from buda_emu.tensix.conversions.intermediate import Intermediate
-from buda_emu.tensix.conversions.relu import ReluMode
 from buda_emu.tensix.conversions.unpack_tiles import unpacker
 from buda_emu.tensix.elementwise import moves
 from buda_emu.tensix.elementwise.maxpool import KEPT, Dim
@@ -194,55 +193,36 @@ class KernelUnits:
             eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, setting)
         return out
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
-        if spill is not None:
-            self._matmul_in_blocks(dst, items, operands, product, mode, k, spill, fresh)
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        if block.spill is not None:
+            self._matmul_in_blocks(dst, items, block, block.spill)
             return
-        start, stop, register = items.start, items.stop, operands[0].register
+        start, stop, register = items.start, items.stop, block.operands[0].register
         if REGISTERS[register] is None:
-            if fresh:
+            if block.fresh:
                 tiles_of(dst)[start:stop] = 0
-            integer_kernels.int_matmul_tiles(start, stop, dst, self._product(dst, operands, product, _INTEGERS, k))
+            integer_kernels.int_matmul_tiles(start, stop, dst, self._product(dst, block, _INTEGERS))
             return
-        given = self._product(dst, operands, product, self._setting(register, mode), k)
-        matmul_kernels.matmul_tiles(start, stop, dst, given, fresh)
+        given = self._product(dst, block, self._setting(register, block.mode))
+        matmul_kernels.matmul_tiles(start, stop, dst, given, block.fresh)
 
-    def _matmul_in_blocks(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill,
-        fresh: bool,
-    ) -> None:
+    def _matmul_in_blocks(self, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
         """In one kernel where one knows the way to intermed_df and back."""
-        spilled, left, register = SPILLS.get(_way(spill, mode)), [items], operands[0].register
+        spilled, left, register = SPILLS.get(_way(spill, block.mode)), [items], block.operands[0].register
         if spilled is not None and REGISTERS[register] is not None:
-            given = self._product(dst, operands, product, self._setting(register, mode), k)
-            way = Way(spilled, spill.ends, fresh)
+            given = self._product(dst, block, self._setting(register, block.mode))
+            way = Way(spilled, spill.ends, block.fresh)
             undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, given, way)
             left = [range(item, item + 1) for item in undone]
-        elif fresh:
+        elif block.fresh:
             tiles_of(dst)[items.start : items.stop] = 0
         for some in left:
-            block_by_block(self, dst, some, operands, product, mode, k, spill)
+            block_by_block(self, dst, some, block, spill)
 
-    def _product(self, dst: U32, operands: Pair, product: Product, setting: Setting, k: range) -> ProductOfTiles:
+    def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
         """What the kernels are told."""
-        in0, in1 = map(_source, operands)
+        in0, in1 = map(_source, block.operands)
+        product, k = block.product, block.k
         extent = Extent(*_dims(dst, product), k.start, k.stop, product.faces)
         return ProductOfTiles(in0, in1, extent, phase_mask(product.fidelity), self.core == "grayskull", setting)
 
@@ -305,18 +285,9 @@ class KernelUnits:
         move_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
         return out
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
-        out = Bits.empty(df, len(dst)) if out is None else out
-        by = pack_kernels.Conversion(mode, held_as, df, relu, threshold, self.core)
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        out = Bits.empty(to.df, len(dst)) if out is None else out
+        by = pack_kernels.Conversion(*to, self.core)
         pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
         return out
 

@@ -8,9 +8,9 @@ from buda_emu.formats.bits import U32
 from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
-    Pair,
+    PackedAs,
     Picking,
-    Product,
+    ProductBlock,
     Spill,
     Words,
     block_by_block,
@@ -19,8 +19,6 @@ from buda_emu.ops.on_device.units import (
     tiles_of,
 )
 from buda_emu.tensix.conversions import l1_acc, pack, unpack
-from buda_emu.tensix.conversions.intermediate import Intermediate
-from buda_emu.tensix.conversions.relu import ReluMode
 from buda_emu.tensix.elementwise import eltwise, maxpool, moves
 from buda_emu.tensix.elementwise.maxpool import Dim
 from buda_emu.tensix.functions import table as functions
@@ -73,23 +71,13 @@ class ReferenceUnits:
                 result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
         return result
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        (in0, in1), product, mode, k, spill, fresh = block
         if fresh:
             tiles_of(dst)[items.start : items.stop] = 0
         if spill is not None:
-            block_by_block(self, dst, items, operands, product, mode, k, spill)
+            block_by_block(self, dst, items, block, spill)
             return
-        in0, in1 = operands
         rows, inner, cols = product.rows, product.inner, product.cols
         flat = dst.reshape(-1, 32, 32)
         kept = slice(0, 16 * product.faces)
@@ -127,17 +115,8 @@ class ReferenceUnits:
     def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
         return moves.move_to_src(dst, mode, register)
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
-        packed = Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        packed = Bits(to.df, *pack.pack(dst, *to, self.core))
         if out is not None:
             out.assign(slice(None), packed)
         return packed if out is None else out
@@ -145,7 +124,7 @@ class ReferenceUnits:
     def recode(self, tiles: Bits, out: Bits) -> None:
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
-        self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df, out=out)
+        self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))

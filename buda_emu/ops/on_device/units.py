@@ -9,7 +9,7 @@ DEVICE_NUMERICS.
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,28 @@ class Picking:
     group_cols: int
 
 
+class ProductBlock(NamedTuple):
+    """The part of a product that is summed up at once: that over the inner tiles `k`. `fresh`: Dst holds nothing yet,
+    which counts as zeros."""
+
+    operands: Pair
+    product: Product
+    mode: DstMode
+    k: range
+    spill: Spill | None = None
+    fresh: bool = False
+
+
+class PackedAs(NamedTuple):
+    """What the packer makes of a Dst image: `df`, held as `held_as` on the way, after relu (4)."""
+
+    mode: DstMode
+    held_as: Intermediate
+    df: str
+    relu: ReluMode = 0
+    threshold: int = 0
+
+
 class Units(Protocol):
     """Unpacker, matrix unit, vector unit and packer of one core."""
 
@@ -119,19 +141,8 @@ class Units(Protocol):
         """ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
         ...
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
-        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for those tiles of dst, counted over w (2.8). `fresh`:
-        they hold nothing yet, which counts as zeros."""
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """dst[w, n, 1024] += in0 x in1, for those tiles of dst, counted over w (2.8)."""
         ...
 
     def picker(
@@ -160,16 +171,7 @@ class Units(Protocol):
         """Register words of a Dst image used as an operand (2.7)."""
         ...
 
-    def pack(
-        self,
-        dst: U32,
-        mode: DstMode,
-        held_as: Intermediate,
-        df: str,
-        relu: ReluMode = 0,
-        threshold: int = 0,
-        out: Bits | None = None,
-    ) -> Bits:
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
         """Stored tiles of a Dst image (4), in `out` where it is given."""
         ...
 
@@ -202,14 +204,12 @@ def tiles_of(dst: U32) -> U32:
     return dst.reshape(-1, 1024)
 
 
-def block_by_block(
-    units: Units, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range, spill: Spill
-) -> None:
-    """`Units.matmul` with a spill, of the units' other steps."""
+def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
+    """`Units.matmul` with a spill, of the units' other steps; Dst is not fresh."""
     rows = tiles_of(dst)[items.start : items.stop]
-    after = [n + 1 for n in k[:-1] if spill.ends[n]]
-    for first, last in pairwise([k.start, *after, k.stop]):
-        if first > k.start:
-            stored = units.pack(rows, mode, spill.held_as, spill.df)
-            rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, mode)
-        units.matmul(dst, items, operands, product, mode, range(first, last))
+    after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
+    for first, last in pairwise([block.k.start, *after, block.k.stop]):
+        if first > block.k.start:
+            stored = units.pack(rows, PackedAs(block.mode, spill.held_as, spill.df))
+            rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, block.mode)
+        units.matmul(dst, items, block._replace(k=range(first, last), spill=None, fresh=False))

@@ -83,7 +83,7 @@ def read_baseline(
 ) -> Baseline:
     """A section of a baseline file, which need not be there yet when it is to be updated.
 
-    Raises HostError for a file that is none, of another schema version, or made with other settings.
+    Raises HostError for a file that is not a baseline, of another schema version, or made with other settings.
     """
     settings = json.loads(json.dumps(settings))  # as it is read back
     try:

@@ -8,6 +8,7 @@ from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected, refused
 from buda_emu.routing.streams.counting import Linking, Steps, count
+from buda_emu.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.routing.streams.draft import Draft
 from buda_emu.routing.streams.flow import measure
 from buda_emu.routing.streams.limits import (
@@ -23,7 +24,6 @@ from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError
 from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.phases import Phases
 from buda_emu.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple
-from buda_emu.routing.streams.taking_apart import Subgraph, subgraphs
 
 
 def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:

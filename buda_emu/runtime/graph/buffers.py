@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.spare import SPARE, memory_of
+from buda_emu.device.memory_pool import POOL, memory_of
 from buda_emu.device.store import TILE_ELEMENTS
 
 _KEEP_BYTES = 512 << 20
@@ -48,12 +48,12 @@ class BufferPool:
         fresh."""
         size = min((size for size, pieces in self._free.items() if pieces and count < size <= 2 * count), default=0)
         if not size:
-            return SPARE.take(count)
+            return POOL.take(count)
         self._kept -= 4 * size
         return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
-        """As `SpareMemory.give`; who wants an array of the same shape next gets this very one."""
+        """As `MemoryPool.give`; who wants an array of the same shape next gets this very one."""
         memory = memory_of(array)
         if memory is None or memory.nbytes > self._most:
             return
@@ -73,7 +73,7 @@ class BufferPool:
         """Hold `most` bytes at most that nobody uses, this pool and what closed machines left together."""
         self._most = min(most, _KEEP_BYTES)
         self._keep(self._most)
-        SPARE.shrink(most - self._kept)
+        POOL.shrink(most - self._kept)
 
     def _keep(self, most: int) -> None:
         """Let go of those given back first."""
@@ -86,4 +86,4 @@ class BufferPool:
         """Let go of all that nobody uses: the next machine may have it."""
         free, self._free, self._kept = self._free, {}, 0
         for _, array in sorted((piece for pieces in free.values() for piece in pieces), key=lambda piece: piece[0]):
-            SPARE.give(array)
+            POOL.give(array)

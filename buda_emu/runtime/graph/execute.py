@@ -28,7 +28,7 @@ from buda_emu.runtime.machine.memory import Memory
 from buda_emu.runtime.machine.part import Part
 from buda_emu.tensor.tilemap import TileMap
 
-_SLACK = 2  # a tensor may lie in memory twice as large as itself (device/spare.py)
+_SLACK = 2  # a tensor may lie in memory twice as large as itself (device/memory_pool.py)
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
 _DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a half of them, and each op takes longer
 

@@ -15,7 +15,7 @@ Holding = Callable[[str, Any, int | None], Callable[[], object]]
 """`Exchange.holding`."""
 
 
-class Held(Protocol):
+class InitialTensor(Protocol):
     """A tensor of an image for one queue: `array` [entries, t, rows, cols], `slot` the first one of a ram."""
 
     @property
@@ -44,7 +44,7 @@ class Beginning(Protocol):
         """In hexadecimal."""
         ...
 
-    def held(self) -> Iterator[Held]:
+    def held(self) -> Iterator[InitialTensor]:
         """Tensors in the order in which they are pushed."""
         ...
 

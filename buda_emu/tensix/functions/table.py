@@ -19,7 +19,7 @@ from buda_emu.formats.codecs import SCALAR_CODECS
 from buda_emu.kernels.tensix.functions import vector_unit as kernels
 from buda_emu.kernels.tensix.images import as_rows
 from buda_emu.tensix.functions import dropout, elementary, grayskull, quantisation
-from buda_emu.tensix.functions.kept_tables import kept_table
+from buda_emu.tensix.functions.cached_tables import kept_table
 from buda_emu.tensix.functions.programs import Program, record
 from buda_emu.tensix.functions.vector_unit import NumpyUnit
 from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched

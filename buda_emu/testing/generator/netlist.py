@@ -21,12 +21,12 @@ from buda_emu.testing.generator.builders.fused import fused
 from buda_emu.testing.generator.builders.integers import quantization
 from buda_emu.testing.generator.builders.moves import embedding, reduce, splice, tilizer, topk
 from buda_emu.testing.generator.builders.products import depthwise, matmul
+from buda_emu.testing.generator.draft import NetlistDraft, NoRoomError, OpenGraph
 from buda_emu.testing.generator.draw import Draw
 from buda_emu.testing.generator.operands import value_of
 from buda_emu.testing.generator.programs import Rounds, add_programs, draw_rounds
-from buda_emu.testing.generator.sheet import NoRoomError, OpenGraph, Sheet
 
-Builder = Callable[[Sheet, str], None]
+Builder = Callable[[NetlistDraft, str], None]
 _OF_FAMILY: Final[Mapping[str, Builder]] = {
     "matmul": matmul, "depthwise": depthwise, "binary": binary, "quantization": quantization, "unary": unary,
     "sfpu": unary, "reduce": reduce, "splice": splice, "embedding": embedding, "tilizer": tilizer, "topk": topk,
@@ -78,13 +78,13 @@ def generate(
         raise HostError(f"op types {', '.join(unknown) or '(none)'}: known are {', '.join(GENERATED)}")
     draw = Draw(seed if isinstance(seed, Random) else Random(seed), frozenset(wanted))
     for tries in range(1, _MOST_TRIES + 1):
-        sheet = _drawn(draw, arch, budget or Budget(), op_types)
-        if sheet is None:
+        draft = _drawn(draw, arch, budget or Budget(), op_types)
+        if draft is None:
             continue
-        text = document_text(sheet.document)
+        text = document_text(draft.document)
         found = check_text(text, "generated.yaml", arch)
         if found.netlist is not None:
-            return _decorated(draw, sheet.document, Generated(text, found.netlist, tries))
+            return _decorated(draw, draft.document, Generated(text, found.netlist, tries))
     raise HostError(f"no valid netlist of {', '.join(op_types)} for {arch} in {_MOST_TRIES} tries")
 
 
@@ -101,110 +101,110 @@ def _decorated(draw: Draw, document: Document, made: Generated) -> Generated:
     return replace(made, refused=tuple(refused))
 
 
-def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> Sheet | None:
+def _drawn(draw: Draw, arch: str, budget: Budget, op_types: Sequence[str]) -> NetlistDraft | None:
     """One attempt; None where not one op found its place."""
-    sheet = Sheet.new(draw, arch, budget.tiles)
+    draft = NetlistDraft.new(draw, arch, budget.tiles)
     only_links = all(OP_TYPES[name].has("Ethernet") for name in op_types)
     small = [
         name for name in op_types if OP_TYPES[name].has("tile by tile") and OP_TYPES[name].family != "quantization"
     ]
     if arch != "grayskull" and small and draw.sometimes(10, *_TILES):
-        sheet.tile, op_types = _TILES[draw.pick(tuple(_TILES))], small
+        draft.tile, op_types = _TILES[draw.pick(tuple(_TILES))], small
     elif budget.graphs > 1 and draw.chance(100 if only_links else 12):
-        sheet.chips = 2
-    rounds = draw_rounds(sheet)
+        draft.chips = 2
+    rounds = draw_rounds(draft)
     inputs = draw.integer(1, budget.inputs)
-    sheet.rounds = rounds.count
-    count = max(sheet.chips, draw.integer(1, budget.graphs))
+    draft.rounds = rounds.count
+    count = max(draft.chips, draw.integer(1, budget.graphs))
     for number in range(count):
-        _open(sheet, number, inputs)
+        _open(draft, number, inputs)
         for _ in range(draw.integer(1, max(1, budget.ops // count))):
-            _add_op(sheet, op_types)
-        if not sheet.graph.ops:
-            sheet.graphs.pop()
+            _add_op(draft, op_types)
+        if not draft.graph.ops:
+            draft.graphs.pop()
             continue
-        _store(sheet, last=number == count - 1)
-        sheet.close()
-    if not sheet.graphs:
+        _store(draft, last=number == count - 1)
+        draft.close()
+    if not draft.graphs:
         return None
-    _set_rounds(sheet, rounds)
-    _set_tiles(sheet)
-    if _may_be_copied(sheet) and draw.chance(6):
-        sheet.document.graph_devices = dict.fromkeys(sheet.document.graphs, (0, 1))
-        sheet.document.queue_devices = dict.fromkeys(sheet.document.queues, (0, 1))
-    return sheet
+    _set_rounds(draft, rounds)
+    _set_tiles(draft)
+    if _may_be_copied(draft) and draw.chance(6):
+        draft.document.graph_devices = dict.fromkeys(draft.document.graphs, (0, 1))
+        draft.document.queue_devices = dict.fromkeys(draft.document.queues, (0, 1))
+    return draft
 
 
-def _open(sheet: Sheet, number: int, inputs: int) -> None:
+def _open(draft: NetlistDraft, number: int, inputs: int) -> None:
     """A new graph, which may read what graphs before it stored and what the host gave those. The second of two graphs
     on two chips reads the ops of the first, too: both run as one (NETLIST 1.8)."""
-    rows, cols = sheet.arch.grid
+    rows, cols = draft.arch.grid
     free = {(row, col) for row in range(rows) for col in range(cols)}
-    before = sheet.graphs[-1] if sheet.graphs else None
-    family = before.family if before is not None else sheet.draw.pick("bbba")
-    graph = OpenGraph(f"graph_{number}", number % sheet.chips, inputs, free, family)
-    sheet.graphs.append(graph)
+    before = draft.graphs[-1] if draft.graphs else None
+    family = before.family if before is not None else draft.draw.pick("bbba")
+    graph = OpenGraph(f"graph_{number}", number % draft.chips, inputs, free, family)
+    draft.graphs.append(graph)
     if before is None:
         return
     graph.values += [
-        value for value in before.values if value.is_queue and (sheet.chips == 1 or value.name not in sheet.constants)
+        value for value in before.values if value.is_queue and (draft.chips == 1 or value.name not in draft.constants)
     ]
     if graph.chip > before.chip:
         tiled = {op.name for op in before.ops if not op.untilize_output and not op.gradient_op}
         graph.values += [value for value in before.values if value.name in tiled]
 
 
-def _add_op(sheet: Sheet, op_types: Sequence[str]) -> None:
+def _add_op(draft: NetlistDraft, op_types: Sequence[str]) -> None:
     """One op; where it finds no room, another is drawn."""
-    links = [name for name in op_types if OP_TYPES[name].has("Ethernet")] if sheet.chips > 1 else []
+    links = [name for name in op_types if OP_TYPES[name].has("Ethernet")] if draft.chips > 1 else []
     for _ in range(8):
-        name = sheet.draw.pick(links if links and sheet.draw.chance(10) else op_types)
-        queues, fused_ops = dict(sheet.document.queues), dict(sheet.document.fused_ops)
-        constants, values = set(sheet.constants), list(sheet.graph.values)
+        name = draft.draw.pick(links if links and draft.draw.chance(10) else op_types)
+        queues, fused_ops = dict(draft.document.queues), dict(draft.document.fused_ops)
+        constants, values = set(draft.constants), list(draft.graph.values)
         try:
-            _OF_FAMILY[OP_TYPES[name].family](sheet, name)
+            _OF_FAMILY[OP_TYPES[name].family](draft, name)
             return
         except NoRoomError:
-            sheet.document.queues, sheet.document.fused_ops = queues, fused_ops
-            sheet.constants, sheet.graph.values = constants, values
+            draft.document.queues, draft.document.fused_ops = queues, fused_ops
+            draft.constants, draft.graph.values = constants, values
 
 
-def _store(sheet: Sheet, *, last: bool) -> None:
+def _store(draft: NetlistDraft, *, last: bool) -> None:
     """Queues for results: of every op that nothing reads, and of some that something does."""
-    draw, graph = sheet.draw, sheet.graph
+    draw, graph = draft.draw, draft.graph
     for number, op in enumerate(graph.ops):
         read = op.name in graph.read
         if read and not draw.chance(20) and not op.gradient_op:
             continue
         blocking = op.blocking
         if op.gradient_op:
-            sheet.queue("sum", blocking, op.out_df, source=op.name, kind="ram", entries=1)
+            draft.queue("sum", blocking, op.out_df, source=op.name, kind="ram", entries=1)
             continue
-        if not read and draw.sometimes(8, "in place") and _written_in_place(sheet, op):
+        if not read and draw.sometimes(8, "in place") and _written_in_place(draft, op):
             continue
         flat = not read and _may_untilize(op) and draw.chance(15)
         if flat:
             graph.ops[number] = evolve(op, untilize_output=True)
             blocking = _one_buffer(blocking)
         if not flat and not read and draw.chance(8):
-            ram = sheet.queue("out", blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
-            sheet.stepped.add(ram.name)
+            ram = draft.queue("out", blocking, op.out_df, source=op.name, kind="ram", entries=graph.input_count)
+            draft.stepped.add(ram.name)
             continue
         tms: tuple[Tm, ...] = ()
         if not flat and blocking.t > 1 and draw.chance(15):
             t, rows, cols = blocking.shape
             tms, blocking = (Tm("hstack", (t,)),), Blocking((1, 1), 1, (rows, cols * t), (1, 1), "r")
-        queue = sheet.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
+        queue = draft.queue("out", blocking, op.out_df, source=op.name, entries=graph.input_count, input_tms=tms)
         if not flat and not last and draw.chance(80):
             graph.values.append(value_of(queue))
 
 
-def _written_in_place(sheet: Sheet, op: Op) -> bool:
+def _written_in_place(draft: NetlistDraft, op: Op) -> bool:
     """Whether the op now writes a ram that its graph alone reads, as an optimizer does with weights."""
-    graph, queues = sheet.graph, sheet.document.queues
-    others = {name for other in sheet.graphs[:-1] for name in other.read} | {queue.alias for queue in queues.values()}
+    graph, queues = draft.graph, draft.document.queues
+    others = {name for other in draft.graphs[:-1] for name in other.read} | {queue.alias for queue in queues.values()}
     positive = any(value.positive for value in graph.values if value.name == op.name)
-    for name in sorted(graph.read & sheet.constants - others):
+    for name in sorted(graph.read & draft.constants - others):
         ram = queues[name]
         alike = (ram.df, ram.blocking.shape, ram.blocking.cells) == (op.out_df, op.blocking.shape, op.blocking.cells)
         if ram.type == "ram" and not ram.alias and alike and positive:
@@ -227,35 +227,35 @@ def _one_buffer(blocking: Blocking) -> Blocking:
     return Blocking((1, 1), blocking.t, (m * down, n * across), ublock, "r", blocking.tile_dim)
 
 
-def _may_be_copied(sheet: Sheet) -> bool:
+def _may_be_copied(draft: NetlistDraft) -> bool:
     """Whether everything may stand on a list of chips: a name of an alias stays as it is, and copies of a queue in host
     memory are all of the first chip (NETLIST 1.7)."""
-    queues = sheet.document.queues.values()
-    return sheet.chips == 1 and not any(queue.alias or queue.loc == "host" for queue in queues)
+    queues = draft.document.queues.values()
+    return draft.chips == 1 and not any(queue.alias or queue.loc == "host" for queue in queues)
 
 
-def _set_tiles(sheet: Sheet) -> None:
+def _set_tiles(draft: NetlistDraft) -> None:
     """Everything in tiles of the netlist's size."""
-    document = sheet.document
+    document = draft.document
 
     def cut(item: SourcedT) -> SourcedT:
-        return evolve(item, blocking=replace(getattr(item, "blocking"), tile_dim=sheet.tile))  # noqa: B009
+        return evolve(item, blocking=replace(getattr(item, "blocking"), tile_dim=draft.tile))  # noqa: B009
 
     document.queues = {name: cut(queue) for name, queue in document.queues.items()}
     for name, graph in document.graphs.items():
         document.graphs[name] = evolve(graph, ops=tuple(map(cut, graph.ops)))
 
 
-def _set_rounds(sheet: Sheet, rounds: Rounds) -> None:
+def _set_rounds(draft: NetlistDraft, rounds: Rounds) -> None:
     """Programs, and what a test is to know: what `$p_loop_count` is (NETLIST 3.7), and which inputs are sparse."""
-    add_programs(sheet, rounds)
+    add_programs(draft, rounds)
     config: dict[str, Any] = {}
     if rounds.parameter:
         config["test-args"] = {"microbatch_count": str(rounds.inner)}
-    if sheet.sparse:
-        config["stimulus-config"] = {"overrides": {name: {"type": "sparse"} for name in sheet.sparse}}
+    if draft.sparse:
+        config["stimulus-config"] = {"overrides": {name: {"type": "sparse"} for name in draft.sparse}}
     if config:
-        sheet.document.sections |= {"test-config": _node(config)}
+        draft.document.sections |= {"test-config": _node(config)}
 
 
 def _node(content: Any) -> nodes.Node:

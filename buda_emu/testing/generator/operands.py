@@ -9,7 +9,7 @@ from buda_emu.netlist.model import Pad, Queue, Tm
 from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer
-from buda_emu.testing.generator.sheet import NoRoomError, Operand, Sheet, Value
+from buda_emu.testing.generator.draft import NetlistDraft, NoRoomError, Operand, Value
 
 _MOST_STEPS = 2
 
@@ -20,7 +20,7 @@ numbers, encodings), as a constant or a stream; a stream that is stored row by r
 
 
 def operand(
-    sheet: Sheet,
+    draft: NetlistDraft,
     shape: Shape,
     formats: Sequence[str],
     *,
@@ -31,7 +31,7 @@ def operand(
 ) -> Operand:
     """Something of `shape` (t, tile rows, tile columns) in one of `formats`. `shaped`: TMs and padding may make it of
     another one; `transposed`: a transpose, too; `positive`: no element is below zero."""
-    draw = sheet.draw
+    draw = draft.draw
     tms: list[Tm] = []
     pad, unpad = Pad(), Pad()
     if shaped and draw.chance(10) and max(shape[1:]) > 1:
@@ -43,42 +43,42 @@ def operand(
             shape = (shape[0], shape[1] - rows, shape[2] - cols)
     steps = draw.integer(0, _MOST_STEPS) if shaped else 0
     for _ in range(steps):
-        turned = transposed and sheet.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
-        choices = list(_sources(sheet, shape, turned))
+        may_transpose = transposed and draft.tile == FULL_TILE and not any(tm.name == "transpose" for tm in tms)
+        choices = list(_sources(draft, shape, may_transpose))
         if choices:
             tm, shape = draw.pick(choices)
             tms.insert(0, tm)
     if shaped and draw.chance(5):
         unpad = Pad(rt=draw.integer(0, 1), ct=draw.integer(0, 1))
         shape = (shape[0], shape[1] + unpad.rt, shape[2] + unpad.ct)
-    if shape[0] * shape[1] * shape[2] > 2 * sheet.most_tiles:
+    if shape[0] * shape[1] * shape[2] > 2 * draft.most_tiles:
         raise NoRoomError
-    found = _there(sheet, shape, formats, positive, source)
+    found = _there(draft, shape, formats, positive, source)
     if found and draw.chance(75):
         value = draw.pick(found)
     else:
-        value = _queue_value(sheet, shape, draw.pick(formats), source)
+        value = _queue_value(draft, shape, draw.pick(formats), source)
         if not source.startswith("own"):
-            sheet.graph.values.append(value)
+            draft.graph.values.append(value)
     return Operand(value, tuple(tms), unpad, pad)
 
 
-def _there(sheet: Sheet, shape: Shape, formats: Sequence[str], positive: bool, source: Source) -> list[Value]:
+def _there(draft: NetlistDraft, shape: Shape, formats: Sequence[str], positive: bool, source: Source) -> list[Value]:
     """Values of the open graph that would do."""
     if source.startswith("own"):
         return []
     flat = source == "flat"
     return [
         value
-        for value in sheet.graph.values
+        for value in draft.graph.values
         if value.shape == shape and value.df in formats and value.flat == flat and (value.positive or not positive)
     ]
 
 
-def _sources(sheet: Sheet, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
+def _sources(draft: NetlistDraft, shape: Shape, transposed: bool) -> Iterator[tuple[Tm, Shape]]:
     """TMs that make the shape, each with the shape that it makes it of."""
     t, rows, cols = shape
-    divisor = sheet.draw.divisor
+    divisor = draft.draw.divisor
     if t > 1:
         yield Tm("broadcast", ("z", t)), (1, rows, cols)
         part = divisor(t)
@@ -99,9 +99,9 @@ def _sources(sheet: Sheet, shape: Shape, transposed: bool) -> Iterator[tuple[Tm,
         yield Tm("transpose"), (t, cols, rows)
 
 
-def _queue_value(sheet: Sheet, shape: Shape, df: str, source: Source) -> Value:
+def _queue_value(draft: NetlistDraft, shape: Shape, df: str, source: Source) -> Value:
     """A new queue that the host fills, as something to read: a stream of inputs, or a constant (prologue)."""
-    draw = sheet.draw
+    draw = draft.draw
     t, rows, cols = shape
     layout = "flat" if source == "flat" else "tilized"
     down, across = (1, 1) if source == "flat" else (draw.divisor(rows, 2), draw.divisor(cols, 2))
@@ -110,28 +110,28 @@ def _queue_value(sheet: Sheet, shape: Shape, df: str, source: Source) -> Value:
         (down, across), t, (rows // down // high, cols // across // wide), (high, wide), draw.pick("rc")
     )
     if source in ("any", "own") and draw.chance(50):
-        made = sheet.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
-        sheet.constants.add(made.name)
+        made = draft.queue("c", blocking, df, kind=draw.pick(("queue", "ram")), entries=1, layout=layout)
+        draft.constants.add(made.name)
         if made.is_ram and source == "any" and draw.sometimes(15, "alias", "several views"):
-            made = _view(sheet, made)
+            made = _view(draft, made)
     else:
         kind = "ram" if source == "any" and draw.chance(8) else "queue"
-        made = sheet.queue("x", blocking, df, kind=kind, entries=sheet.graph.input_count, layout=layout)
+        made = draft.queue("x", blocking, df, kind=kind, entries=draft.graph.input_count, layout=layout)
         if kind == "ram":
-            sheet.stepped.add(made.name)
+            draft.stepped.add(made.name)
         elif source == "any" and draw.chance(5):
-            sheet.strided.add(made.name)
+            draft.strided.add(made.name)
     return value_of(made)
 
 
-def _view(sheet: Sheet, base: Queue) -> Queue:
+def _view(draft: NetlistDraft, base: Queue) -> Queue:
     """Another ram in the same bytes, with blocks of its own (NETLIST 1.10, 4.5)."""
-    name, order = sheet.name("view"), "c" if base.blocking.ublock_order == "r" else "r"
+    name, order = draft.name("view"), "c" if base.blocking.ublock_order == "r" else "r"
     view = evolve(
         base, name=name, written_name=name, alias=base.name, blocking=replace(base.blocking, ublock_order=order)
     )
-    sheet.document.queues[view.name] = view
-    sheet.constants.add(view.name)
+    draft.document.queues[view.name] = view
+    draft.constants.add(view.name)
     return view
 
 

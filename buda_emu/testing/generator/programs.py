@@ -19,7 +19,7 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.sourced import evolve
 from buda_emu.records import dataclass
-from buda_emu.testing.generator.sheet import OpenGraph, Sheet
+from buda_emu.testing.generator.draft import NetlistDraft, OpenGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +40,43 @@ class Rounds:
         return self.outer * self.inner
 
 
-def draw_rounds(sheet: Sheet) -> Rounds:
+def draw_rounds(draft: NetlistDraft) -> Rounds:
     """From one round to six."""
-    draw = sheet.draw
+    draw = draft.draw
     looped = draw.chance(75)
     outer = draw.pick((1, 1, 1, 2)) if looped else 1
     inner = draw.pick((1, 2, 3)) if looped else draw.pick((1, 1, 2))
-    return Rounds(outer, inner, looped and draw.chance(40), looped, sheet.chips == 1 and draw.chance(15))
+    return Rounds(outer, inner, looped and draw.chance(40), looped, draft.chips == 1 and draw.chance(15))
 
 
-def add_programs(sheet: Sheet, rounds: Rounds) -> None:
+def add_programs(draft: NetlistDraft, rounds: Rounds) -> None:
     """Gives queues their entries and writes the program that runs all graphs, or one for each."""
-    sizes = {queue.name: _entries(sheet, queue, rounds) for queue in sheet.document.queues.values()}
+    sizes = {queue.name: _entries(draft, queue, rounds) for queue in draft.document.queues.values()}
     for queue, entries in sizes.items():
-        sheet.document.queues[queue] = evolve(sheet.document.queues[queue], entries=entries)
-    for number, graphs in enumerate([[graph] for graph in sheet.graphs] if rounds.split else [sheet.graphs]):
+        draft.document.queues[queue] = evolve(draft.document.queues[queue], entries=entries)
+    for number, graphs in enumerate([[graph] for graph in draft.graphs] if rounds.split else [draft.graphs]):
         name = f"run_fwd_{number}" if rounds.split else "run_fwd"
-        instructions = tuple(_instructions(sheet, rounds, graphs))
-        sheet.document.programs[name] = Program(name=name, instructions=instructions)
-        sheet.document.program_order.append(name)
+        instructions = tuple(_instructions(draft, rounds, graphs))
+        draft.document.programs[name] = Program(name=name, instructions=instructions)
+        draft.document.program_order.append(name)
 
 
-def _entries(sheet: Sheet, queue: Queue, rounds: Rounds) -> int:
+def _entries(draft: NetlistDraft, queue: Queue, rounds: Rounds) -> int:
     """A constant keeps its one; the host fills a stream before the program runs and empties results after it."""
-    if queue.name in sheet.constants or queue.type == "ram":
+    if queue.name in draft.constants or queue.type == "ram":
         return queue.entries
-    between = not rounds.split and not queue.host_fed and any(queue.name in graph.read for graph in sheet.graphs)
-    return (2 if queue.name in sheet.strided else 1) * queue.entries * (1 if between else rounds.count)
+    between = not rounds.split and not queue.host_fed and any(queue.name in graph.read for graph in draft.graphs)
+    return (2 if queue.name in draft.strided else 1) * queue.entries * (1 if between else rounds.count)
 
 
 def _pointer(inputs: int, entries: int) -> tuple[str, str]:
     return f"$l_{inputs}_{entries}", f"$g_{inputs}_{entries}"
 
 
-def _instructions(sheet: Sheet, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
-    draw = sheet.draw
+def _instructions(draft: NetlistDraft, rounds: Rounds, graphs: list[OpenGraph]) -> Iterator[Instruction]:
+    draw = draft.draw
     pointers: dict[tuple[str, str], tuple[int, int]] = {}
-    executes = [_execute(sheet, graph, pointers) for graph in graphs]
+    executes = [_execute(draft, graph, pointers) for graph in graphs]
     if rounds.parameter:
         yield Param(names=(LOOP,))
     count = LOOP if rounds.parameter else str(rounds.inner)
@@ -94,7 +94,7 @@ def _instructions(sheet: Sheet, rounds: Rounds, graphs: list[OpenGraph]) -> Iter
             opcode, before = "mul", ("$c_one",)
         yield VarInst(out="$rounds", opcode=opcode, args=(*before, count))
         count = "$rounds"
-    dynamic = _dynamic(sheet) if not rounds.split and draw.sometimes(25, "allocate_queue") else ()
+    dynamic = _dynamic(draft) if not rounds.split and draw.sometimes(25, "allocate_queue") else ()
     if dynamic:
         yield Allocate(queues=dynamic)
     body = [*executes, *_moved(pointers)]
@@ -120,23 +120,23 @@ def _moved(pointers: dict[tuple[str, str], tuple[int, int]]) -> Iterator[Instruc
             yield VarInst(out=name, opcode="incwrap", args=(str(inputs), str(2 * entries)))
 
 
-def _dynamic(sheet: Sheet) -> tuple[str, ...]:
+def _dynamic(draft: NetlistDraft) -> tuple[str, ...]:
     """Queues between graphs, which may come and go (NETLIST 3.6)."""
-    queues = sheet.document.queues.values()
+    queues = draft.document.queues.values()
     return tuple(
         queue.name
         for queue in queues
-        if not queue.host_fed and queue.type == "queue" and any(queue.name in graph.read for graph in sheet.graphs)
+        if not queue.host_fed and queue.type == "queue" and any(queue.name in graph.read for graph in draft.graphs)
     )
 
 
-def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
+def _execute(draft: NetlistDraft, graph: OpenGraph, pointers: dict[tuple[str, str], tuple[int, int]]) -> Execute:
     gradients = {op.name for op in graph.ops if op.gradient_op}
     settings: list[QueueSettings] = []
-    for queue in sheet.document.queues.values():
+    for queue in draft.document.queues.values():
         if queue.name in graph.read:
-            settings.append(_reading(sheet, graph, queue, pointers))
-        elif queue.name in sheet.stepped and any(op.name == queue.input for op in graph.ops):
+            settings.append(_reading(draft, graph, queue, pointers))
+        elif queue.name in draft.stepped and any(op.name == queue.input for op in graph.ops):
             settings.append(
                 QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_wrptr_autoinc="1")
             )
@@ -146,7 +146,7 @@ def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tup
                     queue=queue.name,
                     prologue="true",
                     epilogue="true",
-                    zero=sheet.draw.pick(("true", "false")),
+                    zero=draft.draw.pick(("true", "false")),
                     rd_ptr_global="0",
                     wr_ptr_global="0",
                 )
@@ -155,11 +155,11 @@ def _execute(sheet: Sheet, graph: OpenGraph, pointers: dict[tuple[str, str], tup
 
 
 def _reading(
-    sheet: Sheet, graph: OpenGraph, queue: Queue, pointers: dict[tuple[str, str], tuple[int, int]]
+    draft: NetlistDraft, graph: OpenGraph, queue: Queue, pointers: dict[tuple[str, str], tuple[int, int]]
 ) -> QueueSettings:
-    if queue.name in sheet.constants:
+    if queue.name in draft.constants:
         local, written = ("", "0") if queue.type == "ram" else ("0", "")
-        kept = queue.type == "ram" and sheet.draw.chance(30)
+        kept = queue.type == "ram" and draft.draw.chance(30)
         return QueueSettings(
             queue=queue.name,
             prologue="true",
@@ -168,14 +168,14 @@ def _reading(
             wr_ptr_global=written,
             read_only="true" if kept else "false",
         )
-    if queue.name in sheet.stepped:
+    if queue.name in draft.stepped:
         return QueueSettings(queue=queue.name, rd_ptr_global="0", wr_ptr_global="0", global_rdptr_autoinc="1")
-    stride = 2 if queue.name in sheet.strided else 1
+    stride = 2 if queue.name in draft.strided else 1
     step = graph.input_count * stride
     pair = _pointer(step, queue.entries)
     pointers[pair] = (step, queue.entries)
-    alone = sum(queue.name in other.read for other in sheet.graphs) == 1
-    popping = stride == 1 and queue.host_fed and alone and sheet.draw.chance(15)
+    alone = sum(queue.name in other.read for other in draft.graphs) == 1
+    popping = stride == 1 and queue.host_fed and alone and draft.draw.chance(15)
     return QueueSettings(
         queue=queue.name,
         rd_ptr_local=pair[0],

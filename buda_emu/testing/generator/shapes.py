@@ -1,18 +1,18 @@
 """Shapes of results."""
 
 from buda_emu.spec.blocking import Shape
-from buda_emu.testing.generator.sheet import Sheet
+from buda_emu.testing.generator.draft import NetlistDraft
 
 _SIZES = (1, 1, 1, 2, 2, 3, 4)
 
 
-def any_shape(sheet: Sheet) -> Shape:
+def any_shape(draft: NetlistDraft) -> Shape:
     """(t, tile rows, tile columns): often that of something that is there, so that ops come to follow each other."""
-    draw = sheet.draw
-    there = [value.shape for value in sheet.graph.values]
+    draw = draft.draw
+    there = [value.shape for value in draft.graph.values]
     if there and draw.chance(60):
         return draw.pick(there)
     t, rows, cols = (draw.pick(_SIZES) for _ in range(3))
-    while t * rows * cols > sheet.most_tiles:
+    while t * rows * cols > draft.most_tiles:
         t, rows, cols = max(1, t // 2), max(1, rows // 2), max(1, cols // 2)
     return t, rows, cols

@@ -234,14 +234,14 @@ def cores_of(op: Op, chip: Device) -> Cells | None:
 
 @lru_cache(1 << 13)
 def _rectangle(
-    top: int, left: int, grid: tuple[int, int], turned: bool, xs: tuple[int, ...], ys: tuple[int, ...]
+    top: int, left: int, grid: tuple[int, int], transposed: bool, xs: tuple[int, ...], ys: tuple[int, ...]
 ) -> Cells | None:
     """The cores of an op; None where the chip, whose cores stand at these x and y, has no such."""
     rows, columns = grid
-    down, across = (columns, rows) if turned else (rows, columns)
+    down, across = (columns, rows) if transposed else (rows, columns)
     if min(top, left) < 0 or top + down > len(ys) or left + across > len(xs):
         return None
-    if turned:
+    if transposed:
         return Cells(grid, [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
     return Cells(grid, [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
 

@@ -34,7 +34,7 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used. Raises HostError for one that is none, or is not whole."""
+    """The array of a .npy file, read as it is used. Raises HostError for one that is not an array, or is not whole."""
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)

@@ -18,7 +18,7 @@ from buda_emu.ops.fused.plan import fused_plan
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
 from buda_emu.ops.on_device.kernel_units import KernelUnits
-from buda_emu.ops.on_device.units import Pair, Product, Spill
+from buda_emu.ops.on_device.units import ProductBlock
 from buda_emu.ops.sfpu.op import Region, run_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
@@ -82,19 +82,9 @@ class Watching(KernelUnits):
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
-    def matmul(
-        self,
-        dst: U32,
-        items: range,
-        operands: Pair,
-        product: Product,
-        mode: DstMode,
-        k: range,
-        spill: Spill | None = None,
-        fresh: bool = False,
-    ) -> None:
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
         self.used.add("fidelity")
-        KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
+        KernelUnits.matmul(self, dst, items, block)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         if _is_exact(bound, mode):

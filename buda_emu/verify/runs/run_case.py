@@ -25,7 +25,7 @@ from buda_emu.verify.inputs.of_image import image_args
 from buda_emu.verify.observed import rounding_warnings
 from buda_emu.verify.result import CaseResult, PerformanceResult, Status
 from buda_emu.verify.runs.case import Case, Settings, unfinished
-from buda_emu.verify.runs.judge import Runs, judged, runs_of, with_float32
+from buda_emu.verify.runs.compare_outputs import Runs, compare_output, runs_of, with_float32
 
 if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
@@ -123,7 +123,9 @@ def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceIm
     for name in list(compared):
         if name not in runs.observed:
             skipped[name] = "it holds no entries"
-    outputs = tuple(judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed)
+    outputs = tuple(
+        compare_output(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
+    )
     outputs = with_float32(outputs, netlist, config, runs, case)
     result = replace(
         result,

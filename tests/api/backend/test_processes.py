@@ -17,8 +17,8 @@ from api.backend.small import entries, machine, netlist, push
 from buda_emu import backend_api as api
 from buda_emu.api.backend.enums import BackendType
 from buda_emu.api.backend.processes import family, server
-from buda_emu.api.backend.processes.meeting import folder, machine_key, make_folder, password, socket_path
 from buda_emu.api.backend.processes.remote import RemotePort
+from buda_emu.api.backend.processes.socket_address import folder, machine_key, make_folder, password, socket_path
 from buda_emu.errors import HostError, HostTimeoutError
 from case_functions import until
 

@@ -77,20 +77,22 @@ def test_where_no_grid_of_one_is_enough_the_other_is_changed():
 
 
 @pytest.mark.parametrize(
-    ("plain", "turned", "taken"),
-    [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "turned"), ({}, {"x": 500.0}, "turned"),
+    ("plain", "transposed", "taken"),
+    [({"x": 100.0}, {"x": 96.0}, "plain"), ({"x": 100.0}, {"x": 90.0}, "transposed"), ({}, {"x": 500.0}, "transposed"),
      ({"x": 100.0}, {}, "plain")],
 )  # fmt: skip
-def test_ops_stand_turned_where_that_is_quicker_or_the_only_way(monkeypatch, plain, turned, taken):
+def test_grids_are_transposed_where_that_is_quicker_or_the_only_way(monkeypatch, plain, transposed, taken):
     made = {
         sort: {
             name: PlacementDecision(Choice(Blocks((1, 1), 1, (1, 1), (1, 1)), frozenset(), 1.0, cycles), 0, 0, (0, 0))
             for name, cycles in found.items()
         }
-        for sort, found in (("plain", plain), ("turned", turned))
+        for sort, found in (("plain", plain), ("transposed", transposed))
     }
     monkeypatch.setattr(
-        improve, "pack", lambda *_, grid_transpose: (made["turned" if grid_transpose else "plain"], len(made["turned"]))
+        improve,
+        "pack",
+        lambda *_, grid_transpose: (made["transposed" if grid_transpose else "plain"], len(made["transposed"])),
     )
     assert improve.packed_either_way(crowded()[0], range(1), 0, 1) is made[taken]
 

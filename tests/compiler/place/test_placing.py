@@ -268,8 +268,8 @@ def test_ops_that_stand_turned_compute_the_same(stack, x):
         name: replace(placement.ops[name], grid_transpose=True, at=(10 - placement.ops[name].blocks.grid[1], 0))
         for name in last.values()
     }
-    turned = CompiledModel(compiled.graph, placement, "turned")
-    assert turned.text.count("grid_transpose: true") == len(last)
-    assert turned.check() == ()
-    (found,) = turned.run({"x": x})
+    transposed = CompiledModel(compiled.graph, placement, "transposed")
+    assert transposed.text.count("grid_transpose: true") == len(last)
+    assert transposed.check() == ()
+    (found,) = transposed.run({"x": x})
     np.testing.assert_array_equal(found, wanted)

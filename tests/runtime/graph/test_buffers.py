@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from buda_emu.device.memory_pool import MemoryPool
 from buda_emu.device.pages import fresh
-from buda_emu.device.spare import SpareMemory
 from buda_emu.runtime.graph import buffers
 from buda_emu.runtime.graph.buffers import BufferPool
 
@@ -14,8 +14,8 @@ TILE = 4096  # bytes
 @pytest.fixture
 def spare(monkeypatch):
     """What closed machines left behind: nothing so far."""
-    memory = SpareMemory(1 << 30)
-    monkeypatch.setattr(buffers, "SPARE", memory)
+    memory = MemoryPool(1 << 30)
+    monkeypatch.setattr(buffers, "POOL", memory)
     return memory
 
 

@@ -536,7 +536,7 @@ def test_memory_is_free_after_close(load, monkeypatch):
     import weakref
 
     from buda_emu.device import pages
-    from buda_emu.device.spare import SPARE
+    from buda_emu.device.memory_pool import POOL
 
     net = load(
         text(
@@ -549,7 +549,7 @@ def test_memory_is_free_after_close(load, monkeypatch):
     with be.Emulator(net, threads=1) as warm:
         warm.push("x", array[:1])
         warm.run("p")
-    SPARE.drop()
+    POOL.drop()
     made = []  # memory in large pages, which tracemalloc does not see
 
     def fresh(count):
@@ -557,7 +557,7 @@ def test_memory_is_free_after_close(load, monkeypatch):
         made.append(weakref.ref(flat))
         return flat
 
-    monkeypatch.setattr(SPARE, "_fresh", fresh)
+    monkeypatch.setattr(POOL, "_fresh", fresh)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -566,7 +566,7 @@ def test_memory_is_free_after_close(load, monkeypatch):
         emu.run("p")
         assert sum(flat().nbytes for flat in made if flat() is not None) > array.nbytes
         emu.close()
-        assert SPARE.drop() > array.nbytes  # kept for the next machine of the process, until asked for
+        assert POOL.drop() > array.nbytes  # kept for the next machine of the process, until asked for
         gc.collect()
         assert all(flat() is None for flat in made)
         assert tracemalloc.get_traced_memory()[0] - before < array.nbytes // 16

@@ -10,7 +10,7 @@ from buda_emu.kernels.tensix.products.spills import SPILLS, spill_words
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.on_device.units import Product, Spill, Words
+from buda_emu.ops.on_device.units import Product, ProductBlock, Spill, Words
 from buda_emu.tensix.conversions.pack import pack
 from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.elementwise.moves import copy_to_dst
@@ -102,7 +102,7 @@ def test_products_with_spills(mode, held_as, df, register, source):
     for units in (ReferenceUnits("wormhole_b0"), KernelUnits("wormhole_b0")):
         dst = np.zeros((2, rows * cols, 1024), np.uint32)
         product = Product(rows, inner, cols, 2, "HiFi2")
-        units.matmul(dst, range(1, 2 * rows * cols), (in0, in1), product, mode, range(inner), spill)
+        units.matmul(dst, range(1, 2 * rows * cols), ProductBlock((in0, in1), product, mode, range(inner), spill))
         images.append(dst)
     assert images[0].any()
     assert np.array_equal(*images)

@@ -9,7 +9,7 @@ import pytest
 
 from buda_emu.errors import InternalError
 from buda_emu.verify.inputs.reference import ContentFiles
-from buda_emu.verify.runs import judge
+from buda_emu.verify.runs import compare_outputs
 from buda_emu.verify.runs.case import Case, Settings, unfinished
 from buda_emu.verify.runs.run_case import run_case
 from report.results import nop
@@ -210,7 +210,7 @@ def test_nothing_is_raised(error, status, words, monkeypatch):
     def explode(*_arguments, **_more):
         raise error
 
-    monkeypatch.setattr(judge, "compare", explode)
+    monkeypatch.setattr(compare_outputs, "compare", explode)
     result = judged(nop())
     assert result.status == status
     assert result.message.startswith(words)
@@ -222,7 +222,7 @@ def test_ctrl_c_goes_on_to_the_caller(monkeypatch):
     def interrupt(*_arguments, **_more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(judge, "compare", interrupt)
+    monkeypatch.setattr(compare_outputs, "compare", interrupt)
     with pytest.raises(KeyboardInterrupt):
         judged(nop())
 

@@ -37,7 +37,7 @@ def present_devices(devices: str | None) -> None:
     a colon where it has one (`wormhole_b0:0x800,wormhole_b0`). "" shows none; None goes back to `BUDA_EMU_DEVICES`.
 
     Of several Wormhole chips the host reaches the first; Ethernet joins each to the next by two links. Raises
-    RuntimeError for an architecture without a table, different ones in one system, or a mask that is none.
+    RuntimeError for an architecture without a table, different ones in one system, or a malformed mask.
     """
     if devices is not None:
         _parsed(devices, "present_devices")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.api.backend.enums import BackendStatusCode
 from buda_emu.api.backend.machine import Machine, Port
-from buda_emu.api.backend.processes.meeting import Key, machine_key
+from buda_emu.api.backend.processes.socket_address import Key, machine_key
 from buda_emu.api.backend.tensors.descriptors import DramIODesc
 from buda_emu.api.backend.warn import log_failure
 

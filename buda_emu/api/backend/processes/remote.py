@@ -7,7 +7,7 @@ from multiprocessing.context import AuthenticationError
 from typing import Any
 from weakref import WeakSet
 
-from buda_emu.api.backend.processes.meeting import Key, password, socket_path
+from buda_emu.api.backend.processes.socket_address import Key, password, socket_path
 from buda_emu.api.backend.processes.wire import receive, send
 from buda_emu.errors import HostError, HostTimeoutError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from buda_emu.api.backend.machine import Port
-from buda_emu.api.backend.processes.meeting import Key, make_folder, password, socket_path
+from buda_emu.api.backend.processes.socket_address import Key, make_folder, password, socket_path
 from buda_emu.api.backend.processes.wire import receive, send
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import HostTimeoutError

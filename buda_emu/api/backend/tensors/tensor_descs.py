@@ -26,7 +26,7 @@ bfloat16 has none of numpy's own: its words are uint16.
 State = tuple[int, int, Any, Sequence[int], Sequence[int], int]
 
 
-class _Held:
+class _Allocation:
     """Memory that descriptors point into: where it is, how long, who keeps it alive, and whose it is."""
 
     __slots__ = ("__weakref__", "address", "backend_owned", "owner", "size", "writable")
@@ -43,7 +43,7 @@ class _Held:
 
 # A pickled descriptor names nothing but an address (NETLIST 7.2): this is how it finds that memory again, if the
 # process still has it.
-_alive: WeakValueDictionary[int, _Held] = WeakValueDictionary()
+_alive: WeakValueDictionary[int, _Allocation] = WeakValueDictionary()
 
 
 class PytorchTensorDesc(BufferExporter):
@@ -71,7 +71,7 @@ class PytorchTensorDesc(BufferExporter):
         self.shape = _four(shape, "shape")
         self.strides = _four(strides, "strides")
         self.dim = int(dim)
-        self._held: _Held | None = None
+        self._held: _Allocation | None = None
         self._address = 0
         if tensor is not None:
             self._hold(_held(tensor, _extent(self.shape, self.strides, self.itemsize)))
@@ -95,13 +95,13 @@ class PytorchTensorDesc(BufferExporter):
         """Point to a fresh contiguous array [w, z, r, c] that the backend made, with elements of format `word`."""
         self.itemsize, self.format, self.dim = array.itemsize, format_value(word), dim
         self.shape, self.strides = list(array.shape), list(array.strides)
-        self._hold(_Held(array.ctypes.data, array.nbytes, array, backend_owned=True))
+        self._hold(_Allocation(array.ctypes.data, array.nbytes, array, backend_owned=True))
 
     def release(self) -> None:
         """Forget the memory; it goes when nobody else holds it."""
         self._held, self._address = None, 0
 
-    def _hold(self, held: _Held) -> None:
+    def _hold(self, held: _Allocation) -> None:
         self._held, self._address = held, held.address
         if held.address:
             _alive[held.address] = held
@@ -228,25 +228,25 @@ def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
     return sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True)) + itemsize
 
 
-def _held(tensor: Any, needed: int) -> _Held:
+def _held(tensor: Any, needed: int) -> _Allocation:
     """The memory of whatever holds a tensor; torch and numpy are not imported for it."""
     if type(tensor).__name__ == "PyCapsule":
-        return _Held(_capsule_pointer(tensor), 0, tensor)
+        return _Allocation(_capsule_pointer(tensor), 0, tensor)
     held = _torch_memory(tensor) if callable(getattr(tensor, "data_ptr", None)) else _array_memory(tensor)
     if needed > held.size:
         raise RuntimeError(f"the declared shape needs {needed} bytes, the tensor has {held.size}")
     return held
 
 
-def _torch_memory(tensor: Any) -> _Held:
+def _torch_memory(tensor: Any) -> _Allocation:
     """The memory of a PyTorch tensor, from its first element to the end of its storage."""
     if tensor.device.type != "cpu":
         raise RuntimeError(f"the tensor lies on {tensor.device}, not in host memory")
     storage = tensor.untyped_storage()
-    return _Held(tensor.data_ptr(), storage.nbytes() - (tensor.data_ptr() - storage.data_ptr()), tensor)
+    return _Allocation(tensor.data_ptr(), storage.nbytes() - (tensor.data_ptr() - storage.data_ptr()), tensor)
 
 
-def _array_memory(tensor: Any) -> _Held:
+def _array_memory(tensor: Any) -> _Allocation:
     """The memory of a numpy array or of another object with a buffer."""
     import numpy as np
 
@@ -255,7 +255,7 @@ def _array_memory(tensor: Any) -> _Held:
     except TypeError as error:
         raise RuntimeError(f"no tensor, no capsule, and no buffer: {error}") from None
     size = _extent(array.shape, array.strides, array.itemsize)
-    return _Held(array.ctypes.data, size, tensor, writable=array.flags.writeable)
+    return _Allocation(array.ctypes.data, size, tensor, writable=array.flags.writeable)
 
 
 def _capsule_pointer(capsule: Any) -> int:

@@ -15,7 +15,7 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
-from buda_emu.netlist.kept.cache import MOST_BYTES
+from buda_emu.netlist.cached.cache import MOST_BYTES
 from buda_emu.netlist.load import load
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.precision import PRECISIONS

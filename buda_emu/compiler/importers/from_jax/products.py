@@ -56,8 +56,8 @@ def convolution(call: Call) -> Node:
     )
     for dim, step in zip(space, call.listed("lhs_dilation", 1, rank), strict=True):
         x = spread(call, x, dim, step)
-    for dim, turned in zip(space, call.listed("window_reversal", 0, rank), strict=True):
-        w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1]) if turned else w
+    for dim, backward in zip(space, call.listed("window_reversal", 0, rank), strict=True):
+        w = b.take(w, dim=dim, index=np.arange(w.shape[dim])[::-1]) if backward else w
     pads = tuple(map(tuple, call.attrs.get("padding") or ((0, 0),) * rank))
     if any(pad < 0 for around in pads for pad in around):
         x = b.pad(x, pads=((0, 0), (0, 0), *((min(low, 0), min(high, 0)) for low, high in pads)))

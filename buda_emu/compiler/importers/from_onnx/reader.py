@@ -44,7 +44,7 @@ _RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUn
 def read_file(
     path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = (), sizes: OpenSizes | None = None
 ) -> Graph:
-    """Raises HostError for a file that is none, and what `read_proto` raises."""
+    """Raises HostError for a file that is not an ONNX model, and what `read_proto` raises."""
     try:
         model = onnx.load(path, load_external_data=False)
     except FileNotFoundError:

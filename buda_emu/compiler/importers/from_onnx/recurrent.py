@@ -28,7 +28,7 @@ def recurrent(call: Call) -> tuple[Node, ...]:
     directions = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}[
         call.attr("direction", b"forward")
     ]
-    runs = [_Direction(call, x, number).run(turned) for number, turned in enumerate(directions)]
+    runs = [_Direction(call, x, number).run(backward) for number, backward in enumerate(directions)]
     steps, batch, _ = x.shape
     size = runs[0].states[0].shape[-1]
     shown: list[Node] = []
@@ -67,8 +67,8 @@ class _Direction:
         self.steps, self.batch = x.shape[:2]
         self.size = size = call[2].shape[-1]
         w, r = (_of(b, call[place], number) for place in (1, 2))
-        self.input_weights = [_turned(b, w, gate, size) for gate in range(self.gates)]
-        self.state_weights = [_turned(b, r, gate, size) for gate in range(self.gates)]
+        self.input_weights = [_transposed(b, w, gate, size) for gate in range(self.gates)]
+        self.state_weights = [_transposed(b, r, gate, size) for gate in range(self.gates)]
         bias = call.get(3)
         parts = 2 * self.gates
         self.biases = [
@@ -90,7 +90,7 @@ class _Direction:
         each = len(_DEFAULTS[call.op])
         self.functions = _activations(call, names)[number * each : (number + 1) * each]
 
-    def run(self, turned: bool) -> _Run:
+    def run(self, backward: bool) -> _Run:
         """Backwards, steps beyond a sequence's length leave the state as it was at first."""
         b = self.b
         products = [b.matmul(self.x, weight) for weight in self.input_weights]
@@ -102,7 +102,7 @@ class _Direction:
                 if bias is not None and not apart:
                     products[gate] = b.add(products[gate], bias)
         states: dict[int, Node] = {}
-        for step in reversed(range(self.steps)) if turned else range(self.steps):
+        for step in reversed(range(self.steps)) if backward else range(self.steps):
             own = [
                 b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size)) for item in products
             ]
@@ -163,7 +163,7 @@ def _of(b: Builder, x: Node, direction: int) -> Node:
     return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
 
 
-def _turned(b: Builder, weights: Node, gate: int, size: int) -> Node:
+def _transposed(b: Builder, weights: Node, gate: int, size: int) -> Node:
     return b.transpose(b.slice(weights, dim=0, start=gate * size, count=size), perm=(1, 0))
 
 

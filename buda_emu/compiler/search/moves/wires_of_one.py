@@ -17,7 +17,7 @@ from buda_emu.timing.transfers.rates import speed
 
 Floats = NDArray[np.float64]
 LEAST = 0.5
-"""Cycles that are none: sums of shares."""
+"""Differences of cycles that do not count: sums of shares."""
 SHARE = 1 / 64
 """What a cycle of a transfer counts where the time of the epoch is known."""
 

@@ -80,14 +80,14 @@ class Wires:
         edge = self.edges[number]
         return path(edge, *ends_of(edge, self.ops, self.queues), self.chip)
 
-    def moved(self, places: Mapping[str, tuple[int, int]], turned: Container[str] = ()) -> bool:
+    def moved(self, places: Mapping[str, tuple[int, int]], transposed: Container[str] = ()) -> bool:
         """Move ops, and turn some by a quarter, if the links' loads get better by it."""
         numbers = sorted({number for name in places for number in self.near.get(name, ())})
         if not numbers:
             return False
         before = {name: self.ops[name] for name in places}
         self.ops |= {
-            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in turned))
+            name: evolve(op, grid_loc=places[name], grid_transpose=op.grid_transpose != (name in transposed))
             for name, op in before.items()
         }
         ways = {number: self._path(number) for number in numbers}
@@ -129,40 +129,40 @@ def rewired(
 ) -> dict[str, PlacementDecision]:
     """The decisions of one chip's ops with places that load the links less; ends when the fullest link carries no more
     than `enough` bytes. `regions`: all that stands in two of them may be exchanged, too."""
-    board = _Board(decisions, grid)
+    positions = _Positions(decisions, grid)
 
     def tried(_number: int, draw: random.Random) -> bool:
-        change = board.drawn(draw, regions=regions)
+        change = positions.drawn(draw, regions=regions)
         if not change or not wires.moved(change):
             return False
-        board.take(change)
+        positions.take(change)
         return True
 
     _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, patience)
-    return {name: replace(decision, at=board.places[name]) for name, decision in decisions.items()}
+    return {name: replace(decision, at=positions.places[name]) for name, decision in decisions.items()}
 
 
 def rewired_turning(
     decisions: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
 ) -> dict[str, PlacementDecision]:
-    """As `rewired`, where ops may be turned by a quarter, too: all that a column of cores takes in comes down one link,
+    """As `rewired`, where grids may be transposed, too: all that a column of cores takes in comes down one link,
     what a row takes in comes down one for each core."""
-    board = _Board(decisions, grid)
+    positions = _Positions(decisions, grid)
 
     def tried(number: int, draw: random.Random) -> bool:
-        name = board.drawn_to_turn(draw) if number % 2 else ""
-        change = board.turned(draw, name) if name else board.drawn(draw)
+        name = positions.drawn_to_transpose(draw) if number % 2 else ""
+        change = positions.transposed(draw, name) if name else positions.drawn(draw)
         if not change or not wires.moved(change, {name}):
             return False
-        board.take(change, name)
+        positions.take(change, name)
         return True
 
     _tried_moves(tried, wires, random.Random(len(decisions)), enough, tries, PATIENCE)
     return {
         name: replace(
             decision,
-            at=board.places[name],
-            grid_transpose=decision.grid_transpose != (board.size(name) != decision.size),
+            at=positions.places[name],
+            grid_transpose=decision.grid_transpose != (positions.size(name) != decision.size),
         )
         for name, decision in decisions.items()
     }
@@ -191,30 +191,30 @@ def annealed(
     """The decisions of an epoch of a single input with the best places that were come by: at first a move is kept that
     takes a little longer, too, and less and less so, so that the ops find a way out of places that no one move makes
     better."""
-    draw, board = random.Random(len(decisions)), _Board(decisions, grid)
-    best, found = wires.now, dict(board.places)
+    draw, positions = random.Random(len(decisions)), _Positions(decisions, grid)
+    best, found = wires.now, dict(positions.places)
     heat = HEAT * best
     for number in range(tries):
         wires.slack = heat * (1 - number / tries) ** 2 * 2 * draw.random()
-        change = board.drawn(draw, regions=True)
+        change = positions.drawn(draw, regions=True)
         if change and wires.moved(change):
-            board.take(change)
+            positions.take(change)
             if wires.now < best:
-                best, found = wires.now, dict(board.places)
+                best, found = wires.now, dict(positions.places)
     return {name: replace(decision, at=found[name]) for name, decision in decisions.items()}
 
 
-class _Board:
+class _Positions:
     """Where the ops of one chip stand while they are moved."""
 
     def __init__(self, decisions: Mapping[str, PlacementDecision], grid: tuple[int, int]) -> None:
-        self._names, self._grid, self._room = sorted(decisions), grid, CoreGrid(*grid)
+        self._names, self._grid, self._cores = sorted(decisions), grid, CoreGrid(*grid)
         self.places = {name: decisions[name].at for name in self._names}
         self._sizes = {name: decisions[name].size for name in self._names}
         self._alike: dict[tuple[int, int], list[str]] = {}
         for name in self._names:
             self._alike.setdefault(self._sizes[name], []).append(name)
-            self._room.block(self.places[name], self._sizes[name])
+            self._cores.block(self.places[name], self._sizes[name])
 
     def drawn(self, draw: random.Random, *, regions: bool = False) -> dict[str, tuple[int, int]]:
         """Ops with other places: one on free cores, two of equal grids exchanged, or all of two `regions`; none where
@@ -228,9 +228,9 @@ class _Board:
         if same and draw.random() < 0.5:
             other = draw.choice(same)
             return {name: self.places[other], other: self.places[name]}
-        self._room.release(self.places[name], shape)
-        free = self._room.places(shape)
-        self._room.block(self.places[name], shape)
+        self._cores.release(self.places[name], shape)
+        free = self._cores.places(shape)
+        self._cores.block(self.places[name], shape)
         at = draw.choice(free)  # its own place is one of them
         return {name: at} if at != self.places[name] else {}
 
@@ -238,31 +238,31 @@ class _Board:
         """Rows and columns of the chip that an op takes."""
         return self._sizes[name]
 
-    def drawn_to_turn(self, draw: random.Random) -> str:
+    def drawn_to_transpose(self, draw: random.Random) -> str:
         """An op, "" where it takes as many rows as columns."""
         name = draw.choice(self._names)
         rows, columns = self._sizes[name]
         return name if rows != columns else ""
 
-    def turned(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
-        """Where an op has room if it is turned by a quarter; none where there is none."""
+    def transposed(self, draw: random.Random, name: str) -> dict[str, tuple[int, int]]:
+        """A place with room for an op with a transposed grid; none if there is none."""
         rows, columns = shape = self._sizes[name]
-        self._room.release(self.places[name], shape)
-        free = self._room.places((columns, rows))
-        self._room.block(self.places[name], shape)
+        self._cores.release(self.places[name], shape)
+        free = self._cores.places((columns, rows))
+        self._cores.block(self.places[name], shape)
         return {name: draw.choice(free)} if free else {}
 
-    def take(self, change: Mapping[str, tuple[int, int]], turned: str = "") -> None:
+    def take(self, change: Mapping[str, tuple[int, int]], transposed: str = "") -> None:
         """Put ops where they were moved."""
         for name in change:
-            self._room.release(self.places[name], self._sizes[name])
-        if turned:
-            rows, columns = self._sizes[turned]
-            self._alike[rows, columns].remove(turned)
-            self._sizes[turned] = columns, rows
-            self._alike.setdefault((columns, rows), []).append(turned)
+            self._cores.release(self.places[name], self._sizes[name])
+        if transposed:
+            rows, columns = self._sizes[transposed]
+            self._alike[rows, columns].remove(transposed)
+            self._sizes[transposed] = columns, rows
+            self._alike.setdefault((columns, rows), []).append(transposed)
         for name, at in change.items():
-            self._room.block(at, self._sizes[name])
+            self._cores.block(at, self._sizes[name])
         self.places |= change
 
 

@@ -41,7 +41,7 @@ def geometry(
     dilation: tuple[int, int],
     padding: int,
 ) -> Geometry:
-    """Where windows lie. Refuses strides and windows that are none."""
+    """Where windows lie. Refuses impossible strides and windows."""
     if padding not in PADDINGS:
         raise call.refuse(f"padding {padding}")
     if min(*window, *stride, *dilation) < 1 or max(*window, *stride, *dilation) > _MOST_WINDOW:
@@ -87,6 +87,11 @@ def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
     return x.array.astype(np.int32) - zx, w.array.astype(np.int32) - zw, w, bias
 
 
+def _geometry(call: Call, x: Array, weights: Array, options: ConvOptions | DepthwiseOptions) -> Geometry:
+    stride, dilation = (options.stride_h, options.stride_w), (options.dilation_h, options.dilation_w)
+    return geometry(call, x.shape, weights.shape[1:3], stride, dilation, options.padding)
+
+
 @operator(3, "uint8, int8")
 def conv(call: Call) -> list[Array]:
     """Sums over windows of all channels, rescaled with a multiplier for each output channel."""
@@ -94,14 +99,7 @@ def conv(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if x.shape[3] != weights.shape[3]:
         raise call.refuse(f"weights for {weights.shape[3]} of {x.shape[3]} channels")
-    where = geometry(
-        call,
-        x.shape,
-        (weights.shape[1], weights.shape[2]),
-        (options.stride_h, options.stride_w),
-        (options.dilation_h, options.dilation_w),
-        options.padding,
-    )
+    where = _geometry(call, x, weights, options)
     scale = rescale(call, weights.shape[0], w.tensor, bias, 0, options.act)
     kernel = np.ascontiguousarray(weights.transpose(1, 2, 3, 0))  # [h, w, in, out]
     return [call.shaped(_computed(call, "conv", x, kernel, where, scale))]
@@ -114,14 +112,7 @@ def depthwise(call: Call) -> list[Array]:
     x, weights, w, bias = operands(call)
     if weights.shape[0] != 1 or not x.shape[3] or weights.shape[3] % x.shape[3]:
         raise call.refuse(f"weights of shape {weights.shape} for {x.shape[3]} channels")
-    where = geometry(
-        call,
-        x.shape,
-        (weights.shape[1], weights.shape[2]),
-        (options.stride_h, options.stride_w),
-        (options.dilation_h, options.dilation_w),
-        options.padding,
-    )
+    where = _geometry(call, x, weights, options)
     scale = rescale(call, weights.shape[3], w.tensor, bias, 3, options.act)
     return [call.shaped(_computed(call, "depthwise", x, np.ascontiguousarray(weights[0]), where, scale))]
 

@@ -14,7 +14,7 @@ from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.ops.general import is_ethernet, shares_output
-from buda_emu.routing.pipes.over_links.room import GATHER_STREAMS, TILE_HEADERS, Asked, Room
+from buda_emu.routing.pipes.over_links.core_budget import GATHER_STREAMS, TILE_HEADERS, CoreBudget, PipeNeeds
 from buda_emu.routing.pipes.rules.core_use import CoreUse, Counter
 from buda_emu.spec.devices import device
 from buda_emu.spec.formats import tile_bytes
@@ -29,14 +29,14 @@ MOST_DOUBLED: Final = 100 << 10
 
 
 class Account:
-    """`rooms` by core; `readers`: the pipes that read each buffer; `filled`: the one that fills it."""
+    """`budgets` by core; `readers`: the pipes that read each buffer; `filled`: the one that fills it."""
 
     def __init__(
         self, epoch: Epoch, buffers: Buffers, cuts: Mapping[str, Cut], counter: Counter, drafts: Iterable[Draft]
     ) -> None:
         self.epoch, self.buffers, self.cuts, self.counter = epoch, buffers, cuts, counter
         self.grid = device(epoch.netlist.arch_name).grid
-        self.rooms: dict[Core, Room] = {}
+        self.budgets: dict[Core, CoreBudget] = {}
         self.cores: dict[int, Core] = {}
         """The core of each buffer in L1 that is on a known one."""
         self.chips: dict[int, int] = {}
@@ -49,26 +49,26 @@ class Account:
             self.connect(draft)
             if not draft.link:
                 for core in self.cores_of(draft):
-                    self.room(core).bytes += self.held(draft)
+                    self.budget(core).bytes += self.held(draft)
 
-    def room(self, core: Core) -> Room:
+    def budget(self, core: Core) -> CoreBudget:
         """What a core has."""
-        found = self.rooms.get(core)
+        found = self.budgets.get(core)
         if found is None:
             worker = core.channel < 0
             use = self.counter.at((core.chip, *core.place)) if worker else CoreUse()
-            found = self.rooms[core] = Room(WORKER_BYTES if worker else L1_BYTES, use)
+            found = self.budgets[core] = CoreBudget(WORKER_BYTES if worker else L1_BYTES, use)
             if worker:
                 found.sizes = set(self._tile_sizes)
                 found.bytes = max(0, len(self._tile_sizes) - 1) * TILE_HEADERS
         return found
 
-    def workers(self, chip: int) -> Iterator[tuple[Core, Room]]:
+    def workers(self, chip: int) -> Iterator[tuple[Core, CoreBudget]]:
         """All worker cores of a chip, row by row."""
         for row in range(self.grid[0]):
             for column in range(self.grid[1]):
                 core = Core(chip, row, column)
-                yield core, self.room(core)
+                yield core, self.budget(core)
 
     # Buffers
 
@@ -89,18 +89,18 @@ class Account:
         results, arrived = dict[Core, list[int]](), dict[Core, list[int]]()
         for id, buffer in made.items():
             core = self._placed(id, Core(buffer.chip, buffer.row, buffer.column, buffer.ethernet_chan))
-            room = self.room(core)
-            room.buffers += 1
-            room.has_op |= buffer.buffer_type == "unpacker"
+            budget = self.budget(core)
+            budget.buffers += 1
+            budget.has_op |= buffer.buffer_type == "unpacker"
             size = buffer.size_tiles * max(1, buffer.replicate) * buffer.tile_size
             if core.channel >= 0:
                 arrived.setdefault(core, []).extend([size] if buffer.buffer_type == "unpacker" else ())
             elif buffer.buffer_type == "unpacker":
-                room.bytes += size
+                budget.bytes += size
             else:
                 results.setdefault(core, []).append(size)
         for core, sizes in arrived.items():
-            self.room(core).bytes += arrived_bytes(sizes)
+            self.budget(core).bytes += arrived_bytes(sizes)
         for op in own:
             if is_ethernet(op):
                 self._relays_of(op.name)
@@ -108,13 +108,13 @@ class Account:
             for id in ops.outputs[op.name]:
                 core = self._placed(id, Core(op.target_device, *self.buffers.core[id]))
                 held = results.get(core, [0])
-                self.room(core).bytes += max(held) if shares_output(op, True) else sum(held)
+                self.budget(core).bytes += max(held) if shares_output(op, True) else sum(held)
         for (name, reader), ids in self.buffers.queues.forks.items():
             if reader in self.epoch.ops and not self.buffers.edges[reader].as_read.get(name, False):
                 tiles, size = self.buffers.queues.slot(self.epoch.netlist.queues[name])
                 for id in ids:
                     core = self._placed(id, Core(self.epoch.ops[reader].target_device, *self.buffers.core[id]))
-                    self.room(core).bytes += tiles * size
+                    self.budget(core).bytes += tiles * size
         for one in self.buffers.queues.made:
             self.chips.setdefault(one.id, one.queue.target_device)
 
@@ -122,11 +122,11 @@ class Account:
         op = self.epoch.ops[name]
         for cell, id in enumerate(self.buffers.ops.relays[name]):
             end = sends_from(self.epoch, op, cell)
-            room = self.room(self._placed(id, Core(end.chip, end.row, end.column, end.channel)))
+            budget = self.budget(self._placed(id, Core(end.chip, end.row, end.column, end.channel)))
             self.tiles[id] = self.buffers.ops.operands[name][0].tile_size
-            room.bytes += self.tiles[id]
-            room.relays += 1
-            room.buffers += 1
+            budget.bytes += self.tiles[id]
+            budget.relays += 1
+            budget.buffers += 1
 
     def _placed(self, id: int, core: Core) -> Core:
         self.cores[id], self.chips[id] = core, core.chip
@@ -139,9 +139,9 @@ class Account:
     def place_relay(self, id: int, core: Core, tiles: int) -> int:
         """Put a relay on a core; its number there."""
         self._placed(id, core)
-        number = self.room(core).put(self.tiles[id], tiles)
+        number = self.budget(core).put(self.tiles[id], tiles)
         if core.channel < 0:
-            self.room(core).use.extra += len(self.readers.get(id, ()))
+            self.budget(core).use.extra += len(self.readers.get(id, ()))
         return number
 
     def queue_of(self, id: int) -> Queue | None:
@@ -169,12 +169,14 @@ class Account:
         core, asked = self.cores_of(draft)[turn], self.asked(draft)
         self._count(core, (draft.id, draft.outputs[turn]), asked, len(draft.inputs), sign)
 
-    def _count(self, core: Core, segment: tuple[int, tuple[int, ...]], asked: Asked, inputs: int, sign: int) -> None:
-        room = self.room(core)
-        use = room.use
+    def _count(
+        self, core: Core, segment: tuple[int, tuple[int, ...]], asked: PipeNeeds, inputs: int, sign: int
+    ) -> None:
+        budget = self.budget(core)
+        use = budget.use
         use.dram_inputs += sign * asked.from_dram
         use.dram_outputs += sign * asked.to_dram
-        room.bytes += sign * asked.held
+        budget.bytes += sign * asked.held
         if asked.gathers or asked.multicasts:
             if sign > 0:
                 use.add(segment, inputs, gathers=asked.gathers, multicasts=asked.multicasts, wide=self.counter.wide)
@@ -189,7 +191,7 @@ class Account:
             return
         ends = {base_of(one) for one in (*draft.inputs, *(one for outputs in draft.outputs for one in outputs))}
         for core in {self.cores[id] for id in ends if id in self.cores and self.cores[id].channel >= 0}:
-            self.room(core).transfers += sign
+            self.budget(core).transfers += sign
 
     def crosses(self, draft: Draft) -> bool:
         """Whether a pipe brings tiles to a chip that it takes none from."""
@@ -208,18 +210,18 @@ class Account:
             return [self.cores[draft.outputs[0][0]]]
         return [Core(*place, draft.channel) for place in draft.cores]
 
-    def asked(self, draft: Draft) -> Asked:
+    def asked(self, draft: Draft) -> PipeNeeds:
         """What a pipe asks of each of its cores."""
         if draft.link:
-            return Asked()
+            return PipeNeeds()
         to_dram, many = self.queue_of(draft.outputs[0][0]) is not None, len(draft.outputs[0]) > 1
         if draft.from_relay:
             held = HELD_TILES * self.tile_of(draft.inputs[0]) if many else 0
-            return Asked(to_dram=to_dram, multicasts=many, held=held)
+            return PipeNeeds(to_dram=to_dram, multicasts=many, held=held)
         from_dram = self.queue_of(draft.inputs[0]) is not None
         gathers = self.counter.takes_streams(draft)
         spread = draft.scattered and not self.counter.from_one_core(draft)
-        return Asked(
+        return PipeNeeds(
             from_dram=from_dram,
             to_dram=to_dram,
             gathers=gathers,

@@ -15,7 +15,7 @@ from buda_emu.routing.pipes.library_order import sorted_as_vendor
 from buda_emu.routing.pipes.links import NO_WAY, Links
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.over_links.account import Account
-from buda_emu.routing.pipes.over_links.room import RELAYS, TRANSFERS, Room, worth
+from buda_emu.routing.pipes.over_links.core_budget import RELAYS, TRANSFERS, CoreBudget, worth
 from buda_emu.routing.pipes.refusal import RefusedError
 
 _FEWER: Final = "cut producer and consumer alike, send it to fewer ops, or use a queue between two epochs"
@@ -76,12 +76,12 @@ class Hops:
         one if it is the same."""
         near = self.account.cores[buffer]
         core = self._ethernet(*self.links.ends[near.chip][near.channel])
-        size, room = self.account.tile_of(arrival), self.account.room(core)
+        size, budget = self.account.tile_of(arrival), self.account.budget(core)
         hop = Hop(self._ids.new(), core.chip, self._piece(arrival), self._epoch_tiles(arrival), size)
         if buffer == arrival:
             made = self.account.buffers.ops.made[arrival]
             hop.tiles, hop.result = made.size_tiles, result_fields(self.account.epoch.ops[made.op])
-        if room.relays >= RELAYS or room.free_bytes < hop.tiles * size:
+        if budget.relays >= RELAYS or budget.free_bytes < hop.tiles * size:
             what = f"channel {core.channel} of chip {core.chip} has no room for a relay of {hop.tiles} tiles"
             raise RefusedError("V362", what, "send it in smaller blocks, or over chips that links connect")
         self._new(hop)
@@ -248,10 +248,10 @@ class Hops:
         size = -1 if relay is None else relay.tile_bytes
         tried = set(preferred)
         for core in preferred:
-            if self.account.room(core).takes(asked, wide, size):
+            if self.account.budget(core).takes(asked, wide, size):
                 return core
-        for core, room in () if alone else self.account.workers(chip):
-            if core not in tried and room.takes(asked, wide, size):
+        for core, budget in () if alone else self.account.workers(chip):
+            if core not in tried and budget.takes(asked, wide, size):
                 return core
         what = f"no core of chip {chip} has room for what {draft.source or 'another chip'} sends on"
         raise RefusedError("V364", what, _FEWER, draft.reader)
@@ -262,12 +262,12 @@ class Hops:
         multicasts = sum(len(one.outputs[0]) > 1 for one in readers)
         stored = sum(self.account.queue_of(one.outputs[0][0]) is not None for one in readers)
 
-        def takes(room: Room) -> bool:
-            return room.takes_relay(hop.tile_bytes, multicasts, len(readers), 0, stored)
+        def takes(budget: CoreBudget) -> bool:
+            return budget.takes_relay(hop.tile_bytes, multicasts, len(readers), 0, stored)
 
-        core = next((core for core in preferred if takes(self.account.room(core))), None)
+        core = next((core for core in preferred if takes(self.account.budget(core))), None)
         if core is None:
-            core = worth([(core, room) for core, room in self.account.workers(hop.chip) if takes(room)])
+            core = worth([(core, budget) for core, budget in self.account.workers(hop.chip) if takes(budget)])
         if core is None:
             raise RefusedError("V364", f"no core of chip {hop.chip} has room for a relay", _FEWER)
         return self._settle(hop, core)
@@ -295,8 +295,8 @@ class Hops:
     def _ethernet(self, chip: int, channel: int) -> Core:
         return Core(chip, *ETHERNET_CORES[self.account.epoch.netlist.arch_name][channel], channel)
 
-    def _room(self, chip: int, channel: int) -> Room:
-        return self.account.room(self._ethernet(chip, channel))
+    def _budget(self, chip: int, channel: int) -> CoreBudget:
+        return self.account.budget(self._ethernet(chip, channel))
 
     def _route(self, draft: Draft) -> None:
         """One unicast over its links: relays at both ends of each, and the pipes between them."""
@@ -356,10 +356,12 @@ class Hops:
         read = self._pipe(draft, [source], (hop.id,), to_relay=True)
         self._at(self._pipe(draft, [hop.id], (first,), from_relay=True, to_relay=True), account.cores[first])
         asked, wide = account.asked(read), account.counter.wide
-        rooms = [(core, room) for core, room in account.workers(hop.chip) if room.takes(asked, wide, hop.tile_bytes)]
-        if not rooms:
+        budgets = [
+            (core, budget) for core, budget in account.workers(hop.chip) if budget.takes(asked, wide, hop.tile_bytes)
+        ]
+        if not budgets:
             raise RefusedError("V364", f"no core of chip {hop.chip} has room for a relay", _FEWER, draft.reader)
-        core, _ = sorted_as_vendor(rooms, lambda one: one[1].free_bytes)[0]
+        core, _ = sorted_as_vendor(budgets, lambda one: one[1].free_bytes)[0]
         self._at(read, core)
         self._settle(hop, core)
 
@@ -367,7 +369,7 @@ class Hops:
         """Of a step: the least use of its links that have a stream left."""
         found = NO_WAY
         for here, there in self.links.between(near, far):
-            one, other = self._room(near, here), self._room(far, there)
+            one, other = self._budget(near, here), self._budget(far, there)
             if one.can_transfer() and other.can_transfer() and one.can_read(from_dram) and other.can_write(to_dram):
                 found = min(found, max(one.transfers, other.transfers) + TRANSFERS)
         return found
@@ -376,11 +378,11 @@ class Hops:
         """The channels of the link with the fewest buffers that has room."""
 
         def used(link: tuple[int, int]) -> int:
-            return max(self._room(near, link[0]).buffers, self._room(far, link[1]).buffers)
+            return max(self._budget(near, link[0]).buffers, self._budget(far, link[1]).buffers)
 
         for here, there in sorted_as_vendor(self.links.between(near, far), used):
-            sends = self._room(near, here).takes_transfer(size, from_dram=from_dram, to_dram=False)
-            if sends and self._room(far, there).takes_transfer(size, from_dram=False, to_dram=to_dram):
+            sends = self._budget(near, here).takes_transfer(size, from_dram=from_dram, to_dram=False)
+            if sends and self._budget(far, there).takes_transfer(size, from_dram=False, to_dram=to_dram):
                 return here, there
         what = f"no Ethernet link from chip {near} to chip {far} has room for one more relay"
         raise RefusedError("V362", what, _FEWER, draft.reader)

@@ -4,10 +4,10 @@ from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.testing.generator.builders import integers
+from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand
 from buda_emu.testing.generator.formats import chosen, in_ublock, operands
 from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
-from buda_emu.testing.generator.sheet import Formats, NoRoomError, Operand, Sheet
 
 KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "reciprocal", "exp", "square", "abs",
                   "sigmoid", "dropout", "power")  # fmt: skip
@@ -15,60 +15,60 @@ KEEP_POSITIVE = ("nop", "datacopy", "add", "multiply", "maximum", "sqrt", "recip
 ALWAYS_POSITIVE = ("square", "abs", "sigmoid")
 
 
-def unary(sheet: Sheet, op_type: str) -> None:
+def unary(draft: NetlistDraft, op_type: str) -> None:
     """A function of one operand, or a copy."""
     declared = OP_TYPES[op_type]
-    if declared.has("Int32 sums of floats") and sheet.draw.sometimes(4, "conversion"):
-        return integers.conversion(sheet, op_type)
-    if not declared.has("vector unit") and sheet.draw.sometimes(12, "integers"):
-        return integers.elementwise(sheet, op_type)
-    gradient = _may_sum(sheet, declared)
-    formats = chosen(sheet, gradient=gradient)
-    shape = any_shape(sheet)
+    if declared.has("Int32 sums of floats") and draft.draw.sometimes(4, "conversion"):
+        return integers.conversion(draft, op_type)
+    if not declared.has("vector unit") and draft.draw.sometimes(12, "integers"):
+        return integers.elementwise(draft, op_type)
+    gradient = _may_sum(draft, declared)
+    formats = chosen(draft, gradient=gradient)
+    shape = any_shape(draft)
     source = operand(
-        sheet,
+        draft,
         shape,
-        operands(sheet),
+        operands(draft),
         transposed=declared.transposed == 0,
         positive=declared.has("takes positive numbers"),
     )
-    attributes = _function(sheet, declared) | extras(sheet)
-    return _add(sheet, declared, (source,), shape, formats, attributes, gradient=gradient)
+    attributes = _function(draft, declared) | extras(draft)
+    return _add(draft, declared, (source,), shape, formats, attributes, gradient=gradient)
 
 
-def binary(sheet: Sheet, op_type: str) -> None:
+def binary(draft: NetlistDraft, op_type: str) -> None:
     """Arithmetic of two operands."""
     declared = OP_TYPES[op_type]
-    if sheet.draw.sometimes(12, "integers"):
-        return integers.elementwise(sheet, op_type)
-    gradient = _may_sum(sheet, declared)
-    formats = chosen(sheet, gradient=gradient)
-    shape = any_shape(sheet)
-    turned = declared.transposed == 0 and sheet.arch.name != "grayskull" and not gradient
+    if draft.draw.sometimes(12, "integers"):
+        return integers.elementwise(draft, op_type)
+    gradient = _may_sum(draft, declared)
+    formats = chosen(draft, gradient=gradient)
+    shape = any_shape(draft)
+    may_transpose = declared.transposed == 0 and draft.arch.name != "grayskull" and not gradient
     sources = (
-        operand(sheet, shape, operands(sheet), transposed=turned),
-        operand(sheet, shape, operands(sheet)),
+        operand(draft, shape, operands(draft), transposed=may_transpose),
+        operand(draft, shape, operands(draft)),
     )
-    return _add(sheet, declared, sources, shape, formats, extras(sheet), gradient=gradient)
+    return _add(draft, declared, sources, shape, formats, extras(draft), gradient=gradient)
 
 
-def _may_sum(sheet: Sheet, declared: OpType) -> bool:
+def _may_sum(draft: NetlistDraft, declared: OpType) -> bool:
     """Whether the op adds to its result of before (NETLIST V031, V095)."""
     on_grayskull = declared.has("sums gradients on grayskull")
-    may = on_grayskull if sheet.arch.name == "grayskull" or declared.one_input else not declared.has("no gradient")
-    return may and sheet.draw.sometimes(8, "gradient op", "gradient_op", "zero")
+    may = on_grayskull if draft.arch.name == "grayskull" or declared.one_input else not declared.has("no gradient")
+    return may and draft.draw.sometimes(8, "gradient op", "gradient_op", "zero")
 
 
-def ethernet(sheet: Sheet, op_type: str) -> None:
+def ethernet(draft: NetlistDraft, op_type: str) -> None:
     """A copy over the link to the other chip, whose graph reads it (NETLIST V159, V366)."""
-    if sheet.chips == 1 or sheet.graph.chip != 0 or (sheet.graph.ops and sheet.draw.chance(50)):
+    if draft.chips == 1 or draft.graph.chip != 0 or (draft.graph.ops and draft.draw.chance(50)):
         raise NoRoomError
-    formats, shape = chosen(sheet), any_shape(sheet)
-    source = operand(sheet, shape, operands(sheet), shaped=False)
+    formats, shape = chosen(draft), any_shape(draft)
+    source = operand(draft, shape, operands(draft), shaped=False)
     formats = Formats(source.value.df, formats.intermed, formats.acc)
-    blocking = sheet.blocking(shape, in_ublock(sheet, formats), one_core=True)
+    blocking = draft.blocking(shape, in_ublock(draft, formats), one_core=True)
     attributes: dict[str, object] = {"ingress_channels": (0,), "egress_channels": (0,), "dest_device": 1}
-    sheet.add(
+    draft.add(
         op_type,
         (source,),
         blocking,
@@ -80,7 +80,7 @@ def ethernet(sheet: Sheet, op_type: str) -> None:
 
 
 def _add(
-    sheet: Sheet,
+    draft: NetlistDraft,
     declared: OpType,
     sources: tuple[Operand, ...],
     shape: Shape,
@@ -89,42 +89,42 @@ def _add(
     *,
     gradient: bool = False,
 ) -> None:
-    blocking = sheet.blocking(shape, in_ublock(sheet, formats))
+    blocking = draft.blocking(shape, in_ublock(draft, formats))
     kept = declared.name in KEEP_POSITIVE and all(source.value.positive for source in sources)
     capped = attributes.get("relu_mode") == "max"
     positive = declared.name in ALWAYS_POSITIVE or (kept and not capped)
     fields: dict[str, object] = {"gradient_op": True} if gradient else {}
-    sheet.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
+    draft.add(declared.name, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
 
 
-def _function(sheet: Sheet, declared: OpType) -> dict[str, object]:
+def _function(draft: NetlistDraft, declared: OpType) -> dict[str, object]:
     """Attributes of vector functions, and those that only this one has."""
-    draw = sheet.draw
+    draw = draft.draw
     found: dict[str, object] = {}
     if declared.has("vector unit") and draw.sometimes(25, "approximate_mode"):
         found["approximate_mode"] = draw.chance(50)
     if declared.has("vector unit") and draw.sometimes(15, "vector"):
-        found["vector"] = _vector(sheet)
+        found["vector"] = _vector(draft)
     own = {"p": (0.0, 0.25, 0.5), "seed": (0, 7), "slope": (0.1, 0.01, 1.5), "exp": (2, 3)}
     for name in declared.attributes:
         if name in own and (draw.sometimes(60, name) or name == "exp"):
             found[name] = draw.pick(own[name])
     if "sfpu_execution_thread" in declared.attributes and draw.sometimes(10, "sfpu_execution_thread"):
-        words = ("math",) if sheet.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
+        words = ("math",) if draft.arch.name == "grayskull" else ATTRIBUTES["sfpu_execution_thread"].words
         found["sfpu_execution_thread"] = draw.pick(words)
     return found
 
 
-def _vector(sheet: Sheet) -> str:
+def _vector(draft: NetlistDraft) -> str:
     """Any, on whole tiles (NETLIST V059)."""
-    if sheet.tile == FULL_TILE:
-        return sheet.draw.pick(ATTRIBUTES["vector"].words)
-    return "c" if sheet.tile[0] == FULL_TILE[0] else "r"
+    if draft.tile == FULL_TILE:
+        return draft.draw.pick(ATTRIBUTES["vector"].words)
+    return "c" if draft.tile[0] == FULL_TILE[0] else "r"
 
 
-def extras(sheet: Sheet) -> dict[str, object]:
+def extras(draft: NetlistDraft) -> dict[str, object]:
     """Attributes that any op may have: relu, stochastic rounding in its words, broadcasts that stay in L1."""
-    draw = sheet.draw
+    draw = draft.draw
     found: dict[str, object] = {}
     if draw.sometimes(12, "relu_en", "relu_threshold", "relu_mode"):
         found["relu_en"] = True

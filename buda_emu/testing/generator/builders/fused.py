@@ -8,25 +8,25 @@ from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking, Shape
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing.generator.builders.elementwise import ALWAYS_POSITIVE, KEEP_POSITIVE
+from buda_emu.testing.generator.draft import Formats, NetlistDraft, Operand
 from buda_emu.testing.generator.formats import chosen, in_ublock, operands
 from buda_emu.testing.generator.operands import operand
 from buda_emu.testing.generator.shapes import any_shape
-from buda_emu.testing.generator.sheet import Formats, Operand, Sheet
 
 _MOST_STEPS, _INTERMEDIATES = 5, 8
 _ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
 
 
-def fused(sheet: Sheet, op_type: str) -> None:
+def fused(draft: NetlistDraft, op_type: str) -> None:
     """A new definition, used once."""
-    draw = sheet.draw
-    formats = chosen(sheet, sums=True)
-    shape = any_shape(sheet)
-    begin = draw.pick(("", "", "reduce", "matmul", *(() if sheet.arch.name == "grayskull" else _ON_INTEGERS)))
+    draw = draft.draw
+    formats = chosen(draft, sums=True)
+    shape = any_shape(draft)
+    begin = draw.pick(("", "", "reduce", "matmul", *(() if draft.arch.name == "grayskull" else _ON_INTEGERS)))
     if begin in _ON_INTEGERS:
         formats = Formats("Float32" if begin == "dequantization" else "Int8", "Int32", "Int32")
-    blocking = sheet.blocking(shape, in_ublock(sheet, formats), order="r")
-    chain = _Chain(sheet, shape, blocking)
+    blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
+    chain = _Chain(draft, shape, blocking)
     if begin in _ON_INTEGERS:
         chain.of_integers(begin)
     else:
@@ -36,21 +36,21 @@ def fused(sheet: Sheet, op_type: str) -> None:
             chain.product()
         for left in range(draw.integer(1, _MOST_STEPS), 0, -1):
             chain.step(last=left == 1)
-    name = sheet.name("fused")
-    sheet.document.fused_ops[name] = FusedOp(
+    name = draft.name("fused")
+    draft.document.fused_ops[name] = FusedOp(
         id=name, inputs=len(chain.sources), intermediates=chain.used, schedules=tuple(map(tuple, chain.schedules))
     )
     attributes: dict[str, object] = {"fused_op_id": name}
     if draw.chance(20):
         attributes["approximate_mode"] = True
-    sheet.add(op_type, chain.sources, blocking, formats, attributes=attributes)
+    draft.add(op_type, chain.sources, blocking, formats, attributes=attributes)
 
 
 @dataclass(slots=True)
 class _Chain:
     """Sub-ops, each of which reads what the one before it wrote."""
 
-    sheet: Sheet
+    draft: NetlistDraft
     shape: Shape
     blocking: Blocking
     sources: list[Operand] = field(default_factory=list[Operand])
@@ -66,7 +66,7 @@ class _Chain:
 
     def step(self, *, last: bool) -> None:
         """One sub-op more; the last one writes the result."""
-        draw = self.sheet.draw
+        draw = self.draft.draw
         two = draw.chance(50)
         kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
         inputs = [self.last or self.source()]
@@ -107,10 +107,10 @@ class _Chain:
 
     def product(self) -> None:
         """A matmul, whose result the others go on with."""
-        inner = self.sheet.draw.integer(1, 2)
+        inner = self.draft.draw.integer(1, 2)
         t, rows, cols = self.shape
         for shape in ((t, rows, inner), (t, inner, cols)):
-            self.sources.append(operand(self.sheet, shape, operands(self.sheet)))
+            self.sources.append(operand(self.draft, shape, operands(self.draft)))
         self._add(
             "matmul",
             ["input0", "input1"],
@@ -126,16 +126,16 @@ class _Chain:
 
     def of_integers(self, last: str) -> None:
         """Quantised numbers: combined and scaled, or floats made such (NETLIST V141)."""
-        sheet, blocks = self.sheet, (self.blocking.mblock, self.blocking.ublock)
+        draft, blocks = self.draft, (self.blocking.mblock, self.blocking.ublock)
 
         def source(df: str) -> str:
-            self.sources.append(operand(sheet, self.shape, (df,)))
+            self.sources.append(operand(draft, self.shape, (df,)))
             return f"input{len(self.sources) - 1}"
 
         first = source("Float32" if last == "quantization" else "Int8")
         popped: tuple[str, ...] = ()
         if last != "quantization":
-            kind = sheet.draw.pick(("add", "maximum", "multiply", "datacopy"))
+            kind = draft.draw.pick(("add", "maximum", "multiply", "datacopy"))
             inputs = [first] if OP_TYPES[kind].one_input else [first, source("Int8")]
             self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
             first, popped, self.used = "intermed0", ("intermed0",), 1
@@ -163,9 +163,9 @@ class _Chain:
 
     def source(self) -> str:
         """An operand of the fused op: one that it has, or a new one."""
-        draw = self.sheet.draw
+        draw = self.draft.draw
         if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
-            self.sources.append(operand(self.sheet, self.shape, operands(self.sheet)))
+            self.sources.append(operand(self.draft, self.shape, operands(self.draft)))
             return f"input{len(self.sources) - 1}"
         return f"input{draw.integer(self.kept, len(self.sources) - 1)}"
 

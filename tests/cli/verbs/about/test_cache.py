@@ -6,7 +6,7 @@ import pytest
 
 from buda_emu.cli.main import main
 from buda_emu.cli.verbs.about import cache
-from buda_emu.netlist.kept.cache import FOLDER
+from buda_emu.netlist.cached.cache import FOLDER
 
 STALE = "kernels-0.0.1-0123456789abcdef"
 

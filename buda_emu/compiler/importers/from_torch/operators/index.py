@@ -213,7 +213,7 @@ def _put_by_computed(b: Builder, own: Node, values: Node, rows: Node, dim: int, 
         stays = b.subtract(1.0, b.reduce_largest(rows, axes=(0,), keepdims=False))
         rows = b.multiply(rows, once)
         own = b.multiply(own, view(b, stays, (own.shape[dim], *(1,) * (len(own.shape) - dim - 1))), dtype=own.dtype)
-    turned = b.transpose(values, perm=order)
-    flat = view(b, turned, (turned.shape[0], prod(turned.shape[1:])))
+    moved = b.transpose(values, perm=order)
+    flat = view(b, moved, (moved.shape[0], prod(moved.shape[1:])))
     found = b.matmul(b.transpose(rows, perm=(1, 0)), flat)
-    return b.transpose(view(b, found, (own.shape[dim], *turned.shape[1:])), perm=back), own
+    return b.transpose(view(b, found, (own.shape[dim], *moved.shape[1:])), perm=back), own

@@ -27,7 +27,7 @@ rule(
 rule(
     "V359",
     "W",
-    "pipes were not judged",
+    "pipes were not checked",
     "Pipes are made for grayskull and wormhole_b0; what goes over Ethernet other than by copies (ethernet_datacopy) "
     "whose channels are named follows from a cluster description (`--cluster FILE`). The rest has to be compared with "
     "the vendor's programs.",

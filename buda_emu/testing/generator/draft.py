@@ -58,7 +58,7 @@ class OpenGraph:
 
 
 @dataclass(slots=True)
-class Sheet:
+class NetlistDraft:
     """The netlist. `most_tiles`: of one operand or result."""
 
     draw: Draw
@@ -84,9 +84,9 @@ class Sheet:
     """Executes of each graph: streams and results have entries for all of them."""
 
     @staticmethod
-    def new(draw: Draw, arch: str, most_tiles: int) -> "Sheet":
+    def new(draw: Draw, arch: str, most_tiles: int) -> "NetlistDraft":
         """An empty netlist for one architecture."""
-        return Sheet(draw, ARCHS[arch], most_tiles, Document("generated.yaml", arch, (arch,)))
+        return NetlistDraft(draw, ARCHS[arch], most_tiles, Document("generated.yaml", arch, (arch,)))
 
     @property
     def graph(self) -> OpenGraph:
@@ -165,8 +165,8 @@ class Sheet:
 
     def place(self, blocking: Blocking) -> tuple[tuple[int, int], bool]:
         """Cores for a blocking: where they begin, and whether rows and columns of the grid are exchanged."""
-        turned = self.draw.chance(15)
-        rows, cols = blocking.grid_size[::-1] if turned else blocking.grid_size
+        transposed = self.draw.chance(15)
+        rows, cols = blocking.grid_size[::-1] if transposed else blocking.grid_size
         places = [
             (row, col)
             for row, col in sorted(self.graph.free)
@@ -176,7 +176,7 @@ class Sheet:
             raise NoRoomError
         row, col = self.draw.pick(places)
         self.graph.free -= {(row + r, col + c) for r in range(rows) for c in range(cols)}
-        return (row, col), turned
+        return (row, col), transposed
 
     def add(
         self,
@@ -198,8 +198,8 @@ class Sheet:
         more = dict(fields or {})
         loc: tuple[int, ...] = ()
         if not more.pop("on_ethernet", False):
-            loc, turned = self.place(blocking)
-            more["grid_transpose"] = turned
+            loc, transposed = self.place(blocking)
+            more["grid_transpose"] = transposed
         buffers = [2] + [4] * (blocking.t % 2 == 0 or blocking.t == 1) + [1]
         name = self.name(op_type)
         op = Op(

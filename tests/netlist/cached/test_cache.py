@@ -11,7 +11,7 @@ import pytest
 
 from buda_emu.caches import digest
 from buda_emu.netlist import build, yaml_reader
-from buda_emu.netlist.kept import cache, pickled
+from buda_emu.netlist.cached import cache, pickled
 from buda_emu.netlist.load import NetlistResult, check
 from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -193,7 +193,7 @@ def test_only_classes_of_a_netlist_can_be_named() -> None:
         "os\nsystem",
         "builtins\neval",
         "buda_emu.netlist.load\nload",
-        "buda_emu.netlist.kept.pickled\n_slots",
+        "buda_emu.netlist.cached.pickled\n_slots",
     ):
         payload = f"c{name}\n.".encode()
         with pytest.raises(pickle.UnpicklingError, match="not part of a netlist"):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from buda_emu.tensix.functions import kept_tables
-from buda_emu.tensix.functions.kept_tables import kept_table
+from buda_emu.tensix.functions import cached_tables
+from buda_emu.tensix.functions.cached_tables import kept_table
 
 TABLE = np.arange(1 << 16, dtype=np.uint16)[::-1].copy()
 
 
 @pytest.fixture
 def caches(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_tables, "own_caches", lambda: str(tmp_path / "caches"))
-    return tmp_path / "caches" / kept_tables.FOLDER
+    monkeypatch.setattr(cached_tables, "own_caches", lambda: str(tmp_path / "caches"))
+    return tmp_path / "caches" / cached_tables.FOLDER
 
 
 def made(about, calls):
@@ -33,7 +33,7 @@ def test_it_is_made_once_for_all_that_it_depends_on(caches, monkeypatch):
     made(1, calls)
     made(2, calls)
     assert calls == [1, 2]
-    monkeypatch.setattr(kept_tables, "sources", lambda *rooms: rooms)  # others
+    monkeypatch.setattr(cached_tables, "sources", lambda *rooms: rooms)  # others
     made(1, calls)
     assert calls == [1, 2, 1]
     assert len(list(caches.iterdir())) == 3
@@ -54,7 +54,7 @@ def test_without_a_folder_it_is_made_each_time(caches, monkeypatch):
     def no_home():
         raise RuntimeError
 
-    monkeypatch.setattr(kept_tables, "own_caches", no_home)
+    monkeypatch.setattr(cached_tables, "own_caches", no_home)
     calls = []
     made(1, calls)
     made(1, calls)

@@ -23,11 +23,11 @@ from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import host_copies, known_queues
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import Files, tensors, whole_array
+from buda_emu.verify.memory_needed import bytes_held, foreseen, require_memory
 from buda_emu.verify.observed import refusals
 from buda_emu.verify.op_by_op.per_op import run_pair
 from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.result import FirstBad, OpResult, OutputResult
-from buda_emu.verify.room import bytes_held, foreseen, require_room
 from buda_emu.verify.runs.case import Case
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def runs_of(
     held = bytes_held(netlist, steps) if steps is not None else {}
     beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
     known = known_queues(feed.image)
-    limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
+    limit = require_memory(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
     inputs: list[InputUsed] = []
     parts = _host_parts(feed, case)
     noted: list[Noting] = []
@@ -164,7 +164,7 @@ def with_float32(
     found: list[OutputResult] = []
     for item in outputs:
         if item.queue in wrong:
-            same = judged(netlist.queues[item.queue], config, exact, case).passed
+            same = compare_output(netlist.queues[item.queue], config, exact, case).passed
             said = "agrees with it: it is the formats" if same else "differs from it, too: it is not the formats"
             found.append(replace(item, reason=f"{item.reason}; float32 throughout {said}"))
         else:
@@ -189,7 +189,7 @@ def _expected(queue: Queue, reference: Files, image: "DeviceImage | None") -> tu
     return (found.array, found.source) if found is not None else None
 
 
-def judged(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
+def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
     """Compare one output; where the expected entries are fewer than the observed ones, or more, the first of them."""
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]

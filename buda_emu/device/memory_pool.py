@@ -31,7 +31,7 @@ def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
     return memory if memory.dtype.char == _FLOAT32 and memory.flags.writeable else None
 
 
-class SpareMemory:
+class MemoryPool:
     """Flat float32 arrays that nobody uses, up to `limit` bytes, those given back first dropped first.
 
     Little ones are not kept: see `LEAST_BYTES`.
@@ -119,5 +119,5 @@ def _limit() -> int:
         return 1 << 30
 
 
-SPARE: Final = SpareMemory(_limit())
+POOL: Final = MemoryPool(_limit())
 """Of this process: what closed machines leave behind for the next one."""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from buda_emu.device.memory_pool import LEAST_BYTES, MemoryPool
 from buda_emu.device.pages import LARGE_PAGE
-from buda_emu.device.spare import LEAST_BYTES, SpareMemory
 
 COUNT = LEAST_BYTES // 4
 
@@ -13,7 +13,7 @@ def address(array):
 
 
 def test_what_was_given_is_handed_out_again():
-    spare = SpareMemory(10 * LEAST_BYTES)
+    spare = MemoryPool(10 * LEAST_BYTES)
     first = spare.take(2 * COUNT)
     where = address(first)
     spare.give(first.reshape(2, -1)[:1])  # a view will do
@@ -23,7 +23,7 @@ def test_what_was_given_is_handed_out_again():
 
 
 def test_the_smallest_that_fits_and_none_that_is_twice_as_large():
-    spare = SpareMemory(100 * LEAST_BYTES)
+    spare = MemoryPool(100 * LEAST_BYTES)
     large, small = spare.take(8 * COUNT), spare.take(4 * COUNT)
     wanted = address(small)
     spare.give(large)
@@ -34,7 +34,7 @@ def test_the_smallest_that_fits_and_none_that_is_twice_as_large():
 
 
 def test_little_is_not_kept_and_the_oldest_goes_first():
-    spare = SpareMemory(3 * LEAST_BYTES)
+    spare = MemoryPool(3 * LEAST_BYTES)
     spare.give(np.empty(10, np.float32))
     spare.give(np.empty(4 * COUNT, np.float32))
     assert spare.drop() == 0
@@ -45,7 +45,7 @@ def test_little_is_not_kept_and_the_oldest_goes_first():
 
 
 def test_everyone_gets_their_own_large_one_back():
-    spare, count = SpareMemory(100 * LARGE_PAGE), LARGE_PAGE // 4
+    spare, count = MemoryPool(100 * LARGE_PAGE), LARGE_PAGE // 4
     arrays = {user: spare.take(count, user) for user in ("a", "b", "", "c")}
     where = {user: address(array) for user, array in arrays.items()}
     for user, array in arrays.items():
@@ -56,7 +56,7 @@ def test_everyone_gets_their_own_large_one_back():
 
 
 def test_of_small_ones_everyone_gets_the_latest():
-    spare = SpareMemory(10 * LEAST_BYTES)
+    spare = MemoryPool(10 * LEAST_BYTES)
     first, second = spare.take(COUNT, "a"), spare.take(COUNT, "b")
     spare.give(first, "a")
     spare.give(second, "b")
@@ -64,7 +64,7 @@ def test_of_small_ones_everyone_gets_the_latest():
 
 
 def test_memory_from_elsewhere():
-    spare = SpareMemory(100 * LEAST_BYTES)
+    spare = MemoryPool(100 * LEAST_BYTES)
     made = np.empty((4, COUNT, 1), np.float32)
     spare.give(made[:1])
     taken = spare.take(4 * COUNT - 1)
@@ -76,7 +76,7 @@ def test_memory_from_elsewhere():
 
 
 def test_memory_made_for_other_types_is_left_to_the_system():
-    spare = SpareMemory(10 * LEAST_BYTES)
+    spare = MemoryPool(10 * LEAST_BYTES)
     spare.give(np.empty(4 * COUNT, np.uint8))
     assert spare.drop() == 0
     spare.give(spare.take(COUNT).view(np.uint8).reshape(4, -1))  # a view of other numbers will do
@@ -84,7 +84,7 @@ def test_memory_made_for_other_types_is_left_to_the_system():
 
 
 def test_a_bound_lets_go_of_the_oldest():
-    spare = SpareMemory(10 * LEAST_BYTES)
+    spare = MemoryPool(10 * LEAST_BYTES)
     for count in (3, 2, 1):
         spare.give(np.empty(count * COUNT, np.float32))
     spare.shrink(5 * LEAST_BYTES)  # that of 3 goes
@@ -93,14 +93,14 @@ def test_a_bound_lets_go_of_the_oldest():
 
 
 def test_no_more_is_kept_than_the_limit():
-    spare = SpareMemory(4 * LEAST_BYTES)
+    spare = MemoryPool(4 * LEAST_BYTES)
     for count in (3, 2, 5):
         spare.give(np.empty(count * COUNT, np.float32))
     assert spare.drop() == 2 * LEAST_BYTES  # 3 went for 2, 5 is too much by itself
 
 
 def test_what_is_asked_for_in_little_comes_from_the_allocator():
-    spare = SpareMemory(10 * LEAST_BYTES)
+    spare = MemoryPool(10 * LEAST_BYTES)
     spare.give(np.empty(COUNT, np.float32))
     assert spare.take(COUNT - 1).size == COUNT - 1
     assert spare.drop() == LEAST_BYTES

@@ -12,8 +12,8 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.verify.inputs.entries import walked
+from buda_emu.verify.memory_needed import bytes_held, foreseen, require_memory
 from buda_emu.verify.op_by_op.numerics import explain
-from buda_emu.verify.room import bytes_held, foreseen, require_room
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
 TILE = 4096
@@ -71,9 +71,9 @@ def test_bits_take_what_their_formats_take() -> None:
     steps = walked(found, list(found.programs.values()), {})
     assert bytes_held(found, steps, as_bits=True) == {"a": 1088, "w": 3 * 1088, "o": TILE}
     assert bytes_held(found, steps) == {"a": TILE, "w": 3 * TILE, "o": TILE}  # else every tile is of float32
-    assert require_room(found, steps, 5 * 1088 + TILE, as_bits=True)
+    assert require_memory(found, steps, 5 * 1088 + TILE, as_bits=True)
     with pytest.raises(UnsupportedError):
-        require_room(found, steps, 5 * 1088 + TILE)
+        require_memory(found, steps, 5 * 1088 + TILE)
     with be.Emulator(found, "device", memory_limit=4 * 1088, threads=1) as emulator:
         emulator.push("a", np.ones((1, 1, 32, 32), np.float32))
         emulator.push("w", np.ones((3, 1, 32, 32), np.float32))
@@ -91,7 +91,7 @@ def test_host_copies_of_entries_above_a_part_count_five_times() -> None:
     found = check_text(source).netlist
     assert found is not None
     with pytest.raises(UnsupportedError, match=r"at least 32.* in queues and rams and 40.* of host copies"):
-        require_room(found, walked(found, list(found.programs.values()), {}), 1)
+        require_memory(found, walked(found, list(found.programs.values()), {}), 1)
 
 
 def test_two_views_of_one_memory_count_once() -> None:
@@ -121,19 +121,19 @@ def test_no_run_takes_less(loops: int) -> None:
 def test_the_error_says_what_needs_how_much() -> None:
     found = netlist(QUEUES)
     steps = foreseen(found, list(found.programs.values()), {"$p_loop_count": "3"})
-    assert require_room(found, steps, 11 * TILE) == 11 * TILE
+    assert require_memory(found, steps, 11 * TILE) == 11 * TILE
     with pytest.raises(UnsupportedError) as caught:
-        require_room(found, steps, 11 * TILE - 1)
+        require_memory(found, steps, 11 * TILE - 1)
     assert str(caught.value) == (
         "this run holds at least 44.0 KiB in queues and rams, the memory limit is 44.0 KiB. The largest: o 24.0 KiB, "
         "w 12.0 KiB, a 8.0 KiB. Give smaller parameters, or a higher limit (--memory-limit)"
     )
     said: list[str] = []
-    assert require_room(found, steps, 22 * TILE, machines=2, tell=said.append) == 11 * TILE
+    assert require_memory(found, steps, 22 * TILE, machines=2, tell=said.append) == 11 * TILE
     (words,) = said
     assert words.endswith("the memory limit for each of 2 machines side by side is 44.0 KiB")
     with pytest.raises(UnsupportedError, match=r"limit for each of 2 machines side by side is 40\.0 KiB"):
-        require_room(found, steps, 20 * TILE, machines=2)
+        require_memory(found, steps, 20 * TILE, machines=2)
 
 
 def test_without_a_limit_it_is_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,8 +141,8 @@ def test_without_a_limit_it_is_what_the_machine_has(monkeypatch: pytest.MonkeyPa
     found = netlist(QUEUES)
     steps = foreseen(found, list(found.programs.values()), {"$p_loop_count": "1"})
     with pytest.raises(UnsupportedError, match=r"is 24\.0 KiB \(75% of the memory that is available now\)"):
-        require_room(found, steps, None)
-    assert require_room(found, None, None) == 6 * TILE
+        require_memory(found, steps, None)
+    assert require_memory(found, None, None) == 6 * TILE
 
 
 def test_programs_that_fail_without_data_are_left_to_the_run() -> None:

@@ -28,7 +28,7 @@ def short_turns() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-def spread_beside(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
+def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
     """As `spread`, where no item can crash or hang a process; on a cluster this process only waits. Raises the
     BudaError that an item raises, and InternalError as `spread` does."""
     if workers.alone or workers.dask is not None:

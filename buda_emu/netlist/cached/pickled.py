@@ -1,4 +1,4 @@
-"""A netlist as bytes and back (`buda_emu.netlist.kept.cache`).
+"""A netlist as bytes and back (`buda_emu.netlist.cached.cache`).
 
 The bytes are a pickle that may name nothing but the classes of a netlist, so reading it runs no code but ours. Values
 are read at once. The YAML tree, which gives the places of fields for messages, is read from the document's text when

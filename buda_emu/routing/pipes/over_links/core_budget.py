@@ -17,7 +17,7 @@ GATHER_STREAMS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PipeNeeds:
     """What a pipe asks of the core that carries it out. `spread`: streams that its gather takes; `held`: bytes of its
     inputs beside buffers."""
 
@@ -30,7 +30,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Room:
+class CoreBudget:
     """One core: `use` as pipes count it, bytes of L1, sizes of tiles, relays, all buffers, transfers between chips."""
 
     most_bytes: int
@@ -47,7 +47,7 @@ class Room:
         """Of L1."""
         return self.most_bytes - self.bytes
 
-    def takes(self, asked: Asked, wide: int, relay: int = -1) -> bool:
+    def takes(self, asked: PipeNeeds, wide: int, relay: int = -1) -> bool:
         """Whether a pipe can be carried out here, beside its relay of so many bytes, if there is one."""
         use = self.use
         spread = 1 if asked.spread > 1 and use.busy_pipes >= wide else asked.spread
@@ -102,9 +102,9 @@ class Room:
         return TILE_HEADERS if self.sizes and tile_bytes not in self.sizes else 0
 
 
-def worth(rooms: Collection[tuple[Core, Room]]) -> Core | None:
+def worth(budgets: Collection[tuple[Core, CoreBudget]]) -> Core | None:
     """Where a relay goes that nothing else binds: to a core without op whose extra streams are all free, else to one
-    without op, else to any. `rooms`: those that take it, in order."""
-    idle = [core for core, room in rooms if not room.has_op]
-    free = [core for core, room in rooms if not room.has_op and room.use.extra <= 0]
-    return next(iter((*free, *idle, *(core for core, _ in rooms))), None)
+    without op, else to any. `budgets`: of those that take it, in order."""
+    idle = [core for core, budget in budgets if not budget.has_op]
+    free = [core for core, budget in budgets if not budget.has_op and budget.use.extra <= 0]
+    return next(iter((*free, *idle, *(core for core, _ in budgets))), None)

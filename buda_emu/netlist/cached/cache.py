@@ -14,7 +14,7 @@ from typing import Final
 
 from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
 from buda_emu.netlist import nodes
-from buda_emu.netlist.kept.pickled import Result, pickled, unpickled
+from buda_emu.netlist.cached.pickled import Result, pickled, unpickled
 from buda_emu.version import __version__
 
 MOST_BYTES: Final = 64 << 20  # of all files; those that were not used for longest go first

@@ -26,7 +26,7 @@ class Tolerance:
     top1: bool = False
 
 
-class Judge:
+class OutputComparison:
     """Holds outputs against those of the clean run."""
 
     def __init__(self, trace: Trace, tolerance: Tolerance) -> None:

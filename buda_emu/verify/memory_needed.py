@@ -31,7 +31,7 @@ def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[
         return None
 
 
-def require_room(
+def require_memory(
     netlist: Netlist,
     steps: Walked | None,
     limit: int | None,

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from buda_emu.verify.result import CaseResult
-from buda_emu.verify.runs import last_time
-from buda_emu.verify.runs.last_time import failed_last_time, longest_first, recall, remember
+from buda_emu.verify.runs import last_failed
+from buda_emu.verify.runs.last_failed import failed_last_time, longest_first, recall, remember
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +60,6 @@ def test_without_a_place_to_write_nothing_is_remembered(tmp_path, monkeypatch):
     def no_home():
         raise RuntimeError
 
-    monkeypatch.setattr(last_time, "user_caches", no_home)
+    monkeypatch.setattr(last_failed, "user_caches", no_home)
     remember(tmp_path, results("a.yaml", status="failed"))
     assert recall(tmp_path) == {}
