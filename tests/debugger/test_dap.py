@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -442,7 +443,8 @@ def test_malformed_messages_are_told_and_passed_over(client, data):
 )
 def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     client.ask("initialize", adapterID="buda")
-    client.raw(data)
+    with suppress(BrokenPipeError):  # it may have ended before it took all of them
+        client.raw(data)
     client.ended()
     assert client.process.wait(30) == 0
 
