@@ -9,7 +9,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from queue import Queue
 from random import Random
 
 import numpy as np
@@ -26,6 +25,7 @@ from buda_emu.machines.machines import Machines, WorkerLostError
 from buda_emu.testing import generate
 from buda_emu.workers.job import Workers
 from case_functions import until
+from near_parts import on_two_parts
 from shared_files import ROOT
 
 torch = pytest.importorskip("torch")
@@ -73,43 +73,12 @@ def end(netlist, count, precision):
         return type(error), str(error)
 
 
-class Near:
-    """A part in this process; `sent` has the types of what it gave to others."""
-
-    def __init__(self, number, found, between):
-        self.number, self.sent = number, []
-        self.owner, self.keepers = found.owners.__getitem__, found.keepers.__getitem__
-        self._between = between
-
-    def at(self, op):
-        pass
-
-    def send(self, to, arrays):
-        self.sent += [array.dtype.name for array in arrays]
-        self._between[self.number, to].put([array.copy() for array in arrays])
-
-    def receive(self, source):
-        return self._between[source, self.number].get(timeout=60)
-
-
 def between_parts(netlist, precision, value):
     """Types of the arrays that go from part to part, where every input is `value`."""
-    found, between = cut(netlist, 2), {(0, 1): Queue(), (1, 0): Queue()}
-    parts = [Near(number, found, between) for number in (0, 1)]
-    machines = [be.Emulator(netlist, precision, 1, part=part) for part in parts]
-    for queue in netlist.queues.values():
-        if queue.host_fed:
-            values = np.full((1 if queue.is_ram else 2, *queue.blocking.element_shape), value, np.float32)
-            for machine, part in zip(machines, parts, strict=True):
-                if part.number in part.keepers(queue.name):
-                    machine.push(queue.name, values)
-                else:
-                    machine.pushed_elsewhere(queue.name, len(values))
-    threads = [threading.Thread(target=item.run, args=("run_fwd", {"$p_loop_count": 1})) for item in machines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    parts, machines, errors = on_two_parts(
+        netlist, precision, 2, lambda: lambda shape: np.full(shape, value, np.float32)
+    )
+    assert errors == [None, None]
     for machine in machines:
         machine.close()
     return {name for part in parts for name in part.sent}

@@ -1,18 +1,17 @@
 """Machines do not wait for values that they only store: they take them when the epoch ends, in the order sent."""
 
-import threading
+from functools import partial
 from pathlib import Path
-from queue import Queue
 
 import numpy as np
 import pytest
 
 import buda_emu as be
 from buda_emu.errors import HostError, ProgramError
-from buda_emu.machines.cut import cut
 from buda_emu.runtime.graph import late as late_module
 from buda_emu.runtime.graph.late import Late
 from buda_emu.runtime.graph.topology import Topology
+from near_parts import on_two_parts, push_all
 from shared_files import ROOT
 
 INPUTS = 8
@@ -51,68 +50,19 @@ def there_and_back(tmp_path, count=INPUTS):
     return be.load(str(path))
 
 
-class Channel:
-    """A part in this process. `events`: what it did with the other one, in order."""
-
-    def __init__(self, number, found, between):
-        self.number, self.events = number, []
-        self.owner, self.keepers = found.owners.__getitem__, found.keepers.__getitem__
-        self._between = between
-
-    def at(self, op):
-        pass
-
-    def send(self, to, arrays):
-        self.events.append("send")
-        self._between[self.number, to].put([array.copy() for array in arrays])
-
-    def receive(self, source):
-        self.events.append("receive")
-        return self._between[source, self.number].get(timeout=60)
-
-
-def pushed(netlist, machine, part=None, inputs=INPUTS):
-    rng = np.random.default_rng(0)
-    for queue in netlist.queues.values():
-        if queue.host_fed:
-            values = rng.standard_normal((1 if queue.is_ram else inputs, *queue.blocking.element_shape), np.float32)
-            if part is None or part.number in part.keepers(queue.name):
-                machine.push(queue.name, values)
-            else:
-                machine.pushed_elsewhere(queue.name, len(values))
-
-
-def on_two(netlist, precision, inputs=INPUTS):
-    """Both parts, the machines that ran them, and their errors."""
-    found, between = cut(netlist, 2), {(0, 1): Queue(), (1, 0): Queue()}
-    parts = [Channel(number, found, between) for number in (0, 1)]
-    machines = [be.Emulator(netlist, precision, 1, part=part) for part in parts]
-    errors = [None, None]
-
-    def run(number):
-        try:
-            machines[number].run("run_fwd", {"$p_loop_count": 1})
-        except ProgramError as error:
-            errors[number] = error
-
-    for machine, part in zip(machines, parts, strict=True):
-        pushed(netlist, machine, part, inputs)
-    threads = [threading.Thread(target=run, args=(number,)) for number in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return parts, machines, errors
+def values():
+    """Random ones, for every machine the same."""
+    return partial(np.random.default_rng(0).standard_normal, dtype=np.float32)
 
 
 @pytest.mark.parametrize("precision", ["format", "device"])
 def test_a_machine_sends_all_inputs_before_it_takes_what_comes_back(tmp_path, precision):
     netlist = there_and_back(tmp_path)
-    parts, machines, _ = on_two(netlist, precision)
+    parts, machines, _ = on_two_parts(netlist, precision, INPUTS, values)
     assert parts[0].events == ["send"] * INPUTS + ["receive"] * INPUTS
     assert parts[1].events == ["receive", "send"] * INPUTS
     with be.Emulator(netlist, precision, 1) as alone:
-        pushed(netlist, alone)
+        push_all(netlist, alone, INPUTS, values())
         alone.run("run_fwd", {"$p_loop_count": 1})
         assert np.array_equal(alone.pop("kept", INPUTS), machines[0].pop("kept", INPUTS))
     for machine in machines:
@@ -123,7 +73,7 @@ def test_what_is_put_off_stays_below_what_may_wait(tmp_path, monkeypatch):
     netlist = there_and_back(tmp_path)
     entry = 4 * int(np.prod(netlist.queues["out"].blocking.element_shape))
     monkeypatch.setattr(late_module, "LATE_BYTES", 3 * entry)
-    parts, machines, _ = on_two(netlist, "format")
+    parts, machines, _ = on_two_parts(netlist, "format", INPUTS, values)
     assert parts[0].events == ["send"] * 4 + ["receive", "send"] * 4 + ["receive"] * 4
     for machine in machines:
         machine.close()
@@ -132,11 +82,11 @@ def test_what_is_put_off_stays_below_what_may_wait(tmp_path, monkeypatch):
 def test_a_program_that_stops_leaves_what_came_before(tmp_path):
     """Two inputs of eight are there: both parts say so, and the results of these two lie where they belong."""
     netlist = there_and_back(tmp_path)
-    parts, machines, errors = on_two(netlist, "format", inputs=2)
+    parts, machines, errors = on_two_parts(netlist, "format", 2, values)
     assert all("the host has pushed 2 entries to x" in str(error) for error in errors)
     assert parts[0].events == ["send", "send", "receive", "receive"]
     with be.Emulator(netlist, "format", 1, inputs_at_once=1) as alone:
-        pushed(netlist, alone, inputs=2)
+        push_all(netlist, alone, 2, values())
         with pytest.raises(ProgramError):
             alone.run("run_fwd", {"$p_loop_count": 1})
         assert np.array_equal(alone.pop("out", 2), machines[0].pop("out", 2))
