@@ -76,7 +76,8 @@ def test_decoder_layers_that_fit_are_an_epoch_each_and_quicker_than_with_free_lo
         assert len(channels) == placement.ops[store.op].blocks.grid[1]
         assert len(set(channels)) > 1
     monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
-    monkeypatch.setattr(refine, "decisions_of_one", lambda line, full: searched_decisions(line, ONE_BY_ONE, full))
+    free = refine.FULL
+    monkeypatch.setattr(refine, "decisions_of_one", lambda line: [searched_decisions(line, ONE_BY_ONE, free)])
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 

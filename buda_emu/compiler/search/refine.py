@@ -2,12 +2,13 @@
 
 from contextlib import closing, suppress
 
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.single_input import decisions_by_layers, decisions_of_one
+from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, try_form, try_start
 from buda_emu.compiler.target import Objective
 from buda_emu.errors import UnsupportedError
@@ -69,10 +70,16 @@ def _is_enough(best: Found) -> bool:
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.spent()
 
 
+def decisions_of_one(table: CandidateTable) -> list[dict[str, PlacementDecision]]:
+    """Of all ops, in epochs for a single input, by the longest way through their ops; those of layers alike first."""
+    single = SingleInput.of(table, FULL)
+    alike = [single.decisions_by_layers(layers) for layers in LAYERS]
+    return [*(item for item in alike if item is not None), single.decisions()]
+
+
 def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:
-    """With epochs for a single input, by the longest way through their ops; those of layers alike, too."""
-    made = *(decisions_by_layers(table, FULL, layers) for layers in LAYERS), decisions_of_one(table, FULL)
-    return [try_start(table, Start(item, objective, "default", entries)) for item in made if item is not None]
+    """With epochs for a single input."""
+    return [try_start(table, Start(item, objective, "default", entries)) for item in decisions_of_one(table)]
 
 
 def _with_rows(table: CandidateTable) -> CandidateTable | None:

@@ -24,7 +24,7 @@ from buda_emu.compiler.place.due import HOP
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, likeness
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
-from buda_emu.compiler.search.repeats import repeated
+from buda_emu.compiler.search.repeats import Repeated, repeated
 from buda_emu.timing.epoch.parts import parts_of_blocks
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
@@ -61,33 +61,62 @@ class _Own:
         return [self.choices[n] for n in order.tolist()]
 
 
-def decisions_of_one(table: CandidateTable, full: float) -> dict[str, PlacementDecision]:
-    """The decisions of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
-    UnsupportedError for an op that has no room."""
-    own = _costs(table)
-    return _in_epochs(table, own, _fewest_cycles(_all_epochs(table, own, full))[0])
+@dataclass(frozen=True)
+class SingleInput:
+    """Epochs of a single input on one chip. `own`: what each op's choices come to. `epochs`: of each op those that may
+    begin with it, by the op after each and its cycles."""
 
+    table: CandidateTable
+    own: Sequence[_Own]
+    epochs: Sequence[Sequence[tuple[int, float]]]
 
-def decisions_by_layers(table: CandidateTable, full: float, layers: int) -> dict[str, PlacementDecision] | None:
-    """The same, with an epoch's end at one place of every `layers` layers, where that is expected to take little more:
-    such epochs are alike, and what the search finds for one serves all. None where there are none."""
-    own = _costs(table)
-    epochs, kept = _all_epochs(table, own, full), frozenset[int]()
-    best = _fewest_cycles(epochs)[1]
-    for region in repeated([likeness(table.tiles, op, held=True) for op in table.ops]):
-        step = region.period * layers
-        places = range(1, step + 1) if region.times > layers else ()
-        tried = [kept | frozenset(range(region.start + place, region.stop, step)) for place in places]
-        cycles, number = min(
-            ((_fewest_cycles(epochs, ends)[1], n) for n, ends in enumerate(tried)), default=(np.inf, 0)
-        )
-        if cycles <= best * ALIKE:
-            best, kept = cycles, tried[number]
-    return _in_epochs(table, own, _fewest_cycles(epochs, kept)[0]) if kept else None
+    @staticmethod
+    def of(table: CandidateTable, full: float) -> "SingleInput":
+        """Rectangles are expected to cover a share `full` of the chip's cores."""
+        own = _costs(table)
+        prices = _Prices.of(table, own)
+        return SingleInput(table, own, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
+    def decisions(self, kept: Collection[int] = ()) -> dict[str, PlacementDecision]:
+        """Of all ops, where no epoch goes on over an op of `kept`. Raises UnsupportedError for an op that has no
+        room."""
+        ends, _ = self._fewest_cycles(kept)
+        return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
-def _in_epochs(table: CandidateTable, own: Sequence[_Own], ends: list[int]) -> dict[str, PlacementDecision]:
-    return in_epochs(table, ends, lambda start, stop, epoch: _packed(table, own, start, stop, epoch))
+    def decisions_by_layers(self, layers: int) -> dict[str, PlacementDecision] | None:
+        """The same, with an epoch's end at one place of every `layers` layers, where that is expected to take little
+        more: such epochs are alike, and what the search finds for one serves all. None where there are none."""
+        kept, (_, best) = frozenset[int](), self._fewest_cycles()
+        for region in self._layers:
+            step = region.period * layers
+            places = range(1, step + 1) if region.times > layers else ()
+            tried = [kept | frozenset(range(region.start + place, region.stop, step)) for place in places]
+            cycles, number = min(
+                ((self._fewest_cycles(ends)[1], n) for n, ends in enumerate(tried)), default=(np.inf, 0)
+            )
+            if cycles <= best * ALIKE:
+                best, kept = cycles, tried[number]
+        return self.decisions(kept) if kept else None
+
+    @cached_property
+    def _layers(self) -> list[Repeated]:
+        return repeated([likeness(self.table.tiles, op, held=True) for op in self.table.ops])
+
+    def _fewest_cycles(self, kept: Collection[int] = ()) -> tuple[list[int], float]:
+        """The first op of each epoch, then the number of ops; their cycles."""
+        count = len(self.epochs)
+        best, before = [np.inf] * (count + 1), [0] * (count + 1)
+        best[0] = 0.0
+        for i, found in enumerate(self.epochs):
+            for end, cycles in found:
+                if best[i] + cycles < best[end]:
+                    best[end], before[end] = best[i] + cycles, i
+                if end in kept:
+                    break
+        ends = [count]
+        while ends[-1] > 0:
+            ends.append(before[ends[-1]])
+        return ends[::-1], best[count]
 
 
 def _packed(
@@ -146,32 +175,6 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
                 if old != new:
                     chain[: number + 1] = [old if item == new else item for item in chain[: number + 1]]
     return chain
-
-
-_Epochs = Sequence[Sequence[tuple[int, float]]]
-"""Of each op the epochs that may begin with it: the op after each, and its cycles."""
-
-
-def _all_epochs(table: CandidateTable, own: Sequence[_Own], full: float) -> _Epochs:
-    prices = _Prices.of(table, own)
-    return [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))]
-
-
-def _fewest_cycles(epochs: _Epochs, kept: Collection[int] = ()) -> tuple[list[int], float]:
-    """The first op of each epoch, then the number of ops; their cycles. No epoch goes on over an op of `kept`."""
-    count = len(epochs)
-    best, before = [np.inf] * (count + 1), [0] * (count + 1)
-    best[0] = 0.0
-    for i, found in enumerate(epochs):
-        for end, cycles in found:
-            if best[i] + cycles < best[end]:
-                best[end], before[end] = best[i] + cycles, i
-            if end in kept:
-                break
-    ends = [count]
-    while ends[-1] > 0:
-        ends.append(before[ends[-1]])
-    return ends[::-1], best[count]
 
 
 @dataclass(frozen=True)

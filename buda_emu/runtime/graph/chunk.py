@@ -189,8 +189,8 @@ class ChunkRun(ABC, Generic[V]):
         """Results into queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
+        duties = self._duties
         for number, push in enumerate(self._plan.pushes):
-            duties = self._duties
             if duties is None or (duties.pushes[number] and push.value not in duties.late):
                 self._push(push)
             else:

@@ -10,7 +10,7 @@ from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.repeats import Repeated, repeated
-from buda_emu.compiler.search.single_input import decisions_by_layers
+from buda_emu.compiler.search.single_input import SingleInput
 
 
 def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():
@@ -46,7 +46,7 @@ def test_epochs_end_at_the_same_place_of_each_layer_or_of_each_second_one(
 ) -> None:
     table = chain(6)
     monkeypatch.setattr(single_input, "ALIKE", 9.0)
-    made = decisions_by_layers(table, 0.94, layers)
+    made = SingleInput.of(table, 0.94).decisions_by_layers(layers)
     assert made is not None
     epochs = [made[op.name].epoch for op in table.ops]
     ends = {n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]}
@@ -56,6 +56,6 @@ def test_epochs_end_at_the_same_place_of_each_layer_or_of_each_second_one(
 
 
 def test_a_model_without_layers_or_with_small_ones_has_no_such_epochs():
-    assert decisions_by_layers(chain(1), 0.94, 1) is None
-    assert decisions_by_layers(chain(2), 0.94, 2) is None
-    assert decisions_by_layers(chain(6), 0.94, 1) is None  # several find room in an epoch
+    assert SingleInput.of(chain(1), 0.94).decisions_by_layers(1) is None
+    assert SingleInput.of(chain(2), 0.94).decisions_by_layers(2) is None
+    assert SingleInput.of(chain(6), 0.94).decisions_by_layers(1) is None  # several find room in an epoch
