@@ -9,6 +9,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.compiler.fuse.activation import fuse_activation
 from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
+from buda_emu.compiler.fuse.half_tiles import fuse_half_tiles
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.fuse.relu import fuse_relu
 from buda_emu.compiler.fuse.spreads import fuse_spreads
@@ -181,6 +182,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
     Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
          _tiles(lambda tiles, _: fuse_spreads(tiles)), _fuses),
+    Pass("fuse_half_tiles", TILE, TILE, "what is one number for each row is computed on half of each tile",
+         _tiles(lambda tiles, _: fuse_half_tiles(tiles)), _fuses),
     Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",

@@ -23,8 +23,8 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
         if op.type == "maximum":
             _larger_first(readers, op)
     for op in list(tiles.ops.values()):
-        if op.name in tiles.ops and _spreads_column(tiles, op) and _can_spread(readers, op.name):
-            _unspread(readers, op.name, op.uses[0])
+        if op.name in tiles.ops and _spreads_column(tiles, op) and can_spread(readers, op.name):
+            spread_by_readers(readers, op.name, op.uses[0])
             readers.drop(op)
     return tiles
 
@@ -53,7 +53,7 @@ def _spreads_column(tiles: TileGraph, op: TileOp) -> bool:
     return right is not None and right.shape == (1, 1, 1) and bool((right.values == ones).all())
 
 
-def _can_spread(readers: Readers, name: str) -> bool:
+def can_spread(readers: Readers, name: str) -> bool:
     """Whether each reader of a tensor can spread its columns itself."""
     tiles, found = readers.tiles, readers.of(name)
     shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
@@ -61,19 +61,36 @@ def _can_spread(readers: Readers, name: str) -> bool:
 
 
 def _reads_column(op: TileOp, place: int) -> bool:
-    if op.type == "fused_op":
-        own = f"input{place}"
-        steps = [step for step in op.steps if own in step.inputs]
-        return all(step.type in _SPREADING and step.inputs[1] == own != step.inputs[0] for step in steps)
-    plain = op.type in _SPREADING and is_elementwise(op)
-    return plain and place == 1 and op.uses[0] != op.uses[1]
+    own = f"input{place}"
+    if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
+        return False
+    steps = [step for step in _steps(op) if own in step.inputs]
+    return all(_second(step, own) is not None for step in steps)
 
 
-def _unspread(readers: Readers, name: str, column: Use) -> None:
+def _steps(op: TileOp) -> tuple[SubOp, ...]:
+    """Those of a fused op, or the op itself as the only one."""
+    inputs = tuple(f"input{place}" for place in range(len(op.uses)))
+    return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=kept(op.attrs, RELU)),)
+
+
+def _second(step: SubOp, name: str) -> SubOp | None:
+    """The step with an operand as its second, which may be spread; None where it cannot be that alone."""
+    if step.type not in _SPREADING or step.spread or step.inputs.count(name) != 1:
+        return None
+    if step.inputs[1] == name:
+        return step
+    return None if step.type == "subtract" else replace(step, inputs=step.inputs[::-1])
+
+
+def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
+    """All readers of a tensor read that column instead of it, and spread it (`can_spread`)."""
     for reader, place in list(readers.of(name)):
-        op = readers.tiles.ops[reader]
+        op, own = readers.tiles.ops[reader], f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
-        steps = op.steps or (SubOp(op.name, op.type, ("input0", "input1"), "output", attrs=kept(op.attrs, RELU)),)
-        made = tuple(replace(step, spread="c") if step.inputs[1:] == (f"input{place}",) else step for step in steps)
+        steps = [_second(step, own) if own in step.inputs else step for step in _steps(op)]
+        made = tuple(
+            replace(step, spread="c") if own in step.inputs else step for step in steps if step is not None
+        )
         readers.put([op], replace(op, type="fused_op", uses=uses, steps=made, attrs={}))

@@ -97,6 +97,7 @@ class TileAttributes(TypedDict, total=False):
     dequant: bool
     zero_point: float
     sfpu_op: str
+    vector: str
     relu_en: bool
     relu_mode: str
     relu_threshold: float

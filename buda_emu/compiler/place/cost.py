@@ -43,8 +43,8 @@ def _cost(call: OpCall) -> OpCost:
     return op_cost(call)
 
 
-def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
-    """The op as the cost model sees it."""
+def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, vector: str = "") -> OpCall:
+    """The op, or a part of it of that type and vector mode, as the cost model sees it."""
     df, attrs = target.activation_df, op.attrs
     m, n = blocks.mblock
     r, c = blocks.ublock
@@ -62,6 +62,7 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
         "in1_df": df if len(op.uses) > 1 else "",
         "out_df": df,
         "fidelity": target.fidelity,
+        "vector_mode": vector or "rc",
         "untilize": bool(attrs.get("untilize")),
         "m_k": max(blocks.m_k, 1) if product else 0,
         "u_kt": max(blocks.u_kt, 1) if product else 0,
@@ -142,9 +143,9 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
     """Of one core for one input, fed by other ops."""
-    types = [step.type for step in op.steps] or [op.type]
-    types += [op.attrs["sfpu_op"]] if "sfpu_op" in op.attrs else []
-    calls = [op_call(target, op, blocks, type) for type in types]
+    parts = [(step.type, step.attrs.get("vector", "")) for step in op.steps] or [(op.type, op.attrs.get("vector", ""))]
+    parts += [(op.attrs["sfpu_op"], "")] if "sfpu_op" in op.attrs else []
+    calls = [op_call(target, op, blocks, *part) for part in parts]
     return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
 
 

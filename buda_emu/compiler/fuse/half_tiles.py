@@ -1,0 +1,73 @@
+"""Of what is one number for each row, such as a sum's reciprocal, the vector unit computes the left half of each tile
+alone (`vector: c`, OPS 5.2), and who reads it spreads column 0 over the tile (`tile_broadcast`, OPS 7)."""
+
+from dataclasses import replace
+from typing import Final
+
+from buda_emu.compiler.fuse.readers import Readers
+from buda_emu.compiler.fuse.spreads import can_spread, spread_by_readers
+from buda_emu.compiler.lower.tiles import Constant, SubOp, TileGraph, TileOp, Use
+from buda_emu.spec.ops import OP_TYPES
+
+_KEEPS_COLUMNS: Final = ("broadcast", "hslice", "vslice", "hstack", "vstack")
+"""TMs that put tiles elsewhere as they are."""
+
+
+def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
+    """`s = matmul(x, ones); r = reciprocal(s); y = multiply(x, r)` becomes `r = reciprocal(s) {vector: "c"};
+    y = fused_op(x, r)` with r spread in its step, where all that reads r can do that."""
+    readers, equal = Readers(tiles), set[str]()
+    for op in list(tiles.ops.values()):
+        op = tiles.ops[op.name]  # as it is by now: it may read another one's half tiles
+        if not _has_equal_columns(tiles, op, equal):
+            continue
+        equal.add(op.name)
+        halved = _halved(op)
+        if halved is not None and can_spread(readers, op.name):
+            spread_by_readers(readers, op.name, Use(op.name))
+            tiles.ops[op.name] = halved
+    return tiles
+
+
+def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
+    """Whether all columns of a result of one column of tiles are the same: that of a product by a matrix of equal
+    columns, or what is computed of such results number by number."""
+    if op.shape[2] != 1 or any(op.attrs.get(name) for name in ("identity", "untilize", "gradient")):
+        return False
+    if op.has("rows by columns"):
+        return all(_is_equal(tiles, use, equal) for use in op.uses[1:])
+    return (
+        op.is_tile_by_tile
+        and "dropout" not in {op.type, *(step.type for step in op.steps)}
+        and all(_is_equal(tiles, use, equal) for use in op.uses)
+    )
+
+
+def _is_equal(tiles: TileGraph, use: Use, equal: set[str]) -> bool:
+    if any(tm[0] not in _KEEPS_COLUMNS for tm in use.tms):
+        return False
+    constant = tiles.constants.get(use.source)
+    return use.source in equal if constant is None else _columns_are_equal(constant)
+
+
+def _columns_are_equal(constant: Constant) -> bool:
+    """Of a constant of one column of tiles."""
+    values = constant.values
+    one = constant.kind in ("value", "picker") and constant.shape[2] == 1
+    return one and bool((values == values[:, :, :1]).all())
+
+
+def _halved(op: TileOp) -> TileOp | None:
+    """With its work for the vector unit on half of each tile; None where there is none."""
+    if op.steps:
+        steps = tuple(_half_step(step) for step in op.steps)
+        return None if steps == op.steps else replace(op, steps=steps)
+    return replace(op, attrs={**op.attrs, "vector": "c"}) if _is_halvable(op.type) else None
+
+
+def _half_step(step: SubOp) -> SubOp:
+    return replace(step, attrs={**step.attrs, "vector": "c"}) if _is_halvable(step.type) else step
+
+
+def _is_halvable(op_type: str) -> bool:
+    return OP_TYPES[op_type].has("vector unit")
