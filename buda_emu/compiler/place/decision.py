@@ -17,7 +17,7 @@ from buda_emu.compiler.target import Objective, Target
 @dataclass(frozen=True, slots=True)
 class PlacementDecision:
     """Where an op is placed, and how it is divided; `grid_transpose`: its rows of cores are columns of the chip; `why`
-    it is divided so, where that is not for its time alone."""
+    it is divided so, where that is not for its time alone; `begin_by` as `Placed` has it."""
 
     choice: Choice
     epoch: int
@@ -25,6 +25,7 @@ class PlacementDecision:
     at: tuple[int, int]
     grid_transpose: bool = False
     why: str = ""
+    begin_by: float | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -74,6 +75,7 @@ def placed(
             held,
             decision.grid_transpose,
             decision.why,
+            decision.begin_by,
         )
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}

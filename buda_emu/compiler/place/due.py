@@ -122,4 +122,5 @@ def _of(
         once = (queue.tensor or queue.name) in placed.held
         own = ops.get(placed.op.name)
         if own is not None:
-            yield Phase(placed.epoch, once), Due(own.begin_by if once else own.last_by)
+            begin_by = own.begin_by if placed.begin_by is None else placed.begin_by
+            yield Phase(placed.epoch, once), Due(begin_by if once else own.last_by)

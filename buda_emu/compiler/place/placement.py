@@ -21,7 +21,7 @@ class GraphPlace(NamedTuple):
 class Placed:
     """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue);
     `grid_transpose`: its rows of cores are columns of the chip; `why` it has this grid, where that is not for its time
-    alone."""
+    alone; `begin_by`: the cycle of the epoch by which it has to begin, where that is not left to an estimate."""
 
     op: TileOp
     blocks: Blocks
@@ -31,6 +31,7 @@ class Placed:
     held: frozenset[str] = frozenset()
     grid_transpose: bool = False
     why: str = ""
+    begin_by: float | None = None
 
     @property
     def graph(self) -> GraphPlace:

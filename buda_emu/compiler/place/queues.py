@@ -13,7 +13,7 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
-MOST_BUFFERS = 40
+MOST_BUFFERS = 64
 """Of a constant that DRAM reads with each input."""
 MOST_FOR_A_CORE = 32
 """Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""

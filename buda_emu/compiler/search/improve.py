@@ -12,6 +12,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.moves.connected import connected, ways
+from buda_emu.compiler.search.moves.due_as_timed import due_as_timed
 from buda_emu.compiler.search.moves.resized import resized
 from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
 from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired, rewired_turning
@@ -48,6 +49,8 @@ CONNECTED = 3
 """How often grids are limited to those that streams are enough for: what was packed again may lack others."""
 RESIZED = 3
 """How often the ops of an epoch of a single input are given other numbers of cores."""
+IN_TIME = 3
+"""How often what its ops keep in L1 is put into other channels."""
 ANNEALED = 1000
 """Moves for each op of an epoch of a single input, at last, where it is timed for each move."""
 ENOUGH = 0.8
@@ -202,8 +205,10 @@ class _Epoch:
                 break
         if placement.microbatch == 1 and self.budget.timed:
             best, told = self._resized(decisions, table, best, told)
+            best, told = self._in_time(decisions, best, told)
             if not self.work.spent():
                 best, told = self._annealed(decisions, best, told)
+                best, told = self._in_time(decisions, best, told)
         return self._connected(decisions, table, best, told)
 
     def _resized(
@@ -217,6 +222,18 @@ class _Epoch:
             if now is told:
                 break
             best, told = found, now
+        return best, told
+
+    def _in_time(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
+        """With what is kept in L1 in other channels, so that it is there when the model says that it is needed."""
+        for _ in range(IN_TIME):
+            if self.work.spent():
+                break
+            mine = due_as_timed(best, told.run.epochs[0])
+            now = self._judged(epoch_of(self.make({**decisions, **mine}, self.only), self.epoch))
+            if _cycles(now) >= _cycles(told):
+                break
+            best, told = mine, now
         return best, told
 
     def _connected(self, decisions: Decisions, table: CandidateTable, best: Decisions, told: Evaluated) -> Decisions:

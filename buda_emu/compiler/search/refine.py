@@ -15,7 +15,7 @@ from buda_emu.errors import UnsupportedError
 
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
-LAYERS = (1, 2)
+LAYERS = (1,)
 """Layers after which epochs of a single input may end at the same place."""
 ROWS = 2
 """Slices of a single input that are put below each other: with more, ops wait longer for each other."""
