@@ -18,7 +18,7 @@ from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
-from buda_emu.compiler.importers.from_torch.sizes import input_shapes
+from buda_emu.compiler.importers.from_torch.sizes import input_labels, input_shapes
 from buda_emu.compiler.importers.from_torch.trace import apart, traced
 from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
@@ -115,6 +115,7 @@ class Reader:
         """`shapes` of inputs, by name, where the program leaves some open."""
         self._program = program
         self._input_shapes = shapes or {}
+        self._labels = input_labels(program)
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
@@ -155,7 +156,7 @@ class Reader:
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
-        return self._b.input(node.name, shape, dtype_name(found.dtype))
+        return self._b.input(self._labels[node.name], shape, dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
