@@ -14,7 +14,7 @@ from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.from_torch.reader import Reader, decomposed, dtype_name
 from buda_emu.compiler.importers.from_torch.trace import apart
-from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
+from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.errors import HostError
 
 LOSS = "loss"
@@ -24,32 +24,35 @@ _LOSSES: Final[Mapping[str, Loss]] = {"mse": functional.mse_loss, "cross_entropy
 
 
 class _WithLoss(torch.nn.Module):
-    """The module's outputs compared with a target, over a number of microbatches."""
+    """The module's outputs compared with a target, or several, over a number of microbatches."""
 
-    def __init__(self, model: Any, loss: Loss, share: float) -> None:
+    def __init__(self, model: Any, loss: Loss, share: float, several: int) -> None:
         super().__init__()
         self.model = model
         self._loss = loss
         self._share = share
+        self._several = several
 
     def forward(self, *inputs: Any) -> Any:
-        outputs = self.model(*inputs[:-1])
-        found = self._loss(outputs, inputs[-1])
+        count = len(inputs) - (self._several or 1)
+        found = self._loss(self.model(*inputs[:count]), inputs[count:] if self._several else inputs[-1])
         return found if self._share == 1 else found * self._share
 
 
-def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Loss, microbatches: int) -> Graph:
+def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choices) -> Graph:
     """Forward and backward pass: the loss, and a gradient for each parameter that wants one. Raises HostError,
     UnsupportedError."""
     if not isinstance(module, torch.nn.Module):
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
+    loss = choices.loss
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
     tensors = list(apart(inputs))
     if target is None:
         target = _target(module, tensors, loss)
-    whole = _WithLoss(module, function, 1 / microbatches)
-    arguments = (*tensors, torch.as_tensor(target))
+    several = choices.targets
+    whole = _WithLoss(module, function, 1 / choices.microbatches, several)
+    arguments = (*tensors, *apart(target if several else (target,)))
     try:
         program = _joint(whole, arguments, _reached(whole, arguments))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
@@ -57,7 +60,7 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Los
         raise HostError(
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
-    return _JointReader(program, name, _labels(module, len(tensors)), _first_names(whole)).read()
+    return _JointReader(program, name, _labels(module, len(tensors), several), _first_names(whole)).read()
 
 
 def _reached(whole: Any, arguments: tuple[Any, ...]) -> set[str]:
@@ -109,14 +112,15 @@ def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
     return torch.zeros_like(found)
 
 
-def _labels(module: Any, count: int) -> list[str]:
+def _labels(module: Any, count: int, several: int) -> list[str]:
+    """Names of inputs and targets."""
     names = [
         item.name
         for item in inspect.signature(module.forward).parameters.values()
         if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
     ]
     names = names[:count] if len(names) >= count else [f"input_{number}" for number in range(count)]
-    return [*names, TARGET]
+    return [*names, *(f"{TARGET}_{number}" for number in range(several))] if several else [*names, TARGET]
 
 
 class _JointReader(Reader):

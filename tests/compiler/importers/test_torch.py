@@ -150,6 +150,7 @@ def test_quotients_that_are_rounded_are_right_at_multiples(mode, divisor):
         lambda x: x.min(),
         lambda x: torch.special.expm1(x),
         lambda x: torch.log1p(x.abs()),
+        lambda x: torch.special.xlogy(x.relu(), x.relu()),
         lambda x: x.unfold(1, 3, 2),
         lambda x: x.norm(dim=2),
         lambda x: torch.linalg.vector_norm(x, 1, dim=(0, 2)),

@@ -337,8 +337,7 @@ def _torch(item: Any) -> Any:
 
 
 def _line(node: Any) -> str:
-    """The user's line."""
-    lines = [
-        line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")
-    ]
+    """The user's line; "" where torch has none but of what it wrote itself, as of backward passes."""
+    stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
     return lines[-1] if lines else ""

@@ -1,0 +1,58 @@
+"""Losses and layers whose gradients torch does not take apart by itself, and losses of several targets."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+functional = torch.nn.functional
+
+
+def follows(module, training, loss, x, target):
+    """A step of SGD with a rate of 0.1 as torch makes it."""
+    expected = loss(module(x), target)
+    expected.backward()
+    assert training.train_step(x, target) == pytest.approx(expected.item(), rel=1e-4)
+    found, kept = training.gradients(), training.parameters()
+    for name, parameter in module.named_parameters():
+        want = parameter.grad.numpy()
+        np.testing.assert_allclose(found[name], want, rtol=1e-3, atol=1e-4 * np.abs(want).max(), err_msg=name)
+        after = (parameter - 0.1 * parameter.grad).detach().numpy()
+        np.testing.assert_allclose(kept[name], after, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_weights_of_a_length_of_their_own(dim):
+    inner = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(12, 9), dim=dim)
+    module, x, target = torch.nn.Sequential(inner, torch.nn.Tanh()), torch.randn(5, 12), torch.randn(5, 9)
+    training = be.compile_training(module, (x,), loss="mse", learning_rate=0.1, effort="low")
+    follows(module, training, functional.mse_loss, x, target)
+
+
+class Heads(torch.nn.Module):
+    """Two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.numbers = torch.nn.Linear(6, 5), torch.nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.words(x), self.numbers(x)
+
+
+def of_both(outputs, targets):
+    """Of words and numbers."""
+    return functional.cross_entropy(outputs[0], targets[0]) + functional.mse_loss(outputs[1], targets[1])
+
+
+def test_a_loss_of_several_targets():
+    module, x, targets = Heads(), torch.randn(8, 6), (torch.randint(0, 5, (8,)), torch.randn(8, 2))
+    words = {"loss": of_both, "learning_rate": 0.1, "microbatches": 2, "effort": "low"}
+    training = be.compile_training(module, (x[:4],), target=tuple(item[:4] for item in targets), **words)
+    follows(module, training, of_both, x, targets)
+    with pytest.raises(be.HostError, match="1 target, the loss takes 2"):
+        training.train_step(x, targets[:1])
+    with pytest.raises(be.HostError, match="2 inputs, the module takes 1: x"):
+        training.train_step((x, x), targets)
