@@ -12,8 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import Reader, decomposed, dtype_name
-from buda_emu.compiler.importers.from_torch.trace import apart
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.trace import apart, traced, without_logs
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.errors import HostError
 
@@ -54,7 +54,9 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     whole = _WithLoss(module, function, 1 / choices.microbatches, several)
     arguments = (*tensors, *apart(target if several else (target,)))
     try:
-        program = _joint(whole, arguments, _reached(whole, arguments))
+        program = _joint(whole, arguments, _reached(whole, arguments), name)
+    except HostError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         raise HostError(
@@ -84,21 +86,22 @@ def _first_names(whole: Any) -> dict[str, str]:
     return {name: first[id(item)] for name, item in whole.named_parameters(remove_duplicate=False)}
 
 
-def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str]) -> Any:
+def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str) -> Any:
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
 
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
-        program = torch.export.export(whole, arguments)
+        program, asserted = traced(whole, arguments, name, gradients=True)
         first, parameters = _first_names(whole), program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
-            name = parameters.get(node.name) if node.op == "placeholder" else None
-            if name is not None and (first[name] not in reached or not node.users):
+            own = parameters.get(node.name) if node.op == "placeholder" else None
+            if own is not None and (first[own] not in reached or not node.users):
                 node.meta["val"].requires_grad_(False)
-        joint: Any = _export_forward_backward(program)
+        with without_logs():
+            joint: Any = _export_forward_backward(program)
         with torch.no_grad():
-            return decomposed(joint)
+            return decomposed(joint, ASSERTED if asserted else ())
 
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:

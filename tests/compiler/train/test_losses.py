@@ -1,4 +1,5 @@
-"""Losses and layers whose gradients torch does not take apart by itself, and losses of several targets."""
+"""Losses and layers whose gradients torch does not take apart by itself, losses of several targets, and models that
+decide by values."""
 
 import numpy as np
 import pytest
@@ -56,3 +57,33 @@ def test_a_loss_of_several_targets():
         training.train_step(x, targets[:1])
     with pytest.raises(be.HostError, match="2 inputs, the module takes 1: x"):
         training.train_step((x, x), targets)
+
+
+class Decoder(torch.nn.Module):
+    """One layer, which looks whether its mask is causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.TransformerDecoderLayer(16, 2, 24, 0.0, batch_first=True)
+        self.register_buffer("mask", torch.full((5, 5), -1e9).triu(1))
+
+    def forward(self, x, y):
+        return self.layer(x, y, tgt_mask=self.mask)
+
+
+def test_a_training_decides_by_constants_and_is_refused_where_it_decides_by_inputs(capfd):
+    module, x, target = Decoder(), (torch.randn(2, 5, 16), torch.randn(2, 4, 16)), torch.randn(2, 5, 16)
+    training = be.compile_training(module, x, loss="mse", learning_rate=0.1, effort="low")
+    assert capfd.readouterr().err == ""
+    loss = functional.mse_loss(module(*x), target)
+    loss.backward()
+    assert training.train_step(x, target) == pytest.approx(loss.item(), rel=1e-4)
+    want = module.layer.linear1.weight.grad.numpy()
+    np.testing.assert_allclose(training.gradients()["layer.linear1.weight"], want, rtol=1e-3, atol=1e-5)
+
+    class Gated(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) if x.sum() > 0 else x
+
+    with pytest.raises(be.UnsupportedError, match=r"Python decides by values of inputs: use torch\.where"):
+        be.compile_training(Gated(4, 4), (torch.ones(3, 4),), loss="mse")

@@ -67,7 +67,7 @@ def read_program(
     inputs, sizes = given or (None, OpenSizes({}))
     shapes = input_shapes(program, name, inputs, sizes)
     with torch.no_grad():
-        program = decomposed(program, keep=("_assert_scalar",) if asserted else ())
+        program = decomposed(program, ASSERTED if asserted else ())
     return Reader(program, name, shapes).read()
 
 
@@ -84,6 +84,8 @@ _ASSERTIONS = (
     "_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size",
 )  # fmt: skip
 """Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
+ASSERTED = ("_assert_scalar",)
+"""The one by which torch asserts what it decided by example inputs."""
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
