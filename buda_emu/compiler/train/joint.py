@@ -100,8 +100,33 @@ def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str)
                 node.meta["val"].requires_grad_(False)
         with without_logs():
             joint: Any = _export_forward_backward(program)
-        with torch.no_grad():
-            return decomposed(joint, ASSERTED if asserted else ())
+            with torch.no_grad():
+                found = decomposed(joint, ASSERTED if asserted else ())
+    if not any(map(_tests_nan, program.graph.nodes)):
+        _drop_tests_for_nan(found.graph)
+    return found
+
+
+def _drop_tests_for_nan(graph: Any) -> None:
+    """Without the tests by which torch's own losses and backward passes hand NaN on, where the module has none: a loss
+    of NaN is lost either way."""
+    for node in list(graph.nodes):
+        word = str(node.target)
+        if word == "aten.where.self" and _tests_nan(node.args[0]):
+            kept = node.args[2]
+        elif word == "aten.logical_or.default" and any(map(_tests_nan, node.args)):
+            kept = node.args[_tests_nan(node.args[0])]
+        else:
+            continue
+        if kept.meta["val"].shape == node.meta["val"].shape:
+            node.replace_all_uses_with(kept)
+    graph.eliminate_dead_code()
+
+
+def _tests_nan(node: Any) -> bool:
+    """Whether all that it gives is where something is NaN."""
+    word = str(node.target)
+    return word == "aten.isnan.default" or (word == "aten.logical_and.default" and all(map(_tests_nan, node.args)))
 
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:

@@ -24,6 +24,32 @@ def follows(module, training, loss, x, target):
         np.testing.assert_allclose(kept[name], after, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
+def divergence(output, target):
+    """Of probabilities."""
+    return functional.kl_div(torch.log_softmax(output, -1), target, reduction="batchmean")
+
+
+@pytest.mark.parametrize(
+    "loss", [divergence, lambda y, t: (y - t).max(), lambda y, t: torch.linalg.vector_norm(y - t, float("inf"))]
+)
+def test_losses_of_torch_that_test_for_nan(loss):
+    """And probabilities of 0."""
+    module, x = torch.nn.Linear(10, 8), torch.randn(5, 10)
+    target = torch.softmax(torch.randn(5, 8), -1) * (torch.arange(8) > 2)
+    training = be.compile_training(module, (x,), loss=loss, target=target, learning_rate=0.1, effort="low")
+    assert training.check(strict=True) == ()
+    follows(module, training, loss, x, target)
+
+
+def test_a_module_that_tests_for_nan_is_refused():
+    class Filled(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(torch.where(torch.isnan(x), 0.0, x))
+
+    with pytest.raises(be.UnsupportedError, match="isnan"):
+        be.compile_training(Filled(4, 4), (torch.ones(3, 4),), loss="mse")
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_weights_of_a_length_of_their_own(dim):
     inner = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(12, 9), dim=dim)
