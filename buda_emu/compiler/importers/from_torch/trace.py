@@ -65,21 +65,28 @@ def _decided(module: Any, tensors: Sequence[Any]) -> Any:
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
         return None
     draft: Any = import_module("torch.export._draft_export")
+    try:
+        with _quietly(), unlogged():
+            program = draft.draft_export(module, tuple(tensors))
+    except Exception:  # noqa: BLE001 - torch raises many kinds
+        return None
+    kinds = {failure.failure_type for failure in program._report.failures}
+    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
+
+
+@contextlib.contextmanager
+def unlogged() -> Generator[None]:
+    """Without what torch logs of every decision that it takes by values."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
     were = [item.disabled for item in loggers]
     for item in loggers:
         item.disabled = True
     try:
-        with _quietly():
-            program = draft.draft_export(module, tuple(tensors))
-    except Exception:  # noqa: BLE001 - torch raises many kinds
-        return None
+        yield
     finally:
         for item, disabled in zip(loggers, were, strict=True):
             item.disabled = disabled
-    kinds = {failure.failure_type for failure in program._report.failures}
-    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
 
 
 def _where(error: Exception) -> str:
