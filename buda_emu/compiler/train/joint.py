@@ -13,7 +13,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name
-from buda_emu.compiler.importers.from_torch.trace import apart, traced, without_logs
+from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.errors import HostError
 
@@ -98,7 +98,7 @@ def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str)
             own = parameters.get(node.name) if node.op == "placeholder" else None
             if own is not None and (first[own] not in reached or not node.users):
                 node.meta["val"].requires_grad_(False)
-        with without_logs():
+        with unlogged():
             joint: Any = _export_forward_backward(program)
             with torch.no_grad():
                 found = decomposed(joint, ASSERTED if asserted else ())

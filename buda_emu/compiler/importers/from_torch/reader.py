@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from buda_emu.compiler.importers.from_torch.operators.complex_numbers import han
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
 from buda_emu.compiler.importers.from_torch.sizes import input_labels, input_shapes
-from buda_emu.compiler.importers.from_torch.trace import apart, traced
+from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
 from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
 from buda_emu.errors import HostError, UnsupportedError
@@ -66,9 +66,28 @@ def read_program(
     sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
     inputs, sizes = given or (None, OpenSizes({}))
     shapes = input_shapes(program, name, inputs, sizes)
-    with torch.no_grad():
-        program = decomposed(program, ASSERTED if asserted else ())
+    with torch.no_grad(), unlogged():
+        try:
+            program = decomposed(program, ASSERTED if asserted else ())
+        except Exception as error:  # noqa: BLE001 - torch raises many kinds
+            _refuse_whole(program, name, error)
     return Reader(program, name, shapes).read()
+
+
+def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
+    """Of a program that torch cannot take apart: most often sizes that depend on data keep it from it. Raises
+    UnsupportedError."""
+    refused = Refusals()
+    for node in program.graph.nodes:
+        word = str(node.target).removeprefix("aten.")
+        advice = _ADVICE.get(_operator(word).removesuffix("_numpy"))
+        if node.op == "call_function" and advice:
+            refused.add(f"{word} ({advice})", _line(node))
+    refused.tell(name)
+    reason = str(error).strip().splitlines() or [repr(error)]
+    raise UnsupportedError(
+        f"compile: {name}: torch cannot take it apart into its core operators: {reason[0]}"
+    ) from None
 
 
 def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:

@@ -67,7 +67,7 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
         return None
     draft: Any = import_module("torch.export._draft_export")
     try:
-        with without_logs(), _quietly(gradients):
+        with unlogged(), _quietly(gradients):
             program = draft.draft_export(module, tuple(tensors))
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None
@@ -76,11 +76,10 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 
 @contextlib.contextmanager
-def without_logs() -> Generator[None]:
+def unlogged() -> Generator[None]:
     """While torch handles sizes and numbers that example inputs decide, of which it would tell on stderr."""
-    loggers = [
-        logging.getLogger(f"torch.{room}") for room in ("export._draft_export", "fx.experimental.symbolic_shapes")
-    ]
+    rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
     were = [item.disabled for item in loggers]
     for item in loggers:
         item.disabled = True
