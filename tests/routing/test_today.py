@@ -1,7 +1,7 @@
 """Pipes and streams of many netlists as they are, so that a change of one is noticed without the vendor's programs,
 with which the other tests compare the same netlists.
 
-`python tests/routing/test_today.py` writes the lines anew, after a change that is meant.
+`PYTHONPATH=tests:tests/helpers python tests/routing/test_today.py` writes the lines anew, after a change that is meant.
 """
 
 import hashlib
