@@ -50,7 +50,7 @@ TIMM: dict[str, tuple[str, Mapping[str, Any], int]] = {
     "repghost": ("repghostnet_050", {}, 64),
     "mobileone": ("mobileone_s0", {}, 64),
     "mobilenetv4": ("mobilenetv4_conv_small_035", {}, 64),
-    "caformer": ("caformer_s18", {"depths": (1, 1, 1, 1), "dims": (16, 32, 48, 64)}, 64),
+    "caformer": ("caformer_s18", {}, 64),
     "cait": ("cait_xxs24_224", {"img_size": 48, "depth": 2}, 48),
     "coat": ("coat_tiny", {"img_size": 64}, 64),
     "convit": ("convit_tiny", {"img_size": 64, "depth": 4}, 64),

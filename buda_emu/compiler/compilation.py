@@ -105,10 +105,10 @@ class Compilation:
         """As `placed`, from what stands after a pass; a file of ops on tiles says itself what they are for. Raises
         IrError for IR that breaks a rule of its level."""
         known(file.after, "after")
-        for form in file.forms:
-            for problem in problems(form):
-                raise IrError(f"after {file.after}, level {form.level}: {problem}")
         own = self if file.target is None else replace(self, device=file.target)
+        for form in file.forms:
+            for problem in problems(form, own.device.arch.name):
+                raise IrError(f"after {file.after}, level {form.level}: {problem}")
         return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
 
     def _context(self, entries: int = 2) -> Context:

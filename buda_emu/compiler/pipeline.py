@@ -226,11 +226,11 @@ class Observer:
     work: Work | None = None
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 
-    def look(self, name: str, forms: Sequence[Ir]) -> None:
-        """At what a pass left. Raises InternalError for an IR that breaks a rule of its level."""
+    def look(self, name: str, forms: Sequence[Ir], arch: str) -> None:
+        """At what a pass left, for an architecture. Raises InternalError for an IR that breaks a rule of its level."""
         for number, form in enumerate(forms):
             if self.verify:
-                for problem in problems(form):
+                for problem in problems(form, arch):
                     raise InternalError(f"after {name}: {problem}")
             if self.dump is not None and form.level in (FRONT, CORE):
                 self._tell(number, _call(self.dump, name, form.graph))
@@ -261,9 +261,10 @@ def run(
     observer = observer or Observer()
     found = list(forms)
     steps, pool = list(between(after, stop)), context.objective.work.pool
+    arch = context.target.arch.name
     if after == IMPORT:
         _cheaply(IMPORT, found)
-        observer.look(IMPORT, found)
+        observer.look(IMPORT, found, arch)
         words = context.memory.before_passes(found[0].graph)
         if observer.foreseen is not None:
             observer.foreseen(words)
@@ -283,7 +284,7 @@ def run(
             _cheaply(step.name, found)
             if step.name == "search":
                 observer.chosen(next(n for n, graph in enumerate(chosen) if graph is found[0].graph))
-            observer.look(step.name, found)
+            observer.look(step.name, found, arch)
     finally:
         observer.chosen(0)
         if pool is not None:

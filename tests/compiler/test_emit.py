@@ -8,7 +8,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.emit.netlist import netlist_of
-from shared_files import SHARED
+from shared_files import SHARED, needs_corpus
 
 pytest.importorskip("onnx")
 MODELS = sorted((SHARED / "compile" / "onnx").glob("*.onnx"))
@@ -24,6 +24,7 @@ def test_the_text_is_read_as_the_netlist_that_was_searched_with(path):
     assert_text_says_the_same(be.compile(path, effort="low"))
 
 
+@needs_corpus
 @pytest.mark.parametrize("options", [{"chips": 2}, {"chips": 2, "effort": "low"}, {"df": "Bfp8_b"}], ids=str)
 def test_copies_pipelines_and_block_formats_too(options):
     assert_text_says_the_same(be.compile(MODELS[0], **options))

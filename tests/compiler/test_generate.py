@@ -58,6 +58,22 @@ def test_an_output_of_a_caches_shape_replaces_it():
     np.testing.assert_array_equal(m(x)[0], once)
 
 
+class Product(torch.nn.Module):
+    """A sum over time, and one of its products."""
+
+    def forward(self, x, S):  # noqa: N803 - torch writes the name small
+        new = S + x.T @ x
+        return x @ new, new
+
+
+def test_a_cache_has_the_name_of_the_modules_argument_capitals_too():
+    m = be.compile_programs(be.Program(Product(), (torch.zeros(2, 5), torch.zeros(5, 5)), keeps={1: "S"}), effort="low")
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    m(x)
+    np.testing.assert_allclose(m(x)[0], 2 * x @ x.T @ x, rtol=1e-6)
+    assert list(m.caches()) == ["S"]
+
+
 def decoder(layers, width):
     """With caches of four windows."""
     torch.manual_seed(0)

@@ -45,17 +45,6 @@ def _subject(name):
     return "queue settings" if name == "settings" else name
 
 
-def test_what_an_example_has():
-    found = features(be.load(DIRECTORY / "attention.yaml"))
-    assert found["op types"] == {"matmul", "multiply", "add", "exp", "reciprocal"}
-    assert {"loop", "varinst incwrap", "param", "staticvar", "execute"} <= found["instructions"]
-    assert {"hslice", "transpose", "broadcast z", "hstack"} <= found["TMs"]
-    assert {"between graphs", "ram of the host", "several buffers", "wraps"} <= found["queues"]
-    assert {"prologue", "variable pointer", "literal pointer"} <= found["queue settings"]
-    assert found["structure"] == {"several graphs", "several inputs of an epoch"}
-    assert "matmul bias" in found["attributes"]
-
-
 def test_every_feature_is_of_a_list():
     for made in [*(be.load(path) for path in EXAMPLES), *(generate(seed).netlist for seed in range(30))]:
         for subject, names in features(made).items():
@@ -79,6 +68,14 @@ def test_what_a_netlist_adds():
     assert found.add(netlist) == []
     assert found.netlists == 2
     assert "matmul" not in found.missing("op types")
+
+
+def test_all_names_of_the_language_are_a_hundred_percent():
+    found = Coverage()
+    assert found.percent == 0
+    found.count(lists())
+    assert found.percent == 100
+    assert all(missing == [] for subject, _, _, missing in found.rows() if subject in lists())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema_version": 99, "netlists": 1, "counts": {}}'])

@@ -66,6 +66,40 @@ def _hold(texts, places, seed):
     return offered, found
 
 
+ATTENTION = (ROOT / "netlists/attention.yaml").read_text()
+
+
+def offered(text, old, new):
+    """What is offered at the bar in `new`, which stands in place of the first `old`."""
+    assert old in text
+    before, _, after = text.replace(old, new, 1).partition("|")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return [offer.text for offer in complete(OpenText(before + after, "net.yaml", TreeReader()), line, column, 60)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("graphs:\n", "graphs:\n  |\n", []),  # a name of one's own
+        ("    input_count: 2", "    |", ["input_count"]),  # all but what stands there
+        ("bias: true}}", "bias: |}}", ["true", "false"]),
+        ("[hslice: 4]", "[|: 4]", ["broadcast", "hslice", "hstack", "vslice", "vstack"]),
+        ("[broadcast: {r: 2}]", "[broadcast: {|: 2}]", ["r", "c", "z"]),
+    ],
+)
+def test_all_that_may_stand_in_a_place(old, new, expected):
+    assert offered(ATTENTION, old, new) == expected
+
+
+def test_attributes_are_those_of_the_op_or_all_of_an_op_that_nobody_knows():
+    product = set(offered(ATTENTION, "bias: true}}", "|: true}}"))
+    assert {"bias", "accumulate", "relu_en"} <= product
+    assert not product & {"dim", "slope", "m_k"}
+    unknown = ATTENTION.replace("dots: {type: matmul", "dots: {type: matmull")
+    every = set(offered(unknown, "{m_k: 1, u_kt: 1}", "{m_k: 1, u_kt: 1, |}"))
+    assert {"bias", "accumulate", "relu_en", "dim", "slope"} <= every
+
+
 def test_what_is_offered_is_legal():
     offered, found = _hold(list(_texts(OWN[:1] + OWN[2:4])) or list(_texts(OWN)), 12, 1)
     assert offered

@@ -66,6 +66,17 @@ def test_what_is_no_message_is_refused(ends, data):
         receiver.receive()
 
 
+def test_words_longer_than_any_message_are_refused_before_they_are_read(ends):
+    sender, receiver = ends
+    most = 1 << 20
+    Thread(target=sender.send, args=({"words": "x" * (most - len('{"words": ""}'))},)).start()
+    assert len(receiver.receive()[0]["words"]) == most - 13
+    sender._connection.sendall((most + 1).to_bytes(4, "little"))
+    sender.close()
+    with pytest.raises(HostError, match="not a message of buda-emu"):
+        receiver.receive()
+
+
 def test_an_array_cut_short_is_a_lost_link(ends):
     sender, receiver = ends
     sender.send({}, [np.zeros(0, np.uint8)])

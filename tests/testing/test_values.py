@@ -8,6 +8,7 @@ import pytest
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing import Budget, awkward_inputs, generate
+from buda_emu.testing.values import _high, _low, _spread
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.prepared import Chosen, prepared
 
@@ -69,6 +70,26 @@ def test_every_second_seed_has_nothing_below_zero_infinite_or_nan():
 )
 def test_the_others_have(what, is_it):
     assert sum(is_it(values).any() for values in floats(1)) >= 2, what
+
+
+@pytest.mark.parametrize(
+    ("kind", "small", "least", "most"),
+    [
+        (_spread, False, -40, 40),
+        (_spread, True, -12, 8),
+        (_low, False, -127, -124),
+        (_low, True, -15, -12),
+        (_high, False, 124, 128),
+        (_high, True, 12, 16),
+    ],
+)
+def test_exponents_reach_from_end_to_end_and_no_further(kind, small, least, most):
+    """For formats whose exponents have 8 bits, and for those of 5."""
+    drawn = np.concatenate([kind(np.random.default_rng(seed), (1000,), small) for seed in range(10)])
+    exponents = np.log2(np.abs(drawn))
+    assert least <= exponents.min() < least + 0.1
+    assert most - 0.1 < exponents.max() <= most
+    assert 0.4 < (drawn < 0).mean() < 0.6
 
 
 def test_sparse_tiles_mostly_have_one_element_in_a_row_and_encodings_several_tiles():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.kernels.timeline.run import run_timeline
 from buda_emu.timeline import Schedule, Wait
 from buda_emu.timeline.occupancy import Live
 from buda_emu.timeline.picture import Memory
@@ -223,6 +224,44 @@ def test_what_holds_for_every_schedule(schedule):
     # equal schedules, equal times
     again = schedule.run()
     assert (again.start == timing.start).all()
+
+
+@given(schedules(), st.data())
+def test_when_all_is_done_is_known_for_other_durations(schedule, data):
+    """Whether or not it depends on these who waits for whom."""
+    runs, makespan = schedule.runs(), None
+    for _ in range(3):
+        durations = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(schedule), max_size=len(schedule))))
+        try:
+            makespan = makespan or schedule.makespans()
+            done = runs(durations).makespan
+        except ProgramError:
+            return
+        assert makespan(durations) == done
+
+
+@given(st.integers(1, 4), st.integers(1, 12), st.integers(1, 3), st.data())
+def test_when_a_pipeline_is_done_is_known_for_other_durations(stages, items, room, data):
+    schedule = pipeline([1] * stages, items, room)
+    makespan, runs = schedule.makespans(), schedule.runs()
+    for _ in range(3):
+        durations = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(schedule), max_size=len(schedule))))
+        assert makespan(durations) == runs(durations).makespan
+
+
+def test_who_waits_for_whom_is_always_the_same_where_each_object_has_one_giver_and_one_taker(monkeypatch):
+    one, several = pipeline([2, 3], 4, 1), Schedule()
+    units, shared = [several.unit(name) for name in "abc"], several.object("given by two")
+    for unit in units[:2]:
+        several.task(unit, 1, signals=[(shared, 1)])
+    several.task(units[2], 1, [(shared, 1)])
+    quick, slow, done = one.makespans(), several.makespans(), one.run().makespan
+    asked, runs = [], run_timeline
+    monkeypatch.setattr("buda_emu.timeline.schedule.run_timeline", lambda *given: asked.append(1) or runs(*given))
+    assert quick(one.durations) == done
+    assert not asked
+    assert slow(several.durations) == 2
+    assert len(asked) == 1
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 12), st.integers(1, 3))

@@ -68,9 +68,10 @@ def _has_type(spec: AttributeSpec, value: Any) -> bool:
     return isinstance(value, _TYPES.get(spec.kind, (object,))) and (not spec.words or value in spec.words)
 
 
-def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str]) -> Iterator[str]:
-    """A wrong number of operands, a TM that does not divide, an operand or result of another shape (OPS 2, 7).
-    `queues`: those that may be read, with the ops that write them."""
+def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], arch: str) -> Iterator[str]:
+    """A wrong number of operands, a TM that does not divide, an operand that may not be transposed, an operand or
+    result of another shape (OPS 2, 7). `queues`: those that may be read, with the ops that write them; `arch`: "" where
+    it is not known."""
     if len(op.shape) != 3 or min(op.shape) < 1:
         yield f"shape {list(op.shape)} is not slices, rows and columns of tiles"
         return
@@ -89,6 +90,9 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str]) ->
             yield f"operand {number}: {error}"
             return
         seen.append(shape)
+        if ("transpose",) in use.tms and (refusal := OP_TYPES[op.type].transpose_refusal(number, arch)):
+            yield f"operand {number}: {refusal}"
+            return
     expected = list(_expected(op))
     if expected and len(expected) != len(seen):
         yield f"{plural(len(seen), 'operand')}, it takes {len(expected)}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import prod
-from types import MappingProxyType
 from typing import Any, Final
 
 from buda_emu.checker.text import plural
@@ -20,17 +19,18 @@ MOST: Final = 20
 """Problems that are told of one IR."""
 
 
-def problems(form: Ir) -> list[str]:
-    """What breaks a rule of its level, the first of them; none where all is well."""
+def problems(form: Ir, arch: str = "") -> list[str]:
+    """What breaks a rule of its level, the first of them; none where all is well. Without `arch` no rule is asked that
+    holds for one architecture alone."""
     found: list[str] = []
-    for problem in _problems(form):
+    for problem in _problems(form, arch):
         found.append(problem)
         if len(found) == MOST:
             break
     return found
 
 
-def _problems(form: Ir) -> Iterator[str]:
+def _problems(form: Ir, arch: str) -> Iterator[str]:
     stage = FRONT if form.level == FRONT else CORE
     broken = False
     for problem in graph_problems(form.graph, stage):
@@ -39,7 +39,7 @@ def _problems(form: Ir) -> Iterator[str]:
     if not broken:
         yield from declared_problems(form.graph)
     if form.tiles is not None and form.level in (TILE, PLACED):
-        yield from tile_problems(form.tiles, _detours(form))
+        yield from tile_problems(form.tiles, _detours(form), arch)
     if form.placement is not None:
         yield from placed_problems(form.placement)
 
@@ -51,7 +51,7 @@ def _detours(form: Ir) -> dict[str, str]:
     return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
 
 
-def tile_problems(tiles: TileGraph, queues: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Iterator[str]:
     """Of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may be operands, too; each
     holds what an op writes."""
     known = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
@@ -67,7 +67,7 @@ def tile_problems(tiles: TileGraph, queues: Mapping[str, str] = MappingProxyType
         if op.name in known:
             yield f"{op.name}: there is another tensor of that name"
         known.add(op.name)
-        problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op, queues), None)
+        problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op, queues, arch), None)
         if problem is not None:
             yield f"{op.name} = {op.type}: {problem}"
         yield from _format_problems(op.name, (op.precision.df, op.precision.acc_df), op.precision.fidelity)

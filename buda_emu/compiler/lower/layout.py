@@ -23,12 +23,17 @@ SHARED = 10
 """Tiles along one axis that any grid can take whole."""
 
 
+def tiles_along(size: int) -> int:
+    """Tiles that so many elements of one axis lie in."""
+    return -(-size // TILE)
+
+
 @cache
 def padded(size: int) -> int:
     """Up to whole tiles, and to a number of them that cores can share (FRONTEND 4.2: a grid divides the tiles): 1500
     rows are 47 tiles, which no grid divides, and become 48. A multiple of 8, of more where there are very many, as long
     as that takes a thirty-second more; else of 5, 6 or 7 where an eighth more is enough."""
-    tiles = -(-max(size, 1) // TILE)
+    tiles = tiles_along(max(size, 1))
     if tiles > SHARED:
         steps = [step for step in (64, 32, 16, 8) if step == 8 or step <= tiles // TILE]
         even = (-(-tiles // step) * step for step in steps)

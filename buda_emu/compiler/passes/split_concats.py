@@ -14,10 +14,10 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE
+from buda_emu.compiler.lower.layout import tiles_along
 
-_IN_PLACE = ("identity", "max_pool", "linear", "conv", "matmul")
-"""Ops that channels side by side may be read by in parts, beside those that work element by element."""
+_ELSEWHERE = ("transpose", "reshape", "reduce_max")
+"""Of the ops that read parts (`_step`) those after which channels are no longer side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _put_together(graph: Graph, cut: Cut, node: Node) -> tuple[int, int] | None:
     """Tiles that a concat moves: a product with a matrix of ones for each part, as wide as all, and their sum."""
     if cut.dim != _channels(node) or any(graph[name].op == "constant" for name in node.inputs):
         return None
-    return _rows(node) * (2 * len(cut.sizes) + 1) * _tiles(sum(cut.sizes)), 0
+    return _rows(node) * (2 * len(cut.sizes) + 1) * tiles_along(sum(cut.sizes)), 0
 
 
 def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
@@ -195,17 +195,15 @@ def _read(graph: Graph, plan: _Plan, node: Node) -> tuple[int, int] | None:
     cut = next(plan.values[name].cut for name in node.inputs if name in plan.values)
     given = [graph[name] for name in node.inputs]
     others = [other for other in given if other.name not in plan.values]
-    if node.op not in _IN_PLACE and front_op(node.op).family != "elementwise":
-        return None
-    if any(other.op != "constant" for other in others) or cut.dim != _channels(node):
+    if node.op in _ELSEWHERE or any(other.op != "constant" for other in others) or cut.dim != _channels(node):
         return None
     read = sum(_rows(own) for own in given if own.name in plan.values)
-    whole, parts = _tiles(sum(cut.sizes)), sum(map(_tiles, cut.sizes))
+    whole, parts = tiles_along(sum(cut.sizes)), sum(map(tiles_along, cut.sizes))
     if node.name in plan.values:
         return (read + _rows(node)) * whole, (read + _rows(node)) * parts
     if node.op == "conv" and (taps := prod(given[1].shape[2:])) > 1:
         read += 2 * taps * _rows(node)  # what each window reads is put side by side first
-    made = _rows(node) * _tiles(node.shape[_channels(node)])
+    made = _rows(node) * tiles_along(node.shape[_channels(node)])
     return read * whole + made, read * parts + made * (2 * len(cut.sizes) + 1)
 
 
@@ -216,10 +214,6 @@ def _channels(node: Node) -> int:
 
 def _rows(node: Node) -> int:
     return prod(node.shape) // node.shape[_channels(node)]
-
-
-def _tiles(size: int) -> int:
-    return -(-size // TILE)
 
 
 # -------------------------------------------------------------------------------------------------------------- graph

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from buda_emu.compiler.train.optimizers import Numbers, Optimizer, optimizer_named
 from buda_emu.errors import HostError
 
@@ -22,7 +24,7 @@ NUMBER = "optimizer."
 @dataclass(frozen=True, slots=True)
 class Choices:
     """`options` of the optimizer, complete; `loss`: one of LOSSES or a function of output and target;
-    `df` of what the optimizer keeps, "" the model's."""
+    `df` of what the optimizer keeps, "" the model's; `targets` of the loss, where it takes a tuple of them, else 0."""
 
     loss: Any
     optimizer: Optimizer
@@ -30,6 +32,7 @@ class Choices:
     learning_rate: float | Schedule
     microbatches: int
     df: str = ""
+    targets: int = 0
 
     @staticmethod
     def named(
@@ -39,8 +42,9 @@ class Choices:
         learning_rate: Any,
         microbatches: int,
         df: str = "",
+        target: Any = None,
     ) -> "Choices":
-        """From words and numbers. Raises HostError for one that makes no sense."""
+        """From words and numbers, and an example of the target. Raises HostError for one that makes no sense."""
         if not callable(loss) and loss not in LOSSES:
             raise HostError(f"compile: loss {loss!r} is not one of: {', '.join(LOSSES)}, and no function")
         rate: float | Schedule = learning_rate
@@ -49,7 +53,8 @@ class Choices:
         if microbatches < 1:
             raise HostError(f"compile: microbatches={microbatches}")
         found = optimizer_named(optimizer, options)
-        return Choices(loss, *found, rate, microbatches, df)
+        several = type(target) in (tuple, list) and any(np.ndim(item) for item in target)
+        return Choices(loss, *found, rate, microbatches, df, len(target) if several else 0)
 
 
 def sums_df(arch: str, df: str) -> str:

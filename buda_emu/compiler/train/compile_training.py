@@ -35,7 +35,8 @@ def compile_training(
     optimizer.
 
     `source`: a torch.nn.Module; `inputs`: example inputs; `loss`: "mse", "cross_entropy", or a function of the module's
-    output and a target; `target`: an example, needed for a function and for a module of several outputs.
+    output and a target; `target`: an example, needed for a function and for a module of several outputs; a tuple, if
+    the loss takes one.
 
     `optimizer`: "sgd", "adam" or "adamw", with `optimizer_options` as torch names them; `learning_rate`: a number, or a
     function of the step, counted from 0; `optimizer_df`: "Float32" for master copies of the parameters, gradient sums
@@ -54,7 +55,7 @@ def compile_training(
         chosen = replace(chosen, acc_df=sums_df(chosen.arch, chosen.df))
     compilation = Compilation.of(chosen)
     df = wide_df(optimizer_df, compilation.device)
-    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
+    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df, target)
     with compilation.memory.reading():
         graph = training_graph(source, inputs, target, choices)
     if chip_softmax:

@@ -12,9 +12,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import Reader, decomposed, dtype_name
-from buda_emu.compiler.importers.from_torch.trace import apart
-from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
+from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.errors import HostError
 
 LOSS = "loss"
@@ -24,40 +24,45 @@ _LOSSES: Final[Mapping[str, Loss]] = {"mse": functional.mse_loss, "cross_entropy
 
 
 class _WithLoss(torch.nn.Module):
-    """The module's outputs compared with a target, over a number of microbatches."""
+    """The module's outputs compared with a target, or several, over a number of microbatches."""
 
-    def __init__(self, model: Any, loss: Loss, share: float) -> None:
+    def __init__(self, model: Any, loss: Loss, share: float, several: int) -> None:
         super().__init__()
         self.model = model
         self._loss = loss
         self._share = share
+        self._several = several
 
     def forward(self, *inputs: Any) -> Any:
-        outputs = self.model(*inputs[:-1])
-        found = self._loss(outputs, inputs[-1])
+        count = len(inputs) - (self._several or 1)
+        found = self._loss(self.model(*inputs[:count]), inputs[count:] if self._several else inputs[-1])
         return found if self._share == 1 else found * self._share
 
 
-def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Loss, microbatches: int) -> Graph:
+def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choices) -> Graph:
     """Forward and backward pass: the loss, and a gradient for each parameter that wants one. Raises HostError,
     UnsupportedError."""
     if not isinstance(module, torch.nn.Module):
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
+    loss = choices.loss
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
     tensors = list(apart(inputs))
     if target is None:
         target = _target(module, tensors, loss)
-    whole = _WithLoss(module, function, 1 / microbatches)
-    arguments = (*tensors, torch.as_tensor(target))
+    several = choices.targets
+    whole = _WithLoss(module, function, 1 / choices.microbatches, several)
+    arguments = (*tensors, *apart(target if several else (target,)))
     try:
-        program = _joint(whole, arguments, _reached(whole, arguments))
+        program = _joint(whole, arguments, _reached(whole, arguments), name)
+    except HostError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         raise HostError(
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
-    return _JointReader(program, name, _labels(module, len(tensors)), _first_names(whole)).read()
+    return _JointReader(program, name, _labels(module, len(tensors), several), _first_names(whole)).read()
 
 
 def _reached(whole: Any, arguments: tuple[Any, ...]) -> set[str]:
@@ -81,21 +86,47 @@ def _first_names(whole: Any) -> dict[str, str]:
     return {name: first[id(item)] for name, item in whole.named_parameters(remove_duplicate=False)}
 
 
-def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str]) -> Any:
+def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str], name: str) -> Any:
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
 
     # The other kernels have backward passes of their own.
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
-        program = torch.export.export(whole, arguments)
+        program, asserted = traced(whole, arguments, name, gradients=True)
         first, parameters = _first_names(whole), program.graph_signature.inputs_to_parameters
         for node in program.graph.nodes:  # torch traces no gradients that there are not
-            name = parameters.get(node.name) if node.op == "placeholder" else None
-            if name is not None and (first[name] not in reached or not node.users):
+            own = parameters.get(node.name) if node.op == "placeholder" else None
+            if own is not None and (first[own] not in reached or not node.users):
                 node.meta["val"].requires_grad_(False)
-        joint: Any = _export_forward_backward(program)
-        with torch.no_grad():
-            return decomposed(joint)
+        with unlogged():
+            joint: Any = _export_forward_backward(program)
+            with torch.no_grad():
+                found = decomposed(joint, ASSERTED if asserted else ())
+    if not any(map(_tests_nan, program.graph.nodes)):
+        _drop_tests_for_nan(found.graph)
+    return found
+
+
+def _drop_tests_for_nan(graph: Any) -> None:
+    """Without the tests by which torch's own losses and backward passes hand NaN on, where the module has none: a loss
+    of NaN is lost either way."""
+    for node in list(graph.nodes):
+        word = str(node.target)
+        if word == "aten.where.self" and _tests_nan(node.args[0]):
+            kept = node.args[2]
+        elif word == "aten.logical_or.default" and any(map(_tests_nan, node.args)):
+            kept = node.args[_tests_nan(node.args[0])]
+        else:
+            continue
+        if kept.meta["val"].shape == node.meta["val"].shape:
+            node.replace_all_uses_with(kept)
+    graph.eliminate_dead_code()
+
+
+def _tests_nan(node: Any) -> bool:
+    """Whether all that it gives is where something is NaN."""
+    word = str(node.target)
+    return word == "aten.isnan.default" or (word == "aten.logical_and.default" and all(map(_tests_nan, node.args)))
 
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
@@ -109,14 +140,15 @@ def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
     return torch.zeros_like(found)
 
 
-def _labels(module: Any, count: int) -> list[str]:
+def _labels(module: Any, count: int, several: int) -> list[str]:
+    """Names of inputs and targets."""
     names = [
         item.name
         for item in inspect.signature(module.forward).parameters.values()
         if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
     ]
     names = names[:count] if len(names) >= count else [f"input_{number}" for number in range(count)]
-    return [*names, TARGET]
+    return [*names, *(f"{TARGET}_{number}" for number in range(several))] if several else [*names, TARGET]
 
 
 class _JointReader(Reader):

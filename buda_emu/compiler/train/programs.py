@@ -17,7 +17,7 @@ def training_graph(module: Any, inputs: Sequence[Any] | None, target: Any, choic
     """The graph of all three programs. Raises HostError, UnsupportedError."""
     if inputs is None:
         raise HostError("compile: training needs example inputs: compile_training(module, (tensor, ...), loss=...)")
-    graph = joint_graph(module, inputs, target, choices.loss, choices.microbatches)
+    graph = joint_graph(module, inputs, target, choices)
     add_optimizer(graph, choices.optimizer, choices.options, choices.df)
     return graph
 

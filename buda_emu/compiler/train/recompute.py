@@ -7,10 +7,10 @@ from math import prod
 from typing import Any, Final
 
 from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node
+from buda_emu.compiler.lower.layout import tiles_along
 
 AGAIN: Final = ".again"
 """After the name of a value that the backward pass computes itself."""
-TILE: Final = 32
 UNIT: Final = 1000
 """Of work and prices in a cut: they have to be integers there."""
 DEAREST: Final = 1e9
@@ -146,7 +146,7 @@ def _reading(node: Node, again: set[str]) -> Node:
 def _tiles(node: Node) -> int:
     """That a value fills."""
     *front, rows, columns = (1, 1, *node.shape)
-    return prod(front) * -(-rows // TILE) * -(-columns // TILE)
+    return prod(front) * tiles_along(rows) * tiles_along(columns)
 
 
 def _work(graph: Graph, node: Node) -> float:
@@ -155,7 +155,7 @@ def _work(graph: Graph, node: Node) -> float:
         return 0.01 * _tiles(node)
     inner = 1
     if node.op == "matmul":
-        inner = -(-graph[node.inputs[0]].shape[-1] // TILE)
+        inner = tiles_along(graph[node.inputs[0]].shape[-1])
     elif node.op == "linear":
-        inner = -(-node.attrs["matrix"].shape[1] // TILE)
+        inner = tiles_along(node.attrs["matrix"].shape[1])
     return float(_tiles(node) * inner)

@@ -49,18 +49,22 @@ class CompiledTraining(CompiledModel):
 
     # --------------------------------------------------------------------------------------------------- one step
     def train_step(self, inputs: Any, target: Any, precision: Precision = "ideal") -> float:
-        """The loss before the step. `inputs`: an array, or a tuple where the module takes several; with microbatches
-        their first dimension, and the target's, holds all of them.
+        """The loss before the step. `inputs`: an array, or a tuple where the module takes several, and `target` a tuple
+        where there are several; with microbatches their first dimensions hold all of them.
 
         Another precision than that of the step before takes parameters and optimizer state over, as rounded there.
         Raises HostError for other inputs than the module takes.
         """
         given: tuple[Any, ...] = tuple(inputs) if type(inputs) in (tuple, list) else (inputs,)
+        count = self.choices.targets
+        targets: tuple[Any, ...] = tuple(target) if count else (target,)
         labels = self.io.labels
-        if len(given) != len(labels) - 1:
-            takes = f"the module takes {len(labels) - 1}: {', '.join(labels[:-1])}"
-            raise HostError(f"{plural(len(given), 'input')}, {takes}")
-        arrays = dict(zip(labels, map(as_numpy, (*given, target)), strict=True))
+        taken = labels[: -(count or 1)]
+        if len(given) != len(taken):
+            raise HostError(f"{plural(len(given), 'input')}, the module takes {len(taken)}: {', '.join(taken)}")
+        if len(targets) != (count or 1):
+            raise HostError(f"{plural(len(targets), 'target')}, the loss takes {count}")
+        arrays = dict(zip(labels, map(as_numpy, (*given, *targets)), strict=True))
         parts = [self.io.queues(part) for part in self._microbatches(arrays)]
         machine = self._running(precision)
         for part in parts:

@@ -1,4 +1,5 @@
-"""The event loop of the timeline engine (`buda_emu.timeline`): tasks on in-order units, waiting on counted objects.
+"""The event loop of the timeline engine (`buda_emu.timeline`): tasks on in-order units, waiting on counted objects;
+and the same where it is known beforehand which tasks each one waits for.
 
 Lists of lists are flat arrays with `first`: the items of x are at first[x] .. first[x+1]-1.
 """
@@ -176,3 +177,18 @@ def run_timeline(
                         count += 1
                     other = waiting_next[other]
                 waiting_first[signalled] = waiting_last[signalled] = NOBODY
+
+
+@kernel
+def run_in_order(order: Ints, before_first: Ints, before: Ints, duration: Ints, end: Ints) -> int:
+    """When the last task ends. Task order[n] starts when those at before_first[n] .. before_first[n+1]-1 of `before`
+    have ended, which stand before it in `order`; `end` [tasks] is written."""
+    last = 0
+    for n in range(order.shape[0]):
+        start = 0
+        for i in range(before_first[n], before_first[n + 1]):
+            start = max(start, int(end[before[i]]))
+        task = order[n]
+        end[task] = start + duration[task]
+        last = max(last, int(end[task]))
+    return last

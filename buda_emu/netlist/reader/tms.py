@@ -121,18 +121,6 @@ def check_transposes(
     transposes = [tm for tm in tms if tm.name == "transpose"]
     if not transposes or op_type not in OP_TYPES:
         return
-    refusal = _refusal(op_type, index, in_df, context.arch)
+    refusal = OP_TYPES[op_type].transpose_refusal(index, context.arch, next(iter(in_df), ""))
     for tm in transposes if refusal else ():
         context.report(MALFORMED, tm.mark, f"{name}: {refusal}")
-
-
-def _refusal(op_type: str, index: int, in_df: tuple[str, ...], arch: str) -> str:
-    op = OP_TYPES[op_type]
-    if op.transposed is None:
-        return f"{op_type} cannot transpose"
-    if index != op.transposed and not op.one_input:
-        return f"{op_type} transposes its input {op.transposed} only"
-    if not op.transposes_on_grayskull and arch == "grayskull":
-        return f"{op_type} cannot transpose on grayskull"
-    int32 = op.has("tile by tile") and in_df[:1] == ("Int32",)
-    return f"{op_type} cannot transpose with an Int32 input 0" if int32 else ""

@@ -96,6 +96,19 @@ class OpType:
         """Whether it takes one input and no more."""
         return self.inputs == (1, 1)
 
+    def transpose_refusal(self, index: int, arch: str = "", df: str = "") -> str:
+        """Why operand `index` may not be transposed (NETLIST 1.6, OPS 7.4), "" where it may. `df` is the format of
+        operand 0; "" stands for an architecture or a format that is not known."""
+        if self.transposed is None:
+            return f"{self.name} cannot transpose"
+        if index != self.transposed and not self.one_input:
+            return f"{self.name} transposes its input {self.transposed} only"
+        if not self.transposes_on_grayskull and arch == "grayskull":
+            return f"{self.name} cannot transpose on grayskull"
+        return (
+            f"{self.name} cannot transpose with an Int32 input 0" if self.has("tile by tile") and df == "Int32" else ""
+        )
+
     @property
     def is_binary(self) -> bool:
         """The element-wise two-operand ops, the quantisation family included."""

@@ -4,9 +4,10 @@ import pytest
 
 from buda_emu.cli.main import main
 from buda_emu.compiler.pipeline import NAMES
-from shared_files import SHARED
+from shared_files import SHARED, needs_corpus
 
 pytest.importorskip("onnx")
+pytestmark = needs_corpus
 MODEL = str(SHARED / "compile" / "onnx" / "mlp.onnx")
 
 

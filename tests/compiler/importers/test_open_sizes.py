@@ -48,19 +48,19 @@ def test_open_sizes_of_an_exported_program():
     torch = pytest.importorskip("torch")
 
     class Rows(torch.nn.Module):
-        def forward(self, x, y):
-            return (x @ y.transpose(0, 1)).reshape(x.shape[0] * y.shape[0], -1)
+        def forward(self, X, y):  # noqa: N803 - torch writes the name small
+            return (X @ y.transpose(0, 1)).reshape(X.shape[0] * y.shape[0], -1)
 
     batch, other = torch.export.Dim("batch", max=64), torch.export.Dim("other")
     example = torch.randn(2, 5), torch.randn(3, 5)
     program = torch.export.export(Rows(), example, dynamic_shapes=({0: batch}, {0: other}))
     given = torch.randn(4, 5), torch.randn(7, 5)
     want = Rows()(*given).numpy()
-    for compiled in (be.compile(program, sizes={"x.0": 4, "y.0": 7}), be.compile(program, given)):
+    for compiled in (be.compile(program, sizes={"X.0": 4, "y.0": 7}), be.compile(program, given)):
         np.testing.assert_allclose(compiled(*given)[0], want, rtol=1e-3, atol=1e-4)
     with pytest.raises(be.UnsupportedError, match=r"the open size y\.0 \(give it: --size y\.0=1"):
-        be.compile(program, sizes={"x.0": 4})
-    with pytest.raises(be.HostError, match=r"x\.0=65: the program takes \d+ to 64"):
-        be.compile(program, sizes={"x.0": 65, "y.0": 7})
+        be.compile(program, sizes={"X.0": 4})
+    with pytest.raises(be.HostError, match=r"X\.0=65: the program takes \d+ to 64"):
+        be.compile(program, sizes={"X.0": 65, "y.0": 7})
     with pytest.raises(be.HostError, match="compile_programs: sizes"):
-        be.compile_programs(be.Program(Rows(), example), sizes={"x.0": 4})
+        be.compile_programs(be.Program(Rows(), example), sizes={"X.0": 4})

@@ -150,6 +150,7 @@ def test_quotients_that_are_rounded_are_right_at_multiples(mode, divisor):
         lambda x: x.min(),
         lambda x: torch.special.expm1(x),
         lambda x: torch.log1p(x.abs()),
+        lambda x: torch.special.xlogy(x.relu(), x.relu()),
         lambda x: x.unfold(1, 3, 2),
         lambda x: x.norm(dim=2),
         lambda x: torch.linalg.vector_norm(x, 1, dim=(0, 2)),
@@ -305,7 +306,41 @@ def test_decisions_by_constants_are_taken_and_others_refused_with_the_line(capfd
         be.compile(Masked(), (x, torch.ones(4)))
     with pytest.raises(be.UnsupportedError, match=r"index\.Tensor \(a mask as index: the size of its result depends"):
         be.compile(Chosen(), (x,))
+    with pytest.raises(be.UnsupportedError, match=r"nonzero\.default"):
+        be.compile(Places(), (x,))
     assert capfd.readouterr().err == ""
+
+
+class Places(torch.nn.Module):
+    """Values decide first whether, then of how many places there is something to say."""
+
+    def forward(self, x):
+        if (x > 2).any().item():
+            return x
+        among = torch.arange((x > 0).long().sum(1).max()) < 2
+        return x * among.nonzero(as_tuple=True)[0].sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: x[x.nonzero(as_tuple=True)].sum(), r"nonzero_numpy\.default \(the size .* at File .*test_torch\.py"),
+        (torch.relu, r"torch cannot take it apart into its core operators: bound of u1$"),
+    ],
+)
+def test_what_torch_cannot_take_apart_is_refused_by_name(function, said, monkeypatch):
+    """As of a Longformer, where torch takes a size that depends on data for one that does not."""
+
+    def fails(*_):
+        raise AssertionError("bound of u1\nWhile executing")
+
+    class Whole(torch.nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", fails)
+    with pytest.raises(be.UnsupportedError, match=said):
+        be.compile(Whole(), (torch.ones(2, 3),))
 
 
 class Chosen(torch.nn.Module):

@@ -57,6 +57,8 @@ TILE = """tile "g":
         (TILE, "gelu(p)", "gelu(p) {slope: 0.5}", "y = gelu: attribute slope is not one of gelu"),
         (TILE, "gelu(p)", 'gelu(p) {relu_en: "yes"}', "attribute relu_en of type bool cannot be 'yes'"),
         (TILE, "gelu(p)", "gelu(p <hslice 3>)", "y = gelu: operand 0: hslice 3 does not divide 1"),
+        (TILE, "matmul(x, w)", "matmul(x <hslice 2, vstack 2, transpose>, w)", "matmul transposes its input 1 only"),
+        (TILE, "gelu(p)", "splice(p <transpose>)", "operand 0: splice cannot transpose"),
         (TILE, "gelu", "gelo", "y = gelo: there is no op type gelo"),
         (TILE, '{source: "y"}', '{source: "y", precision: Precision(df: "Int7")}', "y: there is no format Int7"),
         (TILE, 'op: "y"', 'op: "q"', "q: an output or state is to be written by it"),
@@ -93,6 +95,12 @@ def test_a_placement_off_the_chip_or_on_others_cores_is_named():
         assert any(complaint in problem for problem in problems(form))
 
 
+@pytest.mark.parametrize(("arch", "refused"), [("grayskull", True), ("wormhole_b0", False), ("", False)])
+def test_an_operand_is_transposed_where_the_architecture_can(arch, refused):
+    form = parse_ir(TILE.replace("gelu(p)", "add(p <transpose>, p)"))
+    assert problems(form, arch) == ["y = add: operand 0: add cannot transpose on grayskull"] * refused
+
+
 @cache
 def whole():
     """Two layers, a norm and a softmax after each pass."""
@@ -122,7 +130,7 @@ def broken(rng, text):
     number = rng.choice([n for n, line in enumerate(lines) if line.startswith("  ") and len(line) > 4])
     line = lines[number]
     names = sorted({found for line in lines for found in re.findall(r"^  (\w[\w.]*) =", line)})
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
     if kind == 0:  # a wrong shape or number
         line = _one(rng, r"\b\d+\b", line, lambda found: str(int(found) + rng.choice((-1, 1, 7, 1000))))
     elif kind == 1:  # a missing operand
@@ -134,7 +142,14 @@ def broken(rng, text):
         line = _one(rng, r"(?<=[(,] )\w[\w.]*|(?<=\()\w[\w.]*", line, lambda _: rng.choice(names))
     elif kind == 4:  # another attribute
         line = _one(rng, r"\w+(?=: )", line, lambda _: rng.choice(("dim", "axis", "grid", "bias", "label", "shape")))
-    elif kind == 5:  # a line is gone
+    elif kind == 5:  # an operand is transposed
+        line = _one(
+            rng,
+            r"(?<=[(,] )[a-z][\w.]*(?=[,)])|(?<=[(])[a-z][\w.]*(?=[,)])",
+            line,
+            lambda found: f"{found} <transpose>",
+        )
+    elif kind == 6:  # a line is gone
         return "\n".join(lines[:number] + lines[number + 1 :])
     else:  # a line stands elsewhere
         lines.insert(rng.randrange(4, len(lines)), lines.pop(number))

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
-from buda_emu.compiler.importers.from_torch.sizes import input_shapes
-from buda_emu.compiler.importers.from_torch.trace import apart, traced
+from buda_emu.compiler.importers.from_torch.sizes import input_labels, input_shapes
+from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
 from buda_emu.compiler.importers.open_sizes import OpenSizes
 from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
 from buda_emu.errors import HostError, UnsupportedError
@@ -66,9 +66,28 @@ def read_program(
     sizes that it leaves open. Raises UnsupportedError naming every operator, HostError for sizes that are not taken."""
     inputs, sizes = given or (None, OpenSizes({}))
     shapes = input_shapes(program, name, inputs, sizes)
-    with torch.no_grad():
-        program = decomposed(program, keep=("_assert_scalar",) if asserted else ())
+    with torch.no_grad(), unlogged():
+        try:
+            program = decomposed(program, ASSERTED if asserted else ())
+        except Exception as error:  # noqa: BLE001 - torch raises many kinds
+            _refuse_whole(program, name, error)
     return Reader(program, name, shapes).read()
+
+
+def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
+    """Of a program that torch cannot take apart: most often sizes that depend on data keep it from it. Raises
+    UnsupportedError."""
+    refused = Refusals()
+    for node in program.graph.nodes:
+        word = str(node.target).removeprefix("aten.")
+        advice = _ADVICE.get(_operator(word).removesuffix("_numpy"))
+        if node.op == "call_function" and advice:
+            refused.add(f"{word} ({advice})", _line(node))
+    refused.tell(name)
+    reason = str(error).strip().splitlines() or [repr(error)]
+    raise UnsupportedError(
+        f"compile: {name}: torch cannot take it apart into its core operators: {reason[0]}"
+    ) from None
 
 
 def decomposed(program: Any, keep: Sequence[str] = ()) -> Any:
@@ -84,6 +103,8 @@ _ASSERTIONS = (
     "_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size",
 )  # fmt: skip
 """Operators that give nothing: they stop the program where the data is not as the model's author took it to be."""
+ASSERTED = ("_assert_scalar",)
+"""The one by which torch asserts what it decided by example inputs."""
 
 
 def _drop_assertions(graph: Any, keep: Sequence[str]) -> None:
@@ -115,6 +136,7 @@ class Reader:
         """`shapes` of inputs, by name, where the program leaves some open."""
         self._program = program
         self._input_shapes = shapes or {}
+        self._labels = input_labels(program)
         self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._values: dict[Any, Any] = {}
@@ -155,7 +177,7 @@ class Reader:
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
-        return self._b.input(node.name, shape, dtype_name(found.dtype))
+        return self._b.input(self._labels[node.name], shape, dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
@@ -336,8 +358,7 @@ def _torch(item: Any) -> Any:
 
 
 def _line(node: Any) -> str:
-    """The user's line."""
-    lines = [
-        line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")
-    ]
+    """The user's line; "" where torch has none but of what it wrote itself, as of backward passes."""
+    stack = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    lines = [line for line in stack if line.startswith("File ") and not line.startswith('File "<eval_with_key>')]
     return lines[-1] if lines else ""

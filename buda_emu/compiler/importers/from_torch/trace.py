@@ -20,18 +20,18 @@ from torch.utils._python_dispatch import (
 from buda_emu.errors import HostError
 
 
-def traced(module: Any, tensors: Sequence[Any], name: str) -> tuple[Any, bool]:
+def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
     """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
     in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
     try:
-        with _quietly():
+        with _quietly(gradients):
             program = torch.export.export(module, tuple(tensors))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         refusal = HostError(
             f"compile: torch.export cannot trace {name}: {reason[0] if reason else repr(error)}{_where(error)}"
         )
-        found = _decided(module, tensors) if isinstance(error, GuardOnDataDependentSymNode) else None
+        found = _decided(module, tensors, gradients) if isinstance(error, GuardOnDataDependentSymNode) else None
         if found is None:
             raise refusal from None
         return found, True
@@ -39,9 +39,10 @@ def traced(module: Any, tensors: Sequence[Any], name: str) -> tuple[Any, bool]:
 
 
 @contextlib.contextmanager
-def _quietly() -> Generator[None]:
-    """While torch traces: without gradients, and without the graph of what it refuses, which it prints. A module that
-    its model asks to be of the type it has stays as it is: torch puts no parameters into a module that it traces."""
+def _quietly(gradients: bool) -> Generator[None]:
+    """While torch traces: with gradients or without, and without the graph of what it refuses, which it prints. A
+    module that its model asks to be of the type it has stays as it is: torch puts no parameters into a module that it
+    traces."""
     kind: Any = torch.nn.Module
     convert = kind._apply
 
@@ -54,32 +55,39 @@ def _quietly() -> Generator[None]:
 
     kind._apply = converted
     try:
-        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):
+        with torch.set_grad_enabled(gradients), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
         kind._apply = convert
 
 
-def _decided(module: Any, tensors: Sequence[Any]) -> Any:
+def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
     """The program as example inputs decide it, with assertions of every decision; None where torch makes none."""
     if find_spec("torch.export._draft_export") is None:  # before torch 2.6
         return None
     draft: Any = import_module("torch.export._draft_export")
+    try:
+        with unlogged(), _quietly(gradients):
+            program = draft.draft_export(module, tuple(tensors))
+    except Exception:  # noqa: BLE001 - torch raises many kinds
+        return None
+    kinds = {failure.failure_type for failure in program._report.failures}
+    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
+
+
+@contextlib.contextmanager
+def unlogged() -> Generator[None]:
+    """While torch handles sizes and numbers that example inputs decide, of which it would tell on stderr."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
     were = [item.disabled for item in loggers]
     for item in loggers:
         item.disabled = True
     try:
-        with _quietly():
-            program = draft.draft_export(module, tuple(tensors))
-    except Exception:  # noqa: BLE001 - torch raises many kinds
-        return None
+        yield
     finally:
         for item, disabled in zip(loggers, were, strict=True):
             item.disabled = disabled
-    kinds = {failure.failure_type for failure in program._report.failures}
-    return program if kinds <= {draft.FailureType.DATA_DEPENDENT_ERROR} else None
 
 
 def _where(error: Exception) -> str:

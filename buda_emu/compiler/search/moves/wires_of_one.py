@@ -82,11 +82,11 @@ class TimedWires(WiresOfOne):
             for edge, rate in zip(self.edges, slowest, strict=True)
         ]
         self._steps = steps_of(self.edges, report.timing.ways, alone, rates)
-        self.timed, self.durations = schedule.runs(), schedule.durations
+        self.makespan, self.durations = schedule.makespans(), schedule.durations
         self.now, self.slack = self._done(self.fullest), 0.0
 
     def _done(self, transfers: float) -> float:
-        return self.timed(self.durations).makespan + SHARE * transfers
+        return self.makespan(self.durations) + SHARE * transfers
 
     def _gains(self, change: float) -> bool:
         before, self.durations = self.durations, self.durations.copy()

@@ -68,6 +68,15 @@ def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
     return b.multiply(g, b.relu(b.multiply(above, 1e30), threshold=1.0, mode="max"))
 
 
+@aten("_weight_norm_interface_backward")
+def weight_norm_backward(b: Builder, g: Node, v: Node, size: Node, norms: Node, dim: int) -> list[Node]:
+    """of v size / |v|: (g - v sum(g v) / |v|^2) size / |v|, and sum(g v) / |v|"""
+    others = tuple(axis for axis in range(len(v.shape)) if axis != dim % len(v.shape))
+    along = b.divide(b.reduce_sum(b.multiply(g, v), axes=others, keepdims=True), norms)
+    across = b.subtract(g, b.multiply(v, b.divide(along, norms)))
+    return [b.multiply(across, b.divide(size, norms)), along]
+
+
 # ------------------------------------------------------------------------------------------------- convolutions, pools
 @aten("convolution_backward")
 def convolution_backward(

@@ -121,6 +121,13 @@ def prelu(b: Builder, x: Node, weight: Node) -> Node:
     )
 
 
+@aten("xlogy", whole=True)
+def xlogy(b: Builder, x: Any, y: Any) -> Node:
+    """x log(y), and 0 where x is 0"""
+    nothing = b.equal(number(x), 0.0)
+    return b.multiply(number(x), b.log(b.where(nothing, 1.0, number(y))))
+
+
 @aten("where")
 def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
     """`where`"""
