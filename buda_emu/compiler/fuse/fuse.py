@@ -11,8 +11,9 @@ from buda_emu.compiler.target import Target
 
 
 def fuse(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __: True) -> TileGraph:
-    """Biases, activations and clamps into the ops before them, then chains of what is left, which spread maxima
-    and numbers of rows themselves; `wanted` as `fuse_chains` has it. The graph itself is changed, and its values are the same."""
+    """Biases, activations and clamps into the ops before them, then chains of what is left, which spread maxima and
+    numbers of rows themselves; `wanted` as `fuse_chains` has it. The graph itself is changed, its values are the
+    same."""
     fuse_activation(fuse_bias(tiles))
     fuse_relu(tiles)
     return fuse_half_tiles(fuse_spreads(fuse_chains(tiles, target, wanted)))

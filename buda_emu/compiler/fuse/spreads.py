@@ -90,7 +90,5 @@ def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
         steps = [_second(step, own) if own in step.inputs else step for step in _steps(op)]
-        made = tuple(
-            replace(step, spread="c") if own in step.inputs else step for step in steps if step is not None
-        )
+        made = tuple(replace(step, spread="c") if own in step.inputs else step for step in steps if step is not None)
         readers.put([op], replace(op, type="fused_op", uses=uses, steps=made, attrs={}))

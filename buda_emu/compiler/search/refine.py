@@ -15,8 +15,6 @@ from buda_emu.errors import UnsupportedError
 
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
-LAYERS = (1,)
-"""Layers after which epochs of a single input may end at the same place."""
 ROWS = 2
 """Slices of a single input that are put below each other: with more, ops wait longer for each other."""
 
@@ -73,8 +71,8 @@ def _is_enough(best: Found) -> bool:
 def decisions_of_one(table: CandidateTable) -> list[dict[str, PlacementDecision]]:
     """Of all ops, in epochs for a single input, by the longest way through their ops; those of layers alike first."""
     single = SingleInput.of(table, FULL)
-    alike = [single.decisions_by_layers(layers) for layers in LAYERS]
-    return [*(item for item in alike if item is not None), single.decisions()]
+    alike = single.decisions_by_layers()
+    return [*([] if alike is None else [alike]), single.decisions()]
 
 
 def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:

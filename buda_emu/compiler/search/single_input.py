@@ -83,14 +83,13 @@ class SingleInput:
         ends, _ = self._fewest_cycles(kept)
         return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
-    def decisions_by_layers(self, layers: int) -> dict[str, PlacementDecision] | None:
-        """The same, with an epoch's end at one place of every `layers` layers, where that is expected to take little
-        more: such epochs are alike, and what the search finds for one serves all. None where there are none."""
+    def decisions_by_layers(self) -> dict[str, PlacementDecision] | None:
+        """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
+        epochs are alike, and what the search finds for one serves all. None where there are none."""
         kept, (_, best) = frozenset[int](), self._fewest_cycles()
         for region in self._layers:
-            step = region.period * layers
-            places = range(1, step + 1) if region.times > layers else ()
-            tried = [kept | frozenset(range(region.start + place, region.stop, step)) for place in places]
+            places = range(1, region.period + 1)
+            tried = [kept | frozenset(range(region.start + place, region.stop, region.period)) for place in places]
             cycles, number = min(
                 ((self._fewest_cycles(ends)[1], n) for n, ends in enumerate(tried)), default=(np.inf, 0)
             )

@@ -5,11 +5,11 @@ from textwrap import dedent
 import numpy as np
 import pytest
 import torch
-from compiler.pass_pairs import becomes, stays
 
 import buda_emu as be
 from buda_emu.compiler.fuse.half_tiles import fuse_half_tiles
 from buda_emu.compiler.ir.text import parse_ir, print_ir
+from compiler.pass_pairs import becomes, stays
 
 FEEDS = """
     tile "g":

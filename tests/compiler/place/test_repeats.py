@@ -40,22 +40,17 @@ def chain(layers: int) -> CandidateTable:
     return CandidateTable.of(forms[0].tiles, Context().target)
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_epochs_end_at_the_same_place_of_each_layer_or_of_each_second_one(
-    layers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_epochs_end_at_the_same_place_of_each_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     table = chain(6)
     monkeypatch.setattr(single_input, "ALIKE", 9.0)
-    made = SingleInput.of(table, 0.94).decisions_by_layers(layers)
+    made = SingleInput.of(table, 0.94).decisions_by_layers()
     assert made is not None
     epochs = [made[op.name].epoch for op in table.ops]
     ends = {n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]}
-    period = 8 * layers
     assert ends
-    assert {n + period for n in ends if n + period < 41} <= ends  # the first op of all is not like others
+    assert {n + 8 for n in ends if n + 8 < 41} <= ends  # the first op of all is not like others
 
 
 def test_a_model_without_layers_or_with_small_ones_has_no_such_epochs():
-    assert SingleInput.of(chain(1), 0.94).decisions_by_layers(1) is None
-    assert SingleInput.of(chain(2), 0.94).decisions_by_layers(2) is None
-    assert SingleInput.of(chain(6), 0.94).decisions_by_layers(1) is None  # several find room in an epoch
+    assert SingleInput.of(chain(1), 0.94).decisions_by_layers() is None
+    assert SingleInput.of(chain(6), 0.94).decisions_by_layers() is None  # several find room in an epoch

@@ -1,5 +1,5 @@
-"""By when each op of an epoch of a single input has to begin, as the timing model has it, so that what it keeps in L1
-is loaded in time: data that is due first then lies in channels that move little else (`place/channels.py`).
+"""By when each op of an epoch of a single input has to begin, as the timing model has it. What it keeps in L1 is loaded
+in time then: data that is due first lies in channels that move little else (`place/channels.py`).
 """
 
 from collections.abc import Mapping
@@ -12,31 +12,27 @@ from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.flows import channel_name
 
 
-def due_as_timed(
-    decisions: Mapping[str, PlacementDecision], report: EpochReport
-) -> dict[str, PlacementDecision]:
-    """The decisions with the cycle by which each op that keeps something in L1 has to begin. The schedule is a maximum
-    of sums of durations: what an op holds up, when it begins late, follows from a single run in which it begins last.
-    """
-    timing = report.timing
-    runs, durations = timing.schedule.runs(), timing.schedule.durations
-    loads = _loads(report)
-    unit_of = np.asarray([loads.get(name, "") for name in timing.timing.units], dtype=object)[timing.timing.unit]
-    at_once = durations.copy()
-    at_once[unit_of != ""] = 0
-    shortest = float(runs(at_once).makespan)
-    found = dict(decisions)
-    for name in sorted(set(loads.values())):
+def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
+    """The decisions with the cycle by which each op that keeps something in L1 has to begin. All times are maxima of
+    sums of durations, so that one run in which an op begins last says what follows its beginning."""
+    schedule, timing = report.timing.schedule, report.timing.timing
+    makespan, readers = schedule.makespans(), _readers(report)
+    reader = np.array([readers.get(unit, "") for unit in timing.units])[timing.unit]
+    at_once = schedule.durations
+    at_once[reader != ""] = 0
+    shortest, found = makespan(at_once), dict(decisions)
+    for name in dict.fromkeys(readers.values()):
         late = at_once.copy()
-        late[unit_of == name] = round(shortest)
-        found[name] = replace(decisions[name], begin_by=2 * shortest - float(runs(late).makespan))
+        late[reader == name] = shortest
+        found[name] = replace(decisions[name], begin_by=float(2 * shortest - makespan(late)))
     return found
 
 
-def _loads(report: EpochReport) -> dict[str, str]:
+def _readers(report: EpochReport) -> dict[str, str]:
     """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
-    found: dict[str, str] = {}
-    for edge in report.edges:
-        if edge.once and edge.memory == "dram":
-            found |= {f"{channel_name(n, edge.chip)}: {edge.source} > {edge.target}, once": edge.target for n in edge.memory_bytes}
-    return found
+    return {
+        f"{channel_name(number, edge.chip)}: {edge.source} > {edge.target}, once": edge.target
+        for edge in report.edges
+        if edge.once and edge.memory == "dram"
+        for number in edge.memory_bytes
+    }
