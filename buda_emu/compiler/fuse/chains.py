@@ -1,6 +1,5 @@
 """Element-wise ops that follow each other become one fused op (FRONTEND 3.3, OPS 8)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -13,12 +12,11 @@ from buda_emu.spec.ops import OP_TYPES
 _FAMILIES: Final = ("binary", "unary", "sfpu")
 _MOST: Final = 128
 """Sub-ops of one fused op: a longer chain becomes several, which several cores compute at a time."""
-Wanted = Callable[[TileOp, list[TileOp]], bool]
 
 
-def fuse_chains(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __: True) -> TileGraph:
+def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
     """`d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with both as sub-ops, if nobody else
-    reads d. `wanted(fused, parts)`: whether a fused op is better than its parts; without it, all that can be are."""
+    reads d."""
     readers = Readers(tiles)
     for root in reversed(list(tiles.ops.values())):
         if root.name not in tiles.ops or not is_elementwise(root):
@@ -30,8 +28,7 @@ def fuse_chains(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __:
         parts = [op for op in tiles.ops.values() if op.name in members]
         sources = tuple(name for op in parts for name in op.sources)
         made = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
-        if wanted(made, parts):
-            readers.put(parts, made)
+        readers.put(parts, made)
     return tiles
 
 

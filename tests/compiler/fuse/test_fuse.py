@@ -7,7 +7,6 @@ from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.fuse.activation import fuse_activation
 from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
-from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.fuse.relu import fuse_relu
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
@@ -18,6 +17,7 @@ from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
+from fused_tiles import fuse
 
 TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3")
 ONE = (1, 1, 1)
@@ -145,18 +145,6 @@ def test_no_fused_op_has_more_operands_than_a_core_has_streams():
     graph = fuse_chains(tiles(*ops), TARGET)
     assert all(len(op.uses) <= 8 for op in graph.ops.values())
     assert sum(len(op.steps) or 1 for op in graph.ops.values()) == 20
-
-
-def test_who_is_asked_decides():
-    graph = tiles(("d", "square", "x"), ("y", "tanh", "d"))
-    asked = []
-
-    def never(fused, parts):
-        asked.append((fused.type, [op.name for op in parts]))
-        return False
-
-    assert len(fuse_chains(graph, TARGET, never).ops) == 2
-    assert asked == [("fused_op", ["d", "y"])]
 
 
 def test_factors_and_terms_of_channels_go_into_weights_and_bias():

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
@@ -17,6 +16,7 @@ from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
+from fused_tiles import fuse
 
 MOST = 20_000
 """Elements of a value, so that an example takes no second."""

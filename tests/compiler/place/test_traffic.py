@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.lower import lower
@@ -13,6 +12,7 @@ from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.traffic import Phase, traffic
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
+from fused_tiles import fuse
 
 
 def test_an_input_is_read_once_by_each_op_and_what_stays_in_l1_once_a_round():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
@@ -14,6 +13,7 @@ from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
+from fused_tiles import fuse
 
 
 @pytest.mark.parametrize("shape", [(3, 40), (2, 3, 40), (2, 33, 40), (1, 40)])
