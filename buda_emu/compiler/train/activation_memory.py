@@ -41,7 +41,7 @@ def fitted(
         raise HostError(f"compile: activations_mib={mib}")
     graph = compilation.prepared(graph)
     crossing = Crossing(graph)
-    share, done = 1.0, ("",)
+    share, done = float(mib != 0), ("",)  # where nothing may be stored, all is computed again that can be
     while True:
         again = crossing.within(int(crossing.most() * share))
         last = share == 0
