@@ -8,7 +8,7 @@ import pytest
 import buda_emu as be
 from buda_emu.api.faults import Budget, Settings, read_sites
 from buda_emu.injection.fault import KINDS, Fault, bits_of_tile
-from buda_emu.injection.result import share_of, wilson
+from buda_emu.injection.result import Share, share_of, wilson
 from example_netlists import DIRECTORY
 from faults_bench import bench
 
@@ -62,6 +62,13 @@ def test_strata_of_one_group_are_its_wilson_interval():
     assert (low, high) == pytest.approx(wilson(failures, 200), abs=0.01)
 
 
+@pytest.mark.parametrize("failures", [0, 20, 100, 180, 200])
+def test_the_interval_of_one_stratum_is_wilsons(failures):
+    found = Share("one", 200, failures, {}, ((3.0, 200, failures),))
+    assert found.share == pytest.approx(failures / 200)
+    assert found.interval == pytest.approx(wilson(failures, 200), abs=0.006)
+
+
 def test_bits_have_strata_and_cores_have_none():
     with pytest.raises(be.HostError, match="by bit bits are divided"):
         be.faults(MATMUL, 1, settings=Settings(strata="bit", kinds=("core",)))
@@ -103,7 +110,7 @@ BAD = {
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 0, "datum": 1024}': "datum 1024",
     '{"kind": "flip", "place": "dram", "where": "x", "entry": 0, "tile": 0, "datum": 0, "bits": [16]}': "there are 16",
     '{"kind": "flip", "place": "dst", "where": "q", "entry": 0, "tile": 0, "datum": 0, "bits": [1]}': "n device",
-    '{"kind": "flip", "place": "operand", "where": "q", "entry": 0, "operand": 7}': "q has no operand 7",
+    '{"kind": "flip", "place": "operand", "where": "q", "entry": 0, "operand": 3}': "q has no operand 3",
     '{"kind": "core", "where": "x", "entry": 0}': "x is not an op",
     '{"kind": "entry", "where": "x", "entry": 0, "how": "twice"}': "entry 0 has none before it",
     '{"kind": "entry", "where": "bq", "entry": 0, "how": "lost", "tile": 0}': "bq is a ram",

@@ -66,6 +66,16 @@ def test_nan_becomes_the_bound_nearest_to_zero():
     assert np.array_equal(inside[0, 0, 3:], clean[0, 0, 3:])
 
 
+def test_an_op_that_never_gave_a_number_has_no_bounds():
+    found = bench("attention")
+    node = next(node for node in found.trace.nodes if node.step is not None)
+    ranges = Ranges([found.trace])
+    value = node.value * 1e6
+    assert ranges.clipped(node, value) is not value
+    del ranges._of[name_of(node)]
+    assert ranges.clipped(node, value) is value
+
+
 def test_costs():
     found, made = effects(30, protect=("parity", "ecc", "range"))
     costs = found.costs()

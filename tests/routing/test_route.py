@@ -239,6 +239,14 @@ def test_ncrisc_readers_and_writers_end_at_8(routed: Router, arch: str) -> None:
     assert (refusal.what, refusal.number, refusal.limit) == ("ncrisc_writers", 9, 8)
 
 
+def test_who_receives_a_queue_reads_it(routed: Router, arch: str) -> None:
+    """Whatever core the pipe names."""
+    pipes = Pipes()
+    for number in range(9):
+        pipes.pipe([pipes.queue()], [pipes.unpacker(1 + number // 3, number % 3)], (0, 0))
+    assert not routed(pipes.graph, arch).refusals
+
+
 def test_a_queue_has_at_most_255_readers(routed: Router, arch: str) -> None:
     pipes = Pipes()
     queue = pipes.queue("shared")

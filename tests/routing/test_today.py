@@ -6,19 +6,21 @@ with which the other tests compare the same netlists.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+import pytest
 import yaml
 
-import buda_emu as be
 from buda_emu.errors import UnsupportedError
-from buda_emu.netlist.load import check_text
-from buda_emu.netlist.model import Netlist
+from buda_emu.netlist import load
+from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.routing.streams.document import as_yaml
 from buda_emu.spec.cluster import Cluster, cluster_of, row_of_chips
 from buda_emu.testing import generate
+from buda_emu.testing.generator.netlist import GENERATED as OP_TYPES
 from example_netlists import DIRECTORY
 from routing.between_chips.random_chips import chips, copied, padded, to_itself
 from routing.between_chips.random_copies import copies, stacked_copies
@@ -26,43 +28,76 @@ from routing.near_limits import KINDS, near_limits
 
 KEPT = Path(__file__).with_name("today.txt")
 WORMHOLE, GRAYSKULL = "wormhole_b0", "grayskull"
-Case = tuple[str, Netlist | None, Cluster | None]
+Case = tuple[str, str, str, Cluster | None]
+"""A name, a netlist's text and architecture, and the links between its chips."""
 
 
-def loaded(text: str, arch: str) -> Netlist | None:
-    return check_text(text, arch=arch).netlist
-
-
-def cases() -> Iterator[Case]:
-    """A name, a netlist (None where it is refused before it is routed) and the links between its chips."""
+def examples() -> Iterator[Case]:
     for path in sorted(DIRECTORY.rglob("*.yaml")):
-        yield path.stem, be.load(path), None
-    for arch in (WORMHOLE, GRAYSKULL):
-        for seed in range(20):
-            yield f"generated {seed} for {arch}", generate(seed, arch=arch).netlist, None
-        for seed in range(2 * len(KINDS)):
-            yield f"near limits {seed} for {arch}", loaded(near_limits(seed, arch), arch), None
-    for make in (chips, copied, to_itself, padded):
-        for seed in range(8):
-            text, links = make(seed)
-            name = f"{make.__name__.replace('_', ' ')} {seed}"
-            yield name, loaded(text, WORMHOLE), cluster_of(yaml.safe_load(links), name)
+        yield str(path.relative_to(DIRECTORY)), path.read_text(), WORMHOLE, None
+
+
+def generated(arch: str, op_types: Sequence[str] = OP_TYPES, wanted: Collection[str] = ()) -> Iterator[Case]:
+    for seed in range(20):
+        yield str(seed), generate(seed, arch=arch, op_types=op_types, wanted=wanted).text, arch, None
+
+
+def near(arch: str) -> Iterator[Case]:
+    for seed in range(4 * len(KINDS)):
+        yield str(seed), near_limits(seed, arch), arch, None
+
+
+def linked(make: Callable[[int], tuple[str, str]]) -> Iterator[Case]:
+    for seed in range(24):
+        text, links = make(seed)
+        yield str(seed), text, WORMHOLE, cluster_of(yaml.safe_load(links), "cluster.yaml")
+
+
+def copied_on() -> Iterator[Case]:
     for seed in range(8):
-        yield f"copies {seed}", loaded(copies(seed), WORMHOLE), None
-        yield f"stacked copies {seed}", loaded(stacked_copies(seed), WORMHOLE), None
-        text = stacked_copies(seed, linked=True)
-        yield f"linked copies {seed}", loaded(text, WORMHOLE), row_of_chips((0, 1))
+        yield f"{seed}", copies(seed), WORMHOLE, None
+        yield f"{seed}, stacked", stacked_copies(seed), WORMHOLE, None
+        yield f"{seed}, linked", stacked_copies(seed, linked=True), WORMHOLE, row_of_chips((0, 1))
 
 
-def lines(name: str, netlist: Netlist | None, cluster: Cluster | None) -> Iterator[str]:
-    if netlist is None:
-        yield f"{name}: refused"
-        return
-    try:
-        for epoch in route_netlist(netlist, phases=True, cluster=cluster):
-            yield f"{name}, epoch {epoch.number}: {'; '.join(told(epoch, netlist.arch_name))}"
-    except UnsupportedError as error:
-        yield f"{name}: {error}"
+GENERATED: dict[str, Callable[[], Iterator[Case]]] = {
+    "generated for wormhole_b0": partial(generated, WORMHOLE),
+    "generated for grayskull": partial(generated, GRAYSKULL),
+}
+SOME_OPS: dict[str, Callable[[], Iterator[Case]]] = {
+    "fused": partial(generated, WORMHOLE, ("fused_op",), ("matmul",)),
+    "of rows": partial(generated, WORMHOLE, ("embedding", "tilizer", "topk", "splice", "depthwise")),
+}
+NEAR: dict[str, Callable[[], Iterator[Case]]] = {
+    "near the limits of wormhole_b0": partial(near, WORMHOLE),
+}
+NEAR_OTHERS: dict[str, Callable[[], Iterator[Case]]] = {
+    "examples": examples,
+    "near the limits of grayskull": partial(near, GRAYSKULL),
+}
+LINKED: dict[str, Callable[[], Iterator[Case]]] = {
+    "chips": partial(linked, chips),
+    "copied": partial(linked, copied),
+    "to itself": partial(linked, to_itself),
+    "padded": partial(linked, padded),
+    "copies": copied_on,
+}
+GROUPS = GENERATED | SOME_OPS | NEAR | NEAR_OTHERS | LINKED
+
+
+def lines(name: str, text: str, arch: str, cluster: Cluster | None) -> Iterator[str]:
+    netlist = load.check_text(text, arch=arch).netlist
+    if netlist is not None:
+        try:
+            for epoch in route_netlist(netlist, phases=True, cluster=cluster):
+                yield f"{name}, epoch {epoch.number}: {'; '.join(told(epoch, netlist.arch_name))}"
+        except UnsupportedError as error:
+            yield f"{name}: {error}"
+    findings = check_text(text, arch=arch, cluster=cluster).diagnostics
+    counts = Counter(item.rule for item in findings)
+    if counts:
+        said = digest("".join(f"{item.rule} {item.line} {item.message}" for item in findings))
+        yield f"{name}, findings: {', '.join(f'{rule} {count}' for rule, count in sorted(counts.items()))} ({said})"
 
 
 def told(epoch: RoutedEpoch, arch: str) -> Iterator[str]:
@@ -81,13 +116,39 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def today() -> list[str]:
-    return [line for case in cases() for line in lines(*case)]
+def today(group: str) -> list[str]:
+    return [f"{group} {line}" for case in GROUPS[group]() for line in lines(*case)]
 
 
-def test_pipes_and_streams_are_those_of_today() -> None:
-    assert today() == KEPT.read_text(encoding="utf-8").splitlines()
+def assert_as_kept(group: str) -> None:
+    kept = KEPT.read_text(encoding="utf-8").splitlines()
+    assert today(group) == [line for line in kept if line.startswith(f"{group} ")]
+
+
+@pytest.mark.parametrize("group", GENERATED)
+def test_generated_netlists_are_routed_as_today(group: str) -> None:
+    assert_as_kept(group)
+
+
+@pytest.mark.parametrize("group", SOME_OPS)
+def test_ops_with_pipes_of_their_own_are_routed_as_today(group: str) -> None:
+    assert_as_kept(group)
+
+
+@pytest.mark.parametrize("group", NEAR)
+def test_netlists_near_the_limits_are_routed_as_today(group: str) -> None:
+    assert_as_kept(group)
+
+
+@pytest.mark.parametrize("group", NEAR_OTHERS)
+def test_others_near_the_limits_are_routed_as_today(group: str) -> None:
+    assert_as_kept(group)
+
+
+@pytest.mark.parametrize("group", LINKED)
+def test_netlists_of_several_chips_are_routed_as_today(group: str) -> None:
+    assert_as_kept(group)
 
 
 if __name__ == "__main__":
-    KEPT.write_text("\n".join(today()) + "\n", encoding="utf-8")
+    KEPT.write_text("".join(f"{line}\n" for group in GROUPS for line in today(group)), encoding="utf-8")
