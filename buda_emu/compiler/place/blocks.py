@@ -42,6 +42,11 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
     return found
 
 
+def has_grid(target: Target, op: TileOp) -> bool:
+    """Whether there is a grid with room for a single buffer of its result."""
+    return _smallest(target.of(op.precision), op, SINGLE) is not None
+
+
 def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
     t, rows, columns = op.shape
     work = t * rows * columns * max(1, _depth(op)) / WORK
