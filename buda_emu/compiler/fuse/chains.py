@@ -6,6 +6,7 @@ from typing import Final
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.schedule import scheduled
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
+from buda_emu.compiler.place.blocks import has_grid
 from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES
 
@@ -16,8 +17,9 @@ _MOST: Final = 128
 
 def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
     """`d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with both as sub-ops, if nobody else
-    reads d."""
+    reads d. What writes a state stays in parts where no grid has room for the whole: it does not run in slices."""
     readers = Readers(tiles)
+    stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     for root in reversed(list(tiles.ops.values())):
         if root.name not in tiles.ops or not is_elementwise(root):
             continue
@@ -28,7 +30,9 @@ def fuse_chains(tiles: TileGraph, target: Target) -> TileGraph:
         parts = [op for op in tiles.ops.values() if op.name in members]
         sources = tuple(name for op in parts for name in op.sources)
         made = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
-        readers.put(parts, made)
+        precision = replace(made.precision, df=stored.get(made.name, ""))
+        if made.name not in stored or has_grid(target, replace(made, precision=precision)):
+            readers.put(parts, made)
     return tiles
 
 

@@ -15,6 +15,9 @@ from buda_emu.spec.formats import tile_bytes
 WORK = 192
 """Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
 
+SINGLE, DOUBLE = 1, 2
+"""Mblocks of a result in L1: with two an op works on while its readers take the one before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -30,21 +33,32 @@ class Blocks:
 
 
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
-    """The division of one op. Raises UnsupportedError when no grid has room for its buffers."""
+    """The division of one op, with a single buffer for its result where no grid has room for two. Raises
+    UnsupportedError when no grid has room for one."""
     target = target.of(op.precision)
+    found = _smallest(target, op, DOUBLE) or _smallest(target, op, SINGLE)
+    if found is None:
+        raise no_grid(target, op)
+    return found
+
+
+def has_grid(target: Target, op: TileOp) -> bool:
+    """Whether there is a grid with room for a single buffer of its result."""
+    return _smallest(target.of(op.precision), op, SINGLE) is not None
+
+
+def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:
     t, rows, columns = op.shape
     work = t * rows * columns * max(1, _depth(op)) / WORK
     best: Blocks | None = None
     for grid in grids(target, op):
-        blocks = divided(target, op, grid)
+        blocks = divided(target, op, grid, buffers=buffers)
         if blocks is None or buffer_bytes(target, op, blocks) > target.buffer_room:
             continue
         if best is None or prod(best.grid) < work:
             best = blocks
         if prod(best.grid) >= work:
             break
-    if best is None:
-        raise no_grid(target, op)
     return best
 
 
@@ -73,16 +87,18 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     yield from sorted(found, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
 
 
-def divided(target: Target, op: TileOp, grid: tuple[int, int], held: int = 0) -> Blocks | None:
+def divided(
+    target: Target, op: TileOp, grid: tuple[int, int], held: int = 0, *, buffers: int = DOUBLE
+) -> Blocks | None:
     """The division over a grid with the largest ublock and the longest inner block that fit; `held` bytes of constants
-    stay in L1. None where there is no room."""
+    stay in L1, and so many mblocks of the result. None where there is no room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
     ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
-    buffers = 1 if single else 2
+    buffers = SINGLE if single else buffers
     if op.attrs.get("identity") or op.type == "depthwise":
         return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
     if op.inner:

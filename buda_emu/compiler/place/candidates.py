@@ -7,6 +7,8 @@ from math import prod
 from buda_emu.compiler.lower.picker import Cut
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, divisors
 from buda_emu.compiler.place.blocks import (
+    DOUBLE,
+    SINGLE,
     Blocks,
     buffer_bytes,
     choose_blocks,
@@ -69,16 +71,22 @@ def pickers(op: TileOp) -> frozenset[str]:
 def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
     """By number of cores; each quicker than all that have fewer cores. Raises UnsupportedError when no grid has room
     for the buffers."""
-    best: list[Choice] = []
     target = target.of(op.precision)
-    for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
-        own = [_of_grid(target, tiles, item, grid, cut) for item, cut in _variants(target, op, grid)]
-        kept = [choice for choice in own if choice is not None]
-        if kept:
-            best.append(min(kept, key=lambda choice: choice.cycles))
+    best = _of_grids(target, tiles, op, DOUBLE) or _of_grids(target, tiles, op, SINGLE)
     if not best:
         raise no_grid(target, op)
     return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
+
+
+def _of_grids(target: Target, tiles: TileGraph, op: TileOp, buffers: int) -> list[Choice]:
+    """The quickest choice of each grid that has room."""
+    best: list[Choice] = []
+    for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
+        own = [_of_grid(target, tiles, item, grid, buffers, cut) for item, cut in _variants(target, op, grid)]
+        kept = [choice for choice in own if choice is not None]
+        if kept:
+            best.append(min(kept, key=lambda choice: choice.cycles))
+    return best
 
 
 def quicker(found: list[Choice]) -> list[Choice]:
@@ -100,7 +108,7 @@ def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tup
 
 
 def _of_grid(
-    target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], cut: Cut | None = None
+    target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], buffers: int, cut: Cut | None = None
 ) -> Choice | None:
     """With as many constants in L1 as there is room for, the smallest first."""
     must = pickers(op)
@@ -123,7 +131,8 @@ def _of_grid(
         size = sum(need[name] for name in order[:count])
         if size > target.buffer_room:
             continue
-        blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
+        own = divided(target, op, grid, size, buffers=buffers) if cut is None else None
+        blocks = own if cut is None else divided_as(target, op, grid, cut)
         held = must | frozenset(order[:count])
         if blocks is None or (count and not _has_streams(tiles, op, blocks, held)):
             continue

@@ -508,3 +508,29 @@ def test_a_constant_that_readers_cut_differently_is_pushed_to_each_of_its_queues
     training.placement.queues[again.name] = again
     found = dict(training.tensors())
     np.testing.assert_array_equal(found[again.name], found[constants[0].name])
+
+
+@pytest.mark.parametrize("arch", ["grayskull", "wormhole_b0"])
+def test_a_parameter_that_l1_has_room_for_once_is_written_from_a_single_buffer(arch):
+    torch.manual_seed(6)
+    module, x, y = torch.nn.Linear(1024, 8192, bias=False), torch.randn(8, 1024), torch.randn(8, 8192)
+    training = be.compile_training(module, (x,), loss="mse", arch=arch, df="Float32", learning_rate=0.5, effort="low")
+    written = {item.op for item in training.placement.tiles.stores.values() if not item.accumulate}
+    assert [training.placement.ops[name].blocks.buf_size_mb for name in written] == [1]
+    assert training.check(strict=True) == ()
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=0.5), [(x, y)])
+
+
+def test_an_optimizer_that_has_no_room_as_one_op_is_taken_apart():
+    torch.manual_seed(7)
+    module, x, y = torch.nn.Linear(784, 8192, bias=False), torch.randn(8, 784), torch.randn(8, 8192)
+    words = {"loss": "mse", "optimizer": "adam", "arch": "grayskull", "learning_rate": 0.01, "effort": "low"}
+    training = be.compile_training(module, (x,), **words)
+    ops = {name: placed.op for name, placed in training.placement.ops.items() if placed.op.program == "opt_0"}
+    (last,) = (
+        item.op for item in training.placement.tiles.stores.values() if item.op.startswith("optimizer.weight.subtract")
+    )
+    assert ops[last].type != "fused_op"
+    assert any(op.type == "fused_op" for op in ops.values())
+    assert training.check(strict=True) == ()
+    follows(training, module, torch.optim.Adam(module.parameters(), lr=0.01), [(x, y)])
