@@ -95,6 +95,18 @@ def widen(tiles: TileGraph) -> None:
             op.precision = replace(op.precision, df=stored.get(op.name, wide.get(op.program, "")))
 
 
+def tell_readers(tiles: TileGraph, target: Target) -> None:
+    """Gives ops the formats of their operands, for the room that these take. Constants have their reader's."""
+    formats = {name: target.activation_df for name, queue in tiles.inputs.items() if not queue.indices}
+    formats |= {name: state.df or target.activation_df for name, state in tiles.states.items()}
+    formats |= {op.name: target.of(op.precision).activation_df for op in tiles.ops.values()}
+    for op in tiles.ops.values():
+        own = formats[op.name]
+        reads = tuple(formats.get(use.source, own) for use in op.uses)
+        if any(df != own for df in reads):
+            op.precision = replace(op.precision, reads=reads)
+
+
 def wide_df(df: str, target: Target) -> str:
     """A format that states may be kept in beside the model's. Raises HostError for another."""
     if df not in ("", "Float32"):

@@ -23,7 +23,7 @@ from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
-from buda_emu.compiler.mixed import Rule, assign, widen
+from buda_emu.compiler.mixed import Rule, assign, tell_readers, widen
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -191,6 +191,8 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("masks", TILE, TILE, "values with both masks and numbers get 16 bits",
          _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
     Pass("state_formats", TILE, TILE, "ops that write a state have its format", _tiles(lambda tiles, _: widen(tiles))),
+    Pass("operand_formats", TILE, TILE, "ops know the formats of what they read",
+         _tiles(lambda tiles, context: tell_readers(tiles, context.target))),
     Pass("stream_rows", TILE, TILE, "ops that fit no grid run in slices of their rows",
          _tiles(lambda tiles, context: streamed(tiles, context.target))),
     Pass("search", TILE, PLACED, "blocks, cores, epochs, chips, queues and addresses", _search),

@@ -27,23 +27,26 @@ DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Formats and fidelity of one op, "" where they are the model's."""
+    """Formats and fidelity of one op, "" where they are the model's. `reads`: formats of its operands, where some have
+    another one than the op."""
 
     df: str = ""
     acc_df: str = ""
     fidelity: str = ""
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df); `board`: that
-    the chip stands on, "" where none is named."""
+    the chip stands on, "" where none is named; `reads` of one op, as `Precision` has it."""
 
     arch: Arch
     df: str = "Float16_b"
     fidelity: str = "HiFi3"
     acc: str = ""
     board: str = ""
+    reads: tuple[str, ...] = ()
 
     @staticmethod
     def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
@@ -78,7 +81,12 @@ class Target:
         """For an op that has formats of its own."""
         if own == Precision():
             return self
-        return replace(self, df=own.df or self.df, acc=own.acc_df or self.acc, fidelity=own.fidelity or self.fidelity)
+        df, acc, fidelity = own.df or self.df, own.acc_df or self.acc, own.fidelity or self.fidelity
+        return replace(self, df=df, acc=acc, fidelity=fidelity, reads=own.reads)
+
+    def read_df(self, operand: int) -> str:
+        """Of an operand of the op that this is for."""
+        return self.reads[operand] if operand < len(self.reads) else self.activation_df
 
     @property
     def chip(self) -> Device:

@@ -70,7 +70,9 @@ def tile_problems(tiles: TileGraph, queues: Mapping[str, str], arch: str) -> Ite
         problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op, queues, arch), None)
         if problem is not None:
             yield f"{op.name} = {op.type}: {problem}"
-        yield from _format_problems(op.name, (op.precision.df, op.precision.acc_df), op.precision.fidelity)
+        yield from _format_problems(
+            op.name, (op.precision.df, op.precision.acc_df, *op.precision.reads), op.precision.fidelity
+        )
     for output in (*tiles.outputs.values(), *tiles.stores.values()):
         if output.op not in tiles.ops:
             yield f"{output.op}: an output or state is to be written by it, and there is no such op"

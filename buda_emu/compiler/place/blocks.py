@@ -147,6 +147,7 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
         return size_of_tile(df, align)
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
+    reads = [max(act, size(target.read_df(number))) for number in range(len(op.uses))]
     ublock, mblock = prod(blocks.ublock), prod(blocks.mblock)
     result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
@@ -156,18 +157,17 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     if op.attrs.get("identity"):
         picked = size(target.picker_df if op.attrs["table"].plain else target.activation_df)
         tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
-        total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * act
+        total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * reads[1]
     elif op.has("inner dimension"):
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
-        total += 2 * blocks.u_kt * (left + right) * act
+        total += 2 * blocks.u_kt * (left * reads[0] + right * reads[1])
         total += 2 * ublock * act if op.attrs.get("bias") else 0
         total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
     elif op.has("reduces"):
-        total += 2 * ublock * max(1, blocks.u_kt) * act
+        total += 2 * ublock * max(1, blocks.u_kt) * reads[0]
     else:
-        own = 2 * ublock * act
-        total += len(op.uses) * own + op.intermediates * ublock * act
-        total += max(0, len(op.uses) * max(0, _READ_BYTES - own) - _ROOM_FOR_READS)
+        total += 2 * ublock * sum(reads) + op.intermediates * ublock * act
+        total += max(0, sum(max(0, _READ_BYTES - 2 * ublock * tile) for tile in reads) - _ROOM_FOR_READS)
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total

@@ -98,3 +98,23 @@ def test_what_writes_a_state_gives_the_format_of_its_ram(df, other):
     assert training.check(strict=True) == ()
     found = {op.out_df for graph in training.netlist.graphs.values() for op in graph.ops}
     assert found == {df, other}
+
+
+@pytest.mark.parametrize("inner", [384, 576, 704])
+def test_wide_operands_of_a_product_have_room(inner):
+    """Blocks are cut for the formats that operands have, not for that of the op which reads them."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = helper.make_graph(
+        [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"], name="narrow")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [512, inner])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [512, 32])],
+        [numpy_helper.from_array(np.ones((inner, 32), np.float32), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    rules = [{"match": "narrow", "df": "Bfp8_b"}]
+    compiled = be.compile(model, arch="grayskull", effort="low", mixed=rules)
+    (product,) = [op.op for op in compiled.placement.ops.values() if op.op.type == "matmul"]
+    assert product.precision.reads == ("Float16_b", "Bfp8_b")
+    assert compiled.check(strict=True) == ()
