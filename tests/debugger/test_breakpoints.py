@@ -43,6 +43,16 @@ def test_backwards_meets_the_same_hits(precision):
         assert reverse_hits(run) == forward[::-1]
 
 
+def test_going_back_counts_no_hits():
+    with session(ATTENTION) as run:
+        point = run.break_at("dots")
+        run.cont()
+        run.cont()
+        assert point.hits == 2
+        assert run.reverse_continue().reason == "breakpoint"
+        assert point.hits == 2
+
+
 def test_of_a_line():
     lines = (ROOT / "netlists" / "training.yaml").read_text().splitlines()
     with session(TRAINING) as run:

@@ -199,12 +199,20 @@ def test_inside_of_an_op_step_and_back_go_by_units():
         told(console, "break h", "c")
         assert told(console, "into tile 0,0").splitlines()[0].startswith("op h tile 0,0,0: ")
         assert told(console, "s").startswith("2 of ")
+        assert told(console, "back").startswith("1 of ")
+        assert told(console, "s").startswith("2 of ")
         assert told(console, "n 2").startswith("4 of ")
         assert told(console, "back").startswith("3 of ")
         assert execute(console, "s").data["step"]["unit"] == "matrix unit"
         assert told(console, "finish").startswith("breakpoint 1")
         told(console, "into 0,0")
         assert "before op a" in told(console, "s 999", "n")
+
+
+def test_the_nearest_command_may_be_one_of_two_letters(console):
+    for word, nearest in (("rcc", "rc"), ("btt", "bt")):
+        with pytest.raises(HostError, match=rf"no command '{word}' \(did you mean '{nearest}'\?\)"):
+            told(console, word)
 
 
 def test_completion(console):

@@ -5,9 +5,10 @@ import pytest
 
 import buda_emu as be
 from buda_emu.debugger.machine.position import START, STORED, Position
+from buda_emu.debugger.tensors import newest
 from buda_emu.errors import HostError
 from debug_sessions import ATTENTION, TRAINING, TWO_CHIPS, session, state, walk
-from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
 
 def many_inputs(inputs=6, loops=3):
@@ -67,6 +68,42 @@ def test_inputs_that_run_together_are_stepped_one_by_one(looped):
         run.run()
         assert len(run.engine.log) == 3  # nobody looked: six at once
         assert state(run) == end
+
+
+def test_back_from_a_result_is_to_its_op():
+    with session(TRAINING) as run:
+        run.break_at("", "absmax(op:product) > 0")
+        after = run.cont().position
+        assert after.step % 2 == 1
+        assert run.back("next").position == after._replace(step=after.step - 1)
+
+
+def test_the_newest_entry_of_the_host_is_the_last():
+    with session(ATTENTION) as run:
+        ring = run.engine.channels["x"].ring
+        assert ring.occupancy == ring.entries == 4
+        assert newest(run.engine, "x") == 3
+
+
+def test_entries_of_rams_on_the_same_memory_are_told_with_each_other(tmp_path):
+    """Of another t, whose entries are smaller; not those of the host."""
+    whole = queue("whole", "n", kind="ram", entries=2, t=2)
+    place = whole[whole.index("loc:") :]
+    parts = [
+        queue(name, source, kind="ram")[: -len(place)] + place for name, source in (("part", "m"), ("host", "HOST"))
+    ]
+    path = tmp_path / "net.yaml"
+    step = execute("g", fifo_settings("x"), fifo_settings("y"), *(ram_settings(name) for name in ("whole", "part")))
+    path.write_text(
+        text(
+            [queue("x", t=2), queue("y"), whole, *parts],
+            [graph("g", op("n", "nop", ["x"], t=2), op("m", "nop", ["y"], loc=(0, 1)))],
+            [program("p", "var: {$c_zero: 0}", step)],
+        )
+    )
+    with session(str(path)) as run:
+        assert sorted(run.engine.sharing("whole", 1)) == [("part", 2), ("part", 3), ("whole", 1)]
+        assert sorted(run.engine.sharing("part", 1)) == [("part", 1), ("whole", 0)]
 
 
 def test_back_over_an_epoch_boundary_into_its_middle(looped):
