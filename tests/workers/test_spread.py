@@ -16,6 +16,7 @@ from buda_emu.api.sweep import sweep
 from buda_emu.errors import HostError, InternalError
 from buda_emu.gemini.sweep import sweep as gemini_sweep
 from buda_emu.workers.job import Job, Workers
+from buda_emu.workers.pool import Pool
 from buda_emu.workers.spread import JobPool, in_order, spread
 from buda_emu.workers.wire import packed, unpacked
 from buda_emu.workers.with_caller import spread_with_caller
@@ -27,6 +28,24 @@ TWO = Workers(2)
 
 def results(items, workers=TWO, job="spread_functions:twice", **more):
     return list(in_order(spread(Job(job), items, workers, **more)))
+
+
+def test_who_leaves_early_ends_the_workers():
+    with closing(Pool(Job("spread_functions:twice"), 2, None, {})) as pool:
+        answers = pool.answers(range(100))
+        assert next(answers)[1][0]
+        processes = [worker.process for worker in pool._workers]
+        answers.close()
+        assert pool.closed
+        assert processes
+        assert all(process.has_ended for process in processes)
+
+
+def test_workers_outlast_a_round_that_is_done():
+    with closing(Pool(Job("spread_functions:twice"), 2, None, {})) as pool:
+        assert sorted(answer for _, (_, answer) in pool.answers(range(4))) == [0, 2, 4, 6]
+        assert not pool.closed
+        assert not any(worker.process.has_ended for worker in pool._workers)
 
 
 @pytest.mark.parametrize("workers", [Workers(), TWO])

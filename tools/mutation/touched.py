@@ -46,6 +46,7 @@ ALSO = {
         "cli/test_tables.py",
     ),
     "spec": ("spec", "formats", "docs/test_pages.py"),
+    "workers": ("workers", "machines/test_machines.py"),
 }  # fmt: skip
 """Tests that hold a room beside those of its own name."""
 
