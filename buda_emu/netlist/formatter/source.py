@@ -28,9 +28,14 @@ class Span:
         self.start = start
         self.end = end
         self.column = column
-        self.parts: list[Span] = []
+        self.parts: list[Span] = [] if kind in _WITH_PARTS else _NONE
         self.pairs = False
         self.properties = ""
+
+
+_WITH_PARTS: Final = ("flow", "map", "list")
+_NONE: Final[list[Span]] = []
+"""Of all scalars and aliases, of which a text has very many."""
 
 
 def read_spans(text: str) -> Span:

@@ -343,6 +343,18 @@ def test_what_torch_cannot_take_apart_is_refused_by_name(function, said, monkeyp
         be.compile(Whole(), (torch.ones(2, 3),))
 
 
+def test_a_unit_matrix_of_any_size_is_a_constant():
+    """torch takes it apart into indices of 16 bits without a sign, for which it has no kernels."""
+
+    class Shifted(torch.nn.Module):
+        def forward(self, x):
+            return x - torch.eye(x.shape[0])
+
+    x = torch.randn(300, 300)
+    (found,) = be.compile(Shifted(), (x,), effort="low")(x)
+    np.testing.assert_array_equal(found, (x - torch.eye(300)).numpy())
+
+
 class Chosen(torch.nn.Module):
     """As many values as are above 0."""
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
@@ -277,7 +277,7 @@ class Reader:
             self._refuse(str(error), node)
             return _POISONED
         with torch.no_grad():
-            found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
+            found = _computed(node.target, _torch(arguments), {key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
             # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
             return self._constant(array_of(torch.zeros_like(found) if _operator(word).startswith(_EMPTY) else found))
@@ -355,6 +355,25 @@ def _torch(item: Any) -> Any:
         real, *imag = (_torch(part) for part in item.parts)
         return torch.complex(real, imag[0] if imag else torch.zeros_like(real))
     return [_torch(part) for part in item] if isinstance(item, list) else item
+
+
+def _computed(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """By torch; in 64 bits where it has no kernel for unsigned integers, which its decompositions take for indices."""
+    try:
+        return function(*arguments, **options)
+    except NotImplementedError:
+        return function(*map(_widened, arguments), **{key: _widened(item) for key, item in options.items()})
+
+
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def _widened(item: Any) -> Any:
+    if isinstance(item, torch.Tensor):
+        return item.to(torch.int64) if item.dtype in _UNSIGNED else item
+    if isinstance(item, (list, tuple)):
+        return [_widened(part) for part in cast("Sequence[Any]", item)]
+    return torch.int64 if item in _UNSIGNED else item
 
 
 def _line(node: Any) -> str:
