@@ -35,7 +35,7 @@ class Span:
 
 _WITH_PARTS: Final = ("flow", "map", "list")
 _NONE: Final[list[Span]] = []
-"""Of all scalars and aliases, of which a text has very many."""
+"""Of all that have none: a text has very many of them."""
 
 
 def read_spans(text: str) -> Span:
@@ -51,6 +51,7 @@ def read_spans(text: str) -> Span:
             break
         if isinstance(event, events.CollectionEndEvent):
             closed = stack.pop()
+            closed.parts = closed.parts or _NONE
             if closed.kind == "flow":
                 closed.end = event.end_mark.index
             elif closed.parts:
