@@ -213,6 +213,8 @@ class Appended(torch.nn.Module):
         (3, {1: "cache"}, r"cache cache is \[2, 8\]; the part to keep, \[2, 3\], is not part of it"),
         (4, {2: "cache"}, "has no output 2"),
         (4, {0: "cache", 1: "cache"}, "cache is written twice"),
+        (4, {1: 2}, "keeps of model is {1: 2}; it says by numbers of outputs"),
+        (4, ["cache"], r"keeps of model is \['cache'\]; it says"),
     ],
 )
 def test_what_does_not_fit_a_cache_is_refused(kept, keeps, complaint):

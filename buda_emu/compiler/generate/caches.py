@@ -3,7 +3,7 @@ writes whole or slot by slot (FRONTEND 5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class Program:
     """A model that shares caches with others: `source` and `inputs` as `compile` takes them.
 
     `keeps`: by the number of an output, the cache that it goes to. An input of any program that has a cache's name
-    reads it; its example is what the cache holds at first. An output of a cache's shape replaces it; one that is a
+    reads it; its example is what the cache holds at first. An output of a cache's shape replaces it; one that is an
     integer number of times shorter along one dimension is written to the slot of the run's write index.
     """
 
@@ -59,7 +59,7 @@ def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dic
     """All of them, with what they hold at first. Raises HostError where shapes do not fit."""
     written: dict[str, Shape] = {}
     for name, program in programs.items():
-        for number, cache in program.keeps.items():
+        for number, cache in _kept(name, program.keeps):
             if not 0 <= number < len(graphs[name].outputs):
                 raise HostError(f"compile: {name} has no output {number} to keep in {cache}")
             if cache in written:
@@ -73,6 +73,16 @@ def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dic
         found[cache] = _Cache(initial, *_slots(cache, initial.shape, shape))
     if len({item.slots for item in found.values()} - {1}) > 1:
         raise HostError("compile: caches of one netlist have one number of slots, here there are several")
+    return found
+
+
+def _kept(name: str, keeps: object) -> list[tuple[int, str]]:
+    """Numbers of outputs, and the caches that they go to. Raises HostError for what is none."""
+    given = cast("Mapping[object, object]", keeps) if isinstance(keeps, Mapping) else {None: None}
+    found = [(number, cache) for number, cache in given.items() if type(number) is int and isinstance(cache, str)]
+    if len(found) < len(given):
+        what = 'it says by numbers of outputs which input each goes to: {1: "past"}'
+        raise HostError(f"compile: keeps of {name} is {keeps!r}; {what}")
     return found
 
 

@@ -50,8 +50,8 @@ class Choices:
         rate: float | Schedule = learning_rate
         if not callable(learning_rate) and not isinstance(learning_rate, (int, float)):
             raise HostError(f"compile: learning_rate {learning_rate!r} is neither a number nor a function of the step")
-        if microbatches < 1:
-            raise HostError(f"compile: microbatches={microbatches}")
+        if type(microbatches) is not int or microbatches < 1:
+            raise HostError(f"compile: microbatches={microbatches!r}, which is not an integer from 1 on")
         found = optimizer_named(optimizer, options)
         several = type(target) in (tuple, list) and any(np.ndim(item) for item in target)
         return Choices(loss, *found, rate, microbatches, df, len(target) if several else 0)

@@ -58,6 +58,13 @@ def test_weights_of_a_length_of_their_own(dim):
     follows(module, training, functional.mse_loss, x, target)
 
 
+def test_means_of_parts_of_a_video():
+    module = torch.nn.Sequential(torch.nn.Conv3d(1, 3, 2), torch.nn.AvgPool3d(2, 1, 1, count_include_pad=False))
+    x, target = torch.randn(2, 1, 4, 5, 4), torch.randn(2, 3, 4, 5, 4)
+    training = be.compile_training(module, (x,), loss="mse", learning_rate=0.1, effort="low")
+    follows(module, training, functional.mse_loss, x, target)
+
+
 class Heads(torch.nn.Module):
     """Two outputs."""
 

@@ -230,6 +230,7 @@ def test_parameters_go_to_the_module_and_back():
         ({"loss": "mse", "optimizer": "lamb"}, "optimizer 'lamb' is not one of: sgd"),
         ({"loss": "mse", "optimizer_options": {"beta": 1}}, "sgd has no option beta"),
         ({"loss": "mse", "microbatches": 0}, "microbatches=0"),
+        ({"loss": "mse", "microbatches": 2.5}, "microbatches=2.5, which is not an integer"),
         ({"loss": "mse", "learning_rate": "1"}, "learning_rate '1'"),
         ({"loss": lambda output, target: (output - target).sum()}, "give target="),
     ],

@@ -174,12 +174,12 @@ def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
     return g
 
 
-@aten("avg_pool2d_backward")
+@aten("avg_pool2d_backward", "avg_pool3d_backward")
 def avg_pool_backward(
     b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, ceil: bool, count_pads: bool, divisor: Any
 ) -> Node:
     """g distributed over each window, by the elements that its mean counts"""
-    options = window(x, 2, kernel, stride, pad, [1], ceil)
+    options = window(x, len(x.shape) - 2, kernel, stride, pad, [1], ceil)
     for place, size in enumerate(x.shape[2:]):
         own = (options["kernel"][place], options["strides"][place], 1, options["pads"][place], options["out"][place])
         index = taps(size, *own)
