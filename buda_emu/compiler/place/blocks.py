@@ -42,9 +42,11 @@ def choose_blocks(target: Target, op: TileOp) -> Blocks:
     return found
 
 
-def has_grid(target: Target, op: TileOp) -> bool:
-    """Whether there is a grid with room for a single buffer of its result."""
-    return _smallest(target.of(op.precision), op, SINGLE) is not None
+def has_grid(target: Target, op: TileOp, buffers: int = SINGLE) -> bool:
+    """Whether there is a grid with room for so many buffers of its result; the largest are the likeliest."""
+    target = target.of(op.precision)
+    made = (divided(target, op, grid, buffers=buffers) for grid in reversed(list(grids(target, op))))
+    return any(blocks is not None and buffer_bytes(target, op, blocks) <= target.buffer_room for blocks in made)
 
 
 def _smallest(target: Target, op: TileOp, buffers: int) -> Blocks | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, divisors
-from buda_emu.compiler.place.blocks import buffer_bytes, divided, grids
+from buda_emu.compiler.place.blocks import DOUBLE, has_grid
 from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.place.picker_slices import Slices, cut_apart, groups_of, has_room, is_over_taps, resliced
 from buda_emu.compiler.target import Target
@@ -83,10 +83,7 @@ def fits(target: Target, op: TileOp) -> bool:
     """Whether there is a grid whose cores have room for the op's buffers."""
     if "table" in op.attrs:
         return has_room(target, op)
-    target = target.of(op.precision)
-    room = target.buffer_room
-    made = (divided(target, op, grid) for grid in reversed(list(grids(target, op))))
-    return any(blocks is not None and buffer_bytes(target, op, blocks) <= room for blocks in made)
+    return has_grid(target, op, DOUBLE)
 
 
 def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
