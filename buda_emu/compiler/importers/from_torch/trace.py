@@ -24,7 +24,7 @@ def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = 
     """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
     in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
     try:
-        with _quietly(gradients):
+        with _quietly(gradients), unlogged():
             program = torch.export.export(module, tuple(tensors))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
@@ -77,7 +77,7 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
 
 @contextlib.contextmanager
 def unlogged() -> Generator[None]:
-    """While torch handles sizes and numbers that example inputs decide, of which it would tell on stderr."""
+    """Without what torch logs of decisions by values, those that it takes and those that it refuses."""
     rooms = ("export._draft_export", "fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(f"torch.{room}") for room in rooms]
     were = [item.disabled for item in loggers]
