@@ -22,6 +22,8 @@ PICKER_ROOM = 500_000
 _STRIP_WORDS = 1700
 """Of one strip; a longer one becomes two of the same index."""
 
+_DENSE = 64
+"""Possible keys for each one that there is, up to which a mark for each is quicker than sorting."""
 _KEPT = 3
 """Pickers that a table remembers: a search places the same division many times."""
 
@@ -153,14 +155,11 @@ class PickTable:
         ublock = strip * (block // cut.u_rt) + self.row % block // cut.u_rt
         tile = core * len(self.tiles) + self.which
 
-        def most(keys: Index, each: int) -> Index:
-            return np.bincount(np.unique(keys) // each, minlength=cut.grid_rows)
-
-        strips = most(strip, self.t * wide)
-        ublocks = most(ublock, self.t * wide * (block // cut.u_rt))
+        strips = _different(strip, cut.grid_rows, self.t * wide)
+        ublocks = _different(ublock, cut.grid_rows, self.t * wide * (block // cut.u_rt))
         pairs = np.bincount(core, minlength=cut.grid_rows)
         words = 3 * np.maximum(strips, self.t) + ublocks + pairs
-        tiles = most(tile, len(self.tiles))
+        tiles = _different(tile, cut.grid_rows, len(self.tiles))
         return Counts(
             int(max(self.t, strips.max())),
             int(max(1, ublocks.max())),
@@ -260,6 +259,16 @@ class _Strip:
             self.words += 1
         self.ublocks[-1][1].append(word)
         self.words += 1
+
+
+def _different(keys: Index, groups: int, each: int) -> Index:
+    """How many different keys each group has; those of a group are `each` numbers that follow each other."""
+    if groups * each <= _DENSE * len(keys):
+        seen = np.zeros(groups * each, np.bool_)
+        seen[keys] = True
+        return np.count_nonzero(seen.reshape(groups, each), axis=1)
+    keys = np.sort(keys)
+    return np.bincount(keys[np.diff(keys, prepend=-1) > 0] // each, minlength=groups)
 
 
 def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
