@@ -104,10 +104,10 @@ def test_a_pass_that_takes_more_is_named(resident):
     """What was not foreseen ends the compilation, too."""
 
     class Growing(Observer):
-        def look(self, name, forms):
+        def look(self, name, forms, arch):
             if name == "cse":
                 resident[0] = 2 << 30
-            super().look(name, forms)
+            super().look(name, forms, arch)
 
     with pytest.raises(UnsupportedError, match=r"after dce the process has 2\.0 GiB, the memory limit is 1\.0 GiB"):
         compiled(1 << 30, observer=Growing())
