@@ -60,29 +60,20 @@ def copied_on() -> Iterator[Case]:
         yield f"{seed}, linked", stacked_copies(seed, linked=True), WORMHOLE, row_of_chips((0, 1))
 
 
-GENERATED: dict[str, Callable[[], Iterator[Case]]] = {
+GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "generated for wormhole_b0": partial(generated, WORMHOLE),
     "generated for grayskull": partial(generated, GRAYSKULL),
-}
-SOME_OPS: dict[str, Callable[[], Iterator[Case]]] = {
     "fused": partial(generated, WORMHOLE, ("fused_op",), ("matmul",)),
     "of rows": partial(generated, WORMHOLE, ("embedding", "tilizer", "topk", "splice", "depthwise")),
-}
-NEAR: dict[str, Callable[[], Iterator[Case]]] = {
     "near the limits of wormhole_b0": partial(near, WORMHOLE),
-}
-NEAR_OTHERS: dict[str, Callable[[], Iterator[Case]]] = {
     "examples": examples,
     "near the limits of grayskull": partial(near, GRAYSKULL),
-}
-LINKED: dict[str, Callable[[], Iterator[Case]]] = {
     "chips": partial(linked, chips),
     "copied": partial(linked, copied),
     "to itself": partial(linked, to_itself),
     "padded": partial(linked, padded),
     "copies": copied_on,
 }
-GROUPS = GENERATED | SOME_OPS | NEAR | NEAR_OTHERS | LINKED
 
 
 def lines(name: str, text: str, arch: str, cluster: Cluster | None) -> Iterator[str]:
@@ -120,34 +111,10 @@ def today(group: str) -> list[str]:
     return [f"{group} {line}" for case in GROUPS[group]() for line in lines(*case)]
 
 
-def assert_as_kept(group: str) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_netlists_are_routed_as_today(group: str) -> None:
     kept = KEPT.read_text(encoding="utf-8").splitlines()
     assert today(group) == [line for line in kept if line.startswith(f"{group} ")]
-
-
-@pytest.mark.parametrize("group", GENERATED)
-def test_generated_netlists_are_routed_as_today(group: str) -> None:
-    assert_as_kept(group)
-
-
-@pytest.mark.parametrize("group", SOME_OPS)
-def test_ops_with_pipes_of_their_own_are_routed_as_today(group: str) -> None:
-    assert_as_kept(group)
-
-
-@pytest.mark.parametrize("group", NEAR)
-def test_netlists_near_the_limits_are_routed_as_today(group: str) -> None:
-    assert_as_kept(group)
-
-
-@pytest.mark.parametrize("group", NEAR_OTHERS)
-def test_others_near_the_limits_are_routed_as_today(group: str) -> None:
-    assert_as_kept(group)
-
-
-@pytest.mark.parametrize("group", LINKED)
-def test_netlists_of_several_chips_are_routed_as_today(group: str) -> None:
-    assert_as_kept(group)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,10 @@
 alone (`vector: c`, OPS 5.2), and who reads it spreads column 0 over the tile (`tile_broadcast`, OPS 7)."""
 
 from dataclasses import replace
-from typing import Final
 
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.fuse.spreads import can_spread, spread_by_readers
 from buda_emu.compiler.lower.tiles import Constant, SubOp, TileGraph, TileOp, Use
-from buda_emu.spec.ops import OP_TYPES
-
-_KEEPS_COLUMNS: Final = ("broadcast", "hslice", "vslice", "hstack", "vstack")
-"""TMs that put tiles elsewhere as they are."""
 
 
 def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
@@ -44,7 +39,7 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
 
 
 def _is_equal(tiles: TileGraph, use: Use, equal: set[str]) -> bool:
-    if any(tm[0] not in _KEEPS_COLUMNS for tm in use.tms):
+    if ("transpose",) in use.tms:  # all other TMs put tiles elsewhere as they are
         return False
     constant = tiles.constants.get(use.source)
     return use.source in equal if constant is None else _columns_are_equal(constant)
@@ -59,15 +54,11 @@ def _columns_are_equal(constant: Constant) -> bool:
 
 def _halved(op: TileOp) -> TileOp | None:
     """With its work for the vector unit on half of each tile; None where there is none."""
-    if op.steps:
-        steps = tuple(_half_step(step) for step in op.steps)
-        return None if steps == op.steps else replace(op, steps=steps)
-    return replace(op, attrs={**op.attrs, "vector": "c"}) if _is_halvable(op.type) else None
+    if op.has("vector unit"):
+        return replace(op, attrs={**op.attrs, "vector": "c"})
+    steps = tuple(_half_step(step) for step in op.steps)
+    return None if steps == op.steps else replace(op, steps=steps)
 
 
 def _half_step(step: SubOp) -> SubOp:
-    return replace(step, attrs={**step.attrs, "vector": "c"}) if _is_halvable(step.type) else step
-
-
-def _is_halvable(op_type: str) -> bool:
-    return OP_TYPES[op_type].has("vector unit")
+    return replace(step, attrs={**step.attrs, "vector": "c"}) if step.has("vector unit") else step

@@ -65,7 +65,7 @@ def _reads_column(op: TileOp, place: int) -> bool:
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False
     steps = [step for step in _steps(op) if own in step.inputs]
-    return all(_second(step, own) is not None for step in steps)
+    return all(_spreading(step, own) is not None for step in steps)
 
 
 def _steps(op: TileOp) -> tuple[SubOp, ...]:
@@ -74,13 +74,13 @@ def _steps(op: TileOp) -> tuple[SubOp, ...]:
     return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=kept(op.attrs, RELU)),)
 
 
-def _second(step: SubOp, name: str) -> SubOp | None:
-    """The step with an operand as its second, which may be spread; None where it cannot be that alone."""
+def _spreading(step: SubOp, name: str) -> SubOp | None:
+    """The step with an operand spread, which is its second then; None where it cannot spread that one alone."""
     if step.type not in _SPREADING or step.spread or step.inputs.count(name) != 1:
         return None
     if step.inputs[1] == name:
-        return step
-    return None if step.type == "subtract" else replace(step, inputs=step.inputs[::-1])
+        return replace(step, spread="c")
+    return None if step.type == "subtract" else replace(step, inputs=step.inputs[::-1], spread="c")
 
 
 def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
@@ -89,6 +89,5 @@ def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
         op, own = readers.tiles.ops[reader], f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
-        steps = [_second(step, own) if own in step.inputs else step for step in _steps(op)]
-        made = tuple(replace(step, spread="c") if own in step.inputs else step for step in steps if step is not None)
+        made = tuple(_spreading(step, own) or step for step in _steps(op))
         readers.put([op], replace(op, type="fused_op", uses=uses, steps=made, attrs={}))

@@ -59,7 +59,7 @@ def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dic
     """All of them, with what they hold at first. Raises HostError where shapes do not fit."""
     written: dict[str, Shape] = {}
     for name, program in programs.items():
-        for number, cache in _kept(name, program.keeps):
+        for number, cache in _kept(name, program.keeps).items():
             if not 0 <= number < len(graphs[name].outputs):
                 raise HostError(f"compile: {name} has no output {number} to keep in {cache}")
             if cache in written:
@@ -76,14 +76,14 @@ def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dic
     return found
 
 
-def _kept(name: str, keeps: object) -> list[tuple[int, str]]:
+def _kept(name: str, keeps: object) -> Mapping[int, str]:
     """Numbers of outputs, and the caches that they go to. Raises HostError for what is none."""
-    given = cast("Mapping[object, object]", keeps) if isinstance(keeps, Mapping) else {None: None}
-    found = [(number, cache) for number, cache in given.items() if type(number) is int and isinstance(cache, str)]
-    if len(found) < len(given):
-        what = 'it says by numbers of outputs which input each goes to: {1: "past"}'
-        raise HostError(f"compile: keeps of {name} is {keeps!r}; {what}")
-    return found
+    if isinstance(keeps, Mapping):
+        given = cast("Mapping[Any, Any]", keeps)
+        if all(type(number) is int and isinstance(cache, str) for number, cache in given.items()):
+            return given
+    what = 'it says by numbers of outputs which input each goes to: {1: "past"}'
+    raise HostError(f"compile: keeps of {name} is {keeps!r}; {what}")
 
 
 def _example(program: Program, graph: Graph, cache: str) -> Array | None:

@@ -131,8 +131,10 @@ def _of_grid(
         size = sum(need[name] for name in order[:count])
         if size > target.buffer_room:
             continue
-        own = divided(target, op, grid, size, buffers=buffers) if cut is None else None
-        blocks = own if cut is None else divided_as(target, op, grid, cut)
+        if cut is None:
+            blocks = divided(target, op, grid, size, buffers=buffers)
+        else:
+            blocks = divided_as(target, op, grid, cut)
         held = must | frozenset(order[:count])
         if blocks is None or (count and not _has_streams(tiles, op, blocks, held)):
             continue

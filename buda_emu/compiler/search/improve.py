@@ -197,7 +197,7 @@ class _Epoch:
                 break
             if placement.microbatch == 1:
                 packed = widened(table, packed)
-            part = epoch_of(self.make({**decisions, **packed}, self.only), self.epoch)
+            part = self._part(decisions, packed)
             found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
@@ -230,7 +230,7 @@ class _Epoch:
             if self.work.spent():
                 break
             mine = due_as_timed(best, told.run.epochs[0])
-            now = self._judged(epoch_of(self.make({**decisions, **mine}, self.only), self.epoch))
+            now = self._judged(self._part(decisions, mine))
             if _cycles(now) >= _cycles(told):
                 break
             best, told = mine, now
@@ -260,7 +260,7 @@ class _Epoch:
         self, decisions: Decisions, mine: Decisions, best: Decisions, told: Evaluated
     ) -> tuple[Decisions, Evaluated]:
         """Other decisions of its ops, if the model says that these are quicker than the best ones."""
-        part = epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
+        part = self._part(decisions, mine)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
@@ -295,7 +295,7 @@ class _Epoch:
 
     def _annealed(self, decisions: Decisions, best: Decisions, told: Evaluated) -> tuple[Decisions, Evaluated]:
         """The best decisions of an epoch of a single input with their ops moved in the long search."""
-        report, part = told.run.epochs[0], epoch_of(self.make({**decisions, **best}, self.only), self.epoch)
+        report, part = told.run.epochs[0], self._part(decisions, best)
         wires = TimedWires(told.netlist, report, part.target.chip)
         grid = part.target.arch.grid
         moved = _chip_by_chip(best, lambda own: annealed(own, wires, grid, ANNEALED * len(own)))
@@ -313,6 +313,10 @@ class _Epoch:
         }
         after = self._judged(replace(part, ops=ops))
         return (moved, after) if _cycles(after) < _cycles(before) else (decisions, before)
+
+    def _part(self, decisions: Decisions, mine: Decisions) -> Placement:
+        """The epoch alone, with such decisions of its ops among all."""
+        return epoch_of(self.make({**decisions, **mine}, self.only), self.epoch)
 
     def _judged(self, part: Placement) -> Evaluated:
         self.work.modelled += len(part.ops)

@@ -28,14 +28,13 @@ class Span:
         self.start = start
         self.end = end
         self.column = column
-        self.parts: list[Span] = [] if kind in _WITH_PARTS else _NONE
+        self.parts = _NONE
         self.pairs = False
         self.properties = ""
 
 
-_WITH_PARTS: Final = ("flow", "map", "list")
 _NONE: Final[list[Span]] = []
-"""Of all that have none: a text has very many of them."""
+"""Of all nodes without parts, of which a text has very many."""
 
 
 def read_spans(text: str) -> Span:
@@ -51,7 +50,6 @@ def read_spans(text: str) -> Span:
             break
         if isinstance(event, events.CollectionEndEvent):
             closed = stack.pop()
-            closed.parts = closed.parts or _NONE
             if closed.kind == "flow":
                 closed.end = event.end_mark.index
             elif closed.parts:
@@ -61,7 +59,9 @@ def read_spans(text: str) -> Span:
         if node is None:
             continue
         if stack:
-            stack[-1].parts.append(node)
+            above = stack[-1]
+            above.parts = above.parts or []
+            above.parts.append(node)
         elif root is None:
             root = node
         if isinstance(event, events.CollectionStartEvent):

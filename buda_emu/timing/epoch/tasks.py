@@ -12,7 +12,7 @@ from buda_emu.timeline import Schedule, Timing
 from buda_emu.timeline.tasks import Counted
 from buda_emu.timing.epoch.parts import parts_of, room_of
 from buda_emu.timing.epoch.result import Busy, Cost, EpochTiming, OpTiming
-from buda_emu.timing.transfers.flows import Flow, channel_name
+from buda_emu.timing.transfers.flows import Flow, channel_name, through
 from buda_emu.timing.transfers.noc import Path, loads
 from buda_emu.timing.transfers.rates import Rates
 
@@ -116,7 +116,7 @@ class EpochTasks:
     def _travelled(self, edge: Flow, path: Path) -> float:
         """`_travel` of what travels with each input, which is counted among the transfers."""
         cycles = self._travel(edge, path)
-        self._transfers.append(Busy(f"{edge.source} > {edge.target}", cycles))
+        self._transfers.append(Busy(edge.name, cycles))
         return cycles
 
     def _channels(self, edge: Flow) -> list[tuple[str, float]]:
@@ -129,10 +129,9 @@ class EpochTasks:
 
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
         """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""
-        name = f"{edge.source} > {edge.target}"
         cycles = self._travelled(edge, path)
-        channels = [(f"{channel}: {name}", self._memory[channel]) for channel, _ in self._channels(edge)]
-        return [(name, cycles), *channels]
+        channels = [(through(channel, edge.name), self._memory[channel]) for channel, _ in self._channels(edge)]
+        return [(edge.name, cycles), *channels]
 
     def _read(self, edge: Flow, path: Path) -> None:
         """A queue into an op: out of every channel, and into the core."""
@@ -150,9 +149,8 @@ class EpochTasks:
 
     def _load(self, edge: Flow, path: Path) -> None:
         """What is loaded before the first input: out of every channel, and into the core."""
-        name = f"{edge.source} > {edge.target}, once"
-        steps = [(f"{channel}: {name}", self._loading[channel]) for channel, _ in self._channels(edge)]
-        for unit, cycles in [*steps, (name, self._travel(edge, path))]:
+        steps = [(through(channel, edge.name), self._loading[channel]) for channel, _ in self._channels(edge)]
+        for unit, cycles in [*steps, (edge.name, self._travel(edge, path))]:
             loaded = self.schedule.object(f"{edge.source} loaded")
             lasts, _ = step_cycles(edge, path, cycles, 1, self._rates)
             self.schedule.task(self.schedule.unit(unit), lasts, (), [(loaded, 1)])

@@ -22,6 +22,11 @@ def channel_name(number: int, chip: int) -> str:
     return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
 
 
+def through(channel: str, name: str) -> str:
+    """A stream of that name, where it goes through a channel."""
+    return f"{channel}: {name}"
+
+
 def channel_of(name: str) -> tuple[int, int] | None:
     """(number, chip) of a channel by its name, or of a stream through it; None for anything else."""
     found = _CHANNEL_NAME.match(name)
@@ -48,6 +53,11 @@ class Flow:
     once: bool
     chip: int = 0
     packet: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the transfer, in schedules and reports."""
+        return f"{self.source} > {self.target}{', once' if self.once else ''}"
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:

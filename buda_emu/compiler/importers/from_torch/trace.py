@@ -24,7 +24,7 @@ def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = 
     """The ExportedProgram of a module, and whether it is right only where its assertions hold: where the model decides
     in Python by values, torch takes what example inputs decide, and asserts it. Raises HostError."""
     try:
-        with _quietly(gradients), unlogged():
+        with _quietly(gradients):
             program = torch.export.export(module, tuple(tensors))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
@@ -55,7 +55,7 @@ def _quietly(gradients: bool) -> Generator[None]:
 
     kind._apply = converted
     try:
-        with torch.set_grad_enabled(gradients), contextlib.redirect_stderr(io.StringIO()):
+        with torch.set_grad_enabled(gradients), unlogged(), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
         kind._apply = convert
@@ -67,7 +67,7 @@ def _decided(module: Any, tensors: Sequence[Any], gradients: bool) -> Any:
         return None
     draft: Any = import_module("torch.export._draft_export")
     try:
-        with unlogged(), _quietly(gradients):
+        with _quietly(gradients):
             program = draft.draft_export(module, tuple(tensors))
     except Exception:  # noqa: BLE001 - torch raises many kinds
         return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.timing.result import EpochReport
-from buda_emu.timing.transfers.flows import channel_name
+from buda_emu.timing.transfers.flows import channel_name, through
 
 
 def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport) -> dict[str, PlacementDecision]:
@@ -31,7 +31,7 @@ def due_as_timed(decisions: Mapping[str, PlacementDecision], report: EpochReport
 def _readers(report: EpochReport) -> dict[str, str]:
     """Of each unit that takes something out of a channel of DRAM before the first input, the op that keeps it."""
     return {
-        f"{channel_name(number, edge.chip)}: {edge.source} > {edge.target}, once": edge.target
+        through(channel_name(number, edge.chip), edge.name): edge.target
         for edge in report.edges
         if edge.once and edge.memory == "dram"
         for number in edge.memory_bytes

@@ -5,7 +5,7 @@ The epoch is timed again with the ops' own cycles as another division has them, 
 transfers share of the links stays as it was. The timing model judges what comes of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import ceil, prod
 
 import numpy as np
@@ -17,7 +17,6 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import on_chip
-from buda_emu.timeline import Timing
 from buda_emu.timing.result import EpochReport
 from buda_emu.timing.transfers.rates import speed
 
@@ -36,7 +35,7 @@ class _Tasks:
     def __init__(self, table: CandidateTable, report: EpochReport) -> None:
         timing = report.timing
         self.table = table
-        self.timed: Callable[[Ints], Timing] = timing.schedule.runs()
+        self.makespan = timing.schedule.makespans()
         self.durations: Ints = timing.schedule.durations
         numbers = {name: number for number, name in enumerate(timing.timing.units)}
         self.own = {item.op: np.flatnonzero(timing.timing.unit == numbers[item.op]) for item in timing.ops}
@@ -84,7 +83,7 @@ def resized(
                 made = tasks.with_choice(durations, name, old, new)
                 if made is None:
                     continue
-                done = float(tasks.timed(made).makespan)
+                done = float(tasks.makespan(made))
                 gain = best - done - each * more
                 if gain > GAIN and (found is None or gain > found[0]):
                     found = gain, name, new, made, done
