@@ -11,7 +11,9 @@ from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
 from buda_emu.compiler.fuse.half_tiles import fuse_half_tiles
 from buda_emu.compiler.fuse.integers import use_integers
+from buda_emu.compiler.fuse.products import fuse_products
 from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.fuse.rows import fuse_rows
 from buda_emu.compiler.fuse.spreads import fuse_spreads
 from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
@@ -19,6 +21,7 @@ from buda_emu.compiler.graph.own_memory import OwnMemory
 from buda_emu.compiler.graph.spec import check_graph
 from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
@@ -38,6 +41,7 @@ from buda_emu.compiler.passes.neutral import neutral
 from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.passes.split_concats import split_concats
 from buda_emu.compiler.place.fork_room import give_room
+from buda_emu.compiler.place.stacked import stacked_rows
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
@@ -107,12 +111,35 @@ def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
     return found[:1] if context.objective.effort == "low" else found
 
 
+def _waits_for_one(form: Ir, context: Context) -> bool:
+    """Whether one input is on its way, as in programs with caches: the longest way through the ops counts then."""
+    return context.objective.microbatch == 1 or form.graph.one_by_one
+
+
+def _whole_rows(form: Ir, context: Context) -> int:
+    """Elements in a row, at most, of which one op takes the softmax."""
+    return TILE_WIDTH * context.target.dest_tiles if context.fuse and _waits_for_one(form, context) else 0
+
+
+def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    return [Ir(CORE, factors(form.graph, _whole_rows(form, context))) for form in forms]
+
+
 def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
-    """Where one input is on its way, as in programs with caches: the longest way through the ops counts then."""
+    """Where one input is on its way."""
     return [
-        Ir(CORE, late_factors(form.graph)) if context.objective.microbatch == 1 or form.graph.one_by_one else form
+        Ir(CORE, late_factors(form.graph, _whole_rows(form, context))) if _waits_for_one(form, context) else form
         for form in forms
     ]
+
+
+def _for_one(step: Run) -> Run:
+    """Where one input is on its way."""
+
+    def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        return [item for form in forms for item in (step([form], context) if _waits_for_one(form, context) else [form])]
+
+    return run
 
 
 def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
@@ -160,7 +187,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",
          _graphs(slice_products, CORE)),
     Pass("factors", CORE, CORE, "attention is divided by its sums, and scaled, where there are the fewest elements",
-         _graphs(factors, CORE), _is_wide),
+         _factors, _is_wide),
     Pass("late_factors", CORE, CORE, "what multiplies rows, as a norm does, comes after products that read them",
          _late_factors, _is_wide),
     Pass("split_concats", CORE, CORE, "what reads channels or cache entries side by side reads the parts and adds up",
@@ -178,12 +205,18 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, _: fuse_activation(tiles)), _fuses),
     Pass("fuse_relu", TILE, TILE, "a clamp becomes the packer's of the op before it",
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
+    Pass("fuse_rows", TILE, TILE, "a softmax, or what a norm divides by, becomes one op with the sums of its rows",
+         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.target))), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
     Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
          _tiles(lambda tiles, _: fuse_spreads(tiles)), _fuses),
     Pass("fuse_half_tiles", TILE, TILE, "what is one number for each row is computed on half of each tile",
          _tiles(lambda tiles, _: fuse_half_tiles(tiles)), _fuses),
+    Pass("fuse_products", TILE, TILE, "products go into the op that adds something to them, or multiplies them",
+         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.target))), _fuses),
+    Pass("stack_rows", TILE, TILE, "ops that sum rows have all their slices below each other, for several cores",
+         _tiles(lambda tiles, _: stacked_rows(tiles)), _fuses),
     Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",

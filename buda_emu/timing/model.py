@@ -14,7 +14,7 @@ from buda_emu.timing.memory_use import dram_use, l1_use
 from buda_emu.timing.op.bounds import ideal_threads, math_active_cycles
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.cost import OPERANDS, Model, OpCost, op_cost
-from buda_emu.timing.op.from_netlist import calls_of
+from buda_emu.timing.op.from_netlist import calls_of, operands_of
 from buda_emu.timing.op.in_graph import in_graph
 from buda_emu.timing.program import Epoch, epochs
 from buda_emu.timing.result import EpochReport, PerfRun, assumptions, bottleneck
@@ -250,13 +250,12 @@ class _Costs:
         """The sum over its parts. What was measured reads from DRAM: an operand that does not is spared what that adds,
         and an op that another op feeds takes what a graph adds."""
         from_memory, from_op = sources.from_memory.get(op.name), op.name in sources.from_op
-        if from_memory is not None and op.has("sub-ops"):
-            from_memory = OPERANDS  # of its parts nobody knows which read what
         calls = calls_of(netlist, op)
-        key = (calls, from_memory, from_op)
+        reads = [_reads(from_memory, operands) for operands in operands_of(netlist, op)]
+        key = (calls, *reads, from_op)
         known = self._known.get(key)
         if known is None:
-            parts = [_part(call, self._model, from_memory, from_op=from_op) for call in calls]
+            parts = [_part(call, self._model, own, from_op=from_op) for call, own in zip(calls, reads, strict=True)]
             known = self._known[key] = Cost(
                 sum(part.cycles for part in parts),
                 sum(part.math for part in parts),
@@ -264,6 +263,12 @@ class _Costs:
                 tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
             )
         return known
+
+
+def _reads(from_memory: frozenset[int] | None, operands: Mapping[int, int]) -> frozenset[int] | None:
+    """The operands of a part of an op that come from DRAM; None where none does, though one of the op may."""
+    own = frozenset(place for place, number in operands.items() if number in (from_memory or ()))
+    return own or None
 
 
 @lru_cache(1 << 14)

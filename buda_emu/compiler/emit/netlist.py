@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from buda_emu.compiler.emit.programs import graph_names, programs
+from buda_emu.compiler.lower.schedule import schedules
 from buda_emu.compiler.lower.tiles import SubOp as TileSubOp
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.lower.tiles import Tm as TileTm
-from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.placement import GraphPlace, Placed, Placement
 from buda_emu.compiler.place.placement import Queue as PlacedQueue
 from buda_emu.compiler.target import Target
@@ -129,7 +130,7 @@ def _written(placed: Placed) -> dict[str, Any]:
     """What the attributes map of an op says: of what it is, and of how it is divided."""
     op, blocks = placed.op, placed.blocks
     found = dict(op.attrs)
-    if blocks.m_k:
+    if blocks.m_k and not op.steps:
         found |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
     if op.steps:
         found["fused_op_id"] = op.name
@@ -163,28 +164,32 @@ _NO_ATTRIBUTES: Final = Attributes()
 
 
 def _fused(placed: Placed) -> FusedOp:
-    """One schedule: block by block, all of it (OPS 8)."""
-    op, blocks = placed.op, placed.blocks
-    steps = tuple(
-        SubOp(
-            name=step.name,
-            type=step.type,
-            inputs=step.inputs,
-            output=step.output,
-            mblock=blocks.mblock,
-            ublock=blocks.ublock,
-            pop=step.pop,
-            input_tms=_tms(step),
-            attributes=_attributes(step.attrs),
-        )
-        for step in op.steps
+    """Block by block, as far as a schedule goes (OPS 8)."""
+    op = placed.op
+    written = tuple(tuple(_step(placed, step) for step in schedule) for schedule in schedules(op.steps))
+    return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=written)
+
+
+def _step(placed: Placed, step: TileSubOp) -> SubOp:
+    blocks = step_blocks(placed.op, placed.blocks, step)
+    inner = {"m_k": blocks.m_k, "u_kt": blocks.u_kt} if step.inner else {}
+    return SubOp(
+        name=step.name,
+        type=step.type,
+        inputs=step.inputs,
+        output=step.output,
+        mblock=blocks.mblock,
+        ublock=blocks.ublock,
+        pop=step.pop,
+        input_tms=_tms(step),
+        attributes=_attributes(step.attrs | inner),
     )
-    return FusedOp(id=op.name, inputs=len(op.uses), intermediates=op.intermediates, schedules=(steps,))
 
 
 def _tms(step: TileSubOp) -> tuple[tuple[Tm, ...], ...]:
     """Of each input of a sub-op."""
-    spread = (Tm("tile_broadcast", (step.spread,)),) if step.spread else ()
+    spread = (Tm("broadcast", ("c", step.across)),) if step.across else ()
+    spread += (Tm("tile_broadcast", (step.spread,)),) if step.spread else ()
     return tuple(spread if place == 1 else () for place in range(len(step.inputs)))
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from buda_emu.compiler.fuse.readers import Readers
-from buda_emu.compiler.lower.schedule import scheduled
+from buda_emu.compiler.lower.schedule import Part, scheduled
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import has_grid
 from buda_emu.compiler.target import Target
@@ -58,7 +58,8 @@ def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
         if found is None:
             break
         more = {**members, found.name: found}
-        schedule = scheduled(more, root.name, target.arch.name)
+        parts = {name: Part.of(op, more) for name, op in more.items()}
+        schedule = scheduled(parts, root.name, target.arch.name)
         if schedule is None:
             refused.add(found.name)
             continue

@@ -1,6 +1,7 @@
 """Of what is one number for each row, such as a sum's reciprocal, the vector unit computes the left half of each tile
 alone (`vector: c`, OPS 5.2), and who reads it spreads column 0 over the tile (`tile_broadcast`, OPS 7)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from buda_emu.compiler.fuse.readers import Readers
@@ -17,7 +18,7 @@ def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
         if not _has_equal_columns(tiles, op, equal):
             continue
         equal.add(op.name)
-        halved = _halved(op)
+        halved = _halved(tiles, op, equal)
         if halved is not None and can_spread(readers, op.name):
             spread_by_readers(readers, op.name, Use(op.name))
             tiles.ops[op.name] = halved
@@ -31,6 +32,8 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
         return False
     if op.has("rows by columns"):
         return all(_is_equal(tiles, use, equal) for use in op.uses[1:])
+    if op.sums_rows:
+        return op.steps[-1] in _numbers(op, [_is_equal(tiles, use, equal) for use in op.uses])
     return (
         op.is_tile_by_tile
         and "dropout" not in {op.type, *(step.type for step in op.steps)}
@@ -38,25 +41,41 @@ def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
     )
 
 
+def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
+    """Steps of a fused op that are one number for each row, in all columns of a tile; `equal`: operands that are."""
+    held = {f"input{number}": own for number, own in enumerate(equal)}
+    found: list[SubOp] = []
+    for step in op.steps:
+        spread = step.inputs[:-1] if step.spread else step.inputs
+        if step.inner:
+            held[step.output] = step.has("rows by columns") and held[step.inputs[1]]
+        else:
+            held[step.output] = (step.columns or op.shape[2]) == 1 and all(held[name] for name in spread)
+        if held[step.output]:
+            found.append(step)
+    return found
+
+
 def _is_equal(tiles: TileGraph, use: Use, equal: set[str]) -> bool:
     if ("transpose",) in use.tms:  # all other TMs put tiles elsewhere as they are
         return False
     constant = tiles.constants.get(use.source)
-    return use.source in equal if constant is None else _columns_are_equal(constant)
+    return use.source in equal if constant is None else equal_columns(constant)
 
 
-def _columns_are_equal(constant: Constant) -> bool:
-    """Of a constant of one column of tiles."""
+def equal_columns(constant: Constant) -> bool:
+    """Whether all columns of a constant of one column of tiles are the same."""
     values = constant.values
     one = constant.kind in ("value", "picker") and constant.shape[2] == 1
     return one and bool((values == values[:, :, :1]).all())
 
 
-def _halved(op: TileOp) -> TileOp | None:
+def _halved(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
     """With its work for the vector unit on half of each tile; None where there is none."""
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
-    steps = tuple(_half_step(step) for step in op.steps)
+    numbers = _numbers(op, [_is_equal(tiles, use, equal) for use in op.uses]) if op.steps else []
+    steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)
     return None if steps == op.steps else replace(op, steps=steps)
 
 

@@ -12,7 +12,7 @@ from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.tiles import RELU, SubOp, TileGraph, TileOp, Use, kept
 
-_SPREADING: Final = ("add", "subtract", "multiply")  # input 1 of these may be spread (OPS 8.3)
+SPREADING: Final = ("add", "subtract", "multiply")  # input 1 of these may be spread (OPS 8.3)
 
 
 def fuse_spreads(tiles: TileGraph) -> TileGraph:
@@ -23,7 +23,7 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
         if op.type == "maximum":
             _larger_first(readers, op)
     for op in list(tiles.ops.values()):
-        if op.name in tiles.ops and _spreads_column(tiles, op) and can_spread(readers, op.name):
+        if op.name in tiles.ops and spreads_column(tiles, op) and can_spread(readers, op.name):
             spread_by_readers(readers, op.name, op.uses[0])
             readers.drop(op)
     return tiles
@@ -32,7 +32,7 @@ def fuse_spreads(tiles: TileGraph) -> TileGraph:
 def _larger_first(readers: Readers, op: TileOp) -> None:
     """`y = maximum(spread(a), spread(b))` becomes `spread(maximum(a, b))`, where nobody else reads what is spread."""
     before = [readers.only_source(op, place) for place in (0, 1)]
-    if op.attrs or None in before or not all(_spreads_column(readers.tiles, item) for item in before if item):
+    if op.attrs or None in before or not all(spreads_column(readers.tiles, item) for item in before if item):
         return
     first, second = (item for item in before if item)
     column = replace(op, name=f"{op.name}.column", uses=[first.uses[0], second.uses[0]])
@@ -43,7 +43,7 @@ def _larger_first(readers: Readers, op: TileOp) -> None:
     readers.insert(column, before=spread)
 
 
-def _spreads_column(tiles: TileGraph, op: TileOp) -> bool:
+def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
     """Whether an op is the product of one column of tiles with ones in row 0."""
     if not (op.type == "matmul" and op.inner == op.shape[2] == 1 and is_product(op) and len(op.uses) == 2):
         return False
@@ -64,11 +64,11 @@ def _reads_column(op: TileOp, place: int) -> bool:
     own = f"input{place}"
     if op.type != "fused_op" and not (is_elementwise(op) and op.uses.count(op.uses[place]) == 1):
         return False
-    steps = [step for step in _steps(op) if own in step.inputs]
+    steps = [step for step in steps_of(op) if own in step.inputs]
     return all(_spreading(step, own) is not None for step in steps)
 
 
-def _steps(op: TileOp) -> tuple[SubOp, ...]:
+def steps_of(op: TileOp) -> tuple[SubOp, ...]:
     """Those of a fused op, or the op itself as the only one."""
     inputs = tuple(f"input{place}" for place in range(len(op.uses)))
     return op.steps or (SubOp(op.name, op.type, inputs, "output", attrs=kept(op.attrs, RELU)),)
@@ -76,7 +76,7 @@ def _steps(op: TileOp) -> tuple[SubOp, ...]:
 
 def _spreading(step: SubOp, name: str) -> SubOp | None:
     """The step with an operand spread, which is its second then; None where it cannot spread that one alone."""
-    if step.type not in _SPREADING or step.spread or step.inputs.count(name) != 1:
+    if step.type not in SPREADING or step.spread or step.across or step.inputs.count(name) != 1:
         return None
     if step.inputs[1] == name:
         return replace(step, spread="c")
@@ -89,5 +89,5 @@ def spread_by_readers(readers: Readers, name: str, column: Use) -> None:
         op, own = readers.tiles.ops[reader], f"input{place}"
         uses = list(op.uses)
         uses[place] = replace(column, tms=column.tms + uses[place].tms)
-        made = tuple(_spreading(step, own) or step for step in _steps(op))
+        made = tuple(_spreading(step, own) or step for step in steps_of(op))
         readers.put([op], replace(op, type="fused_op", uses=uses, steps=made, attrs={}))

@@ -23,7 +23,7 @@ from buda_emu.compiler.lower.elementwise import settled
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.quantised import WIDE
-from buda_emu.compiler.lower.schedule import scheduled
+from buda_emu.compiler.lower.schedule import Part, scheduled
 from buda_emu.compiler.lower.tiles import TileAttributes, TileOp, Use, over
 from buda_emu.compiler.target import Precision, Target
 from buda_emu.errors import InternalError
@@ -145,7 +145,8 @@ def whole(low: Lowering, node: Node) -> Value:
         x = low.use(value)
     steps = _Steps(low, value, adder)
     root = getattr(steps, node.op)(x)
-    found = scheduled(steps.members, root, low.target.arch.name)
+    parts = {name: Part.of(op, steps.members) for name, op in steps.members.items()}
+    found = scheduled(parts, root, low.target.arch.name)
     if found is None:
         raise InternalError(f"{node.op} does not fit the buffers of a fused op")
     name = low.op("fused_op", found[1], value.tiles)

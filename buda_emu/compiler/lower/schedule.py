@@ -1,78 +1,125 @@
 """The order of sub-ops in a fused op, and what each reads and writes (OPS 8)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from buda_emu.compiler.lower.tiles import RELU, SubOp, TileOp, Use, kept
+from buda_emu.compiler.lower.tiles import RELU, SubOp, TileAttributes, TileOp, Use, kept
+from buda_emu.spec.ops.of_type import OfOpType
 
 MAX_INTERMEDIATES: Final = 8  # V130
 MAX_INPUTS: Final = 8
 """FRONTEND 3.3 has 16, 8 of them from DRAM. Which come from DRAM is known when epochs are, so all of them may."""
 
 
-def scheduled(members: Mapping[str, TileOp], root: str, arch: str) -> tuple[tuple[SubOp, ...], list[Use]] | None:
-    """Sub-ops in order, and the operands of the fused op; None where buffers do not suffice. All element-wise, so that
-    one schedule holds them: it runs block by block, and an intermediate is a block."""
-    order = _ordered(members, root)
-    uses = list(dict.fromkeys(use for op in order for use in op.uses if use.source not in members))
+@dataclass(frozen=True, slots=True)
+class Part(OfOpType):
+    """A sub-op to be: `operands` are other parts by name, and what the fused op reads. The rest as in `SubOp`."""
+
+    name: str
+    type: str
+    operands: tuple[str | Use, ...]
+    attrs: TileAttributes = field(default_factory=TileAttributes)
+    spread: str = ""
+    columns: int = 0
+    across: int = 0
+    inner: int = 0
+
+    @staticmethod
+    def of(op: TileOp, members: Container[str]) -> "Part":
+        """An element-wise op that reads members of the fused op as they are."""
+        operands = tuple(use.source if use.source in members and not use.tms else use for use in op.uses)
+        return Part(op.name, op.type, operands, kept(op.attrs, (*RELU, "exp", "slope")))
+
+    @property
+    def sources(self) -> Iterator[str]:
+        """The parts that it reads."""
+        return (item for item in self.operands if isinstance(item, str))
+
+
+def scheduled(parts: Mapping[str, Part], root: str, arch: str) -> tuple[tuple[SubOp, ...], list[Use]] | None:
+    """Sub-ops in order, and the operands of the fused op; None where buffers do not suffice. A schedule runs block by
+    block, and an intermediate is a block; a sum ends its schedule."""
+    order = _ordered(parts, root)
+    uses = list(dict.fromkeys(item for part in order for item in part.operands if isinstance(item, Use)))
     if len(uses) > MAX_INPUTS:
         return None
     places: dict[str, str] = {root: "output"}
     busy: dict[str, str] = {}
     steps: list[SubOp] = []
-    for number, op in enumerate(order):
-        inputs = tuple(places[use.source] if use.source in members else f"input{uses.index(use)}" for use in op.uses)
-        later = {use.source for following in order[number + 1 :] for use in following.uses}
+    for number, part in enumerate(order):
+        inputs = tuple(places[item] if isinstance(item, str) else f"input{uses.index(item)}" for item in part.operands)
+        later = {source for following in order[number + 1 :] for source in following.sources}
         ended = [slot for slot, value in busy.items() if value not in later]
-        if op.name != root:
+        if part.name != root:
             following = order[number + 1]
-            if op.name not in _sources(order[number + 2 :]) and _through_dest(op, following, arch):
-                places[op.name] = "dest"
+            if part.name not in _sources(order[number + 2 :]) and _through_dest(part, following, arch):
+                places[part.name] = "dest"
             else:
                 # A buffer that is read here is free only afterwards.
                 free = [f"intermed{k}" for k in range(MAX_INTERMEDIATES) if f"intermed{k}" not in busy]
                 if not free:
                     return None
-                places[op.name] = free[0]
-                busy[free[0]] = op.name
+                places[part.name] = free[0]
+                busy[free[0]] = part.name
         for slot in ended:
             del busy[slot]
-        attrs = kept(op.attrs, (*RELU, "exp", "slope"))
-        steps.append(SubOp(op.name, op.type, inputs, places[op.name], tuple(ended), attrs))
+        step = SubOp(part.name, part.type, inputs, places[part.name], tuple(ended), part.attrs, part.spread)
+        steps.append(replace(step, columns=part.columns, across=part.across, inner=part.inner))
     return tuple(steps), uses
 
 
-def _sources(ops: Sequence[TileOp]) -> set[str]:
-    return {use.source for op in ops for use in op.uses}
+def schedules(steps: Sequence[SubOp]) -> list[list[SubOp]]:
+    """Steps by schedule: a maximum or a sum of rows is the last one of its own (OPS 8.3)."""
+    found: list[list[SubOp]] = [[]]
+    for step in steps:
+        found[-1].append(step)
+        if step.inner:
+            found.append([])
+    return [schedule for schedule in found if schedule]
 
 
-def _ordered(members: Mapping[str, TileOp], root: str) -> list[TileOp]:
+def kept_columns(steps: Sequence[SubOp], columns: int) -> int:
+    """Columns of tiles of the widest intermediate that is read after a sum which it does not come of: it has to be one
+    block (OPS 8.3). `columns`: those of the fused op."""
+    widest, made = 0, dict[str, tuple[int, int]]()  # by buffer: the schedule that wrote it, its columns
+    for number, schedule in enumerate(schedules(steps)):
+        for step in schedule:
+            for name in step.inputs:
+                when, wide = made.get(name, (number, 0))
+                widest = max(widest, wide if when < number else 0)
+            made[step.output] = number, 0 if step.inner else step.columns or columns
+    return widest
+
+
+def _sources(parts: Sequence[Part]) -> set[str]:
+    return {source for part in parts for source in part.sources}
+
+
+def _ordered(parts: Mapping[str, Part], root: str) -> list[Part]:
     """Operands first, the longer branch before the shorter, so that the last one comes by way of dest."""
-    found: dict[str, TileOp] = {}
+    found: dict[str, Part] = {}
     depth: dict[str, int] = {}
 
     def measure(name: str) -> int:
         if name not in depth:
-            depth[name] = 1 + max(
-                (measure(use.source) for use in members[name].uses if use.source in members), default=0
-            )
+            depth[name] = 1 + max((measure(source) for source in parts[name].sources), default=0)
         return depth[name]
 
     def visit(name: str) -> None:
         if name in found:
             return
-        inner = [use.source for use in members[name].uses if use.source in members]
-        for source in sorted(dict.fromkeys(inner), key=lambda item: -measure(item)):
+        for source in sorted(dict.fromkeys(parts[name].sources), key=lambda item: -measure(item)):
             visit(source)
-        found[name] = members[name]
+        found[name] = parts[name]
 
     visit(root)
     return list(found.values())
 
 
-def _through_dest(op: TileOp, reader: TileOp, arch: str) -> bool:
-    """OPS 8.3 rules 6 and 7; V133, V134."""
-    places = [number for number, use in enumerate(reader.uses) if use.source == op.name]
-    if len(places) != 1 or "maximum" in (op.type, reader.type):
+def _through_dest(part: Part, reader: Part, arch: str) -> bool:
+    """OPS 8.3 rules 6 and 7; V133, V134. No TM is on dest (OPS 8.1)."""
+    places = [number for number, source in enumerate(reader.operands) if source == part.name]
+    if len(places) != 1 or "maximum" in (part.type, reader.type) or part.inner or reader.inner:
         return False
-    return places == [0] or arch != "grayskull"
+    return places == [0] or (arch != "grayskull" and not reader.spread)

@@ -126,7 +126,9 @@ def kept(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
 class SubOp(OfOpType):
     """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
     the intermediates that are read for the last time; `spread`: "c" where column 0 of each tile of the second input
-    stands for all."""
+    stands for all. `columns` of tiles that its result has, 0 for those of the fused op; `across` so many the one
+    column of its second input is repeated; `inner`: tiles that a maximum or a sum runs over, after which a schedule
+    ends."""
 
     name: str
     type: str
@@ -135,6 +137,9 @@ class SubOp(OfOpType):
     pop: tuple[str, ...] = ()
     attrs: TileAttributes = field(default_factory=TileAttributes)
     spread: str = ""
+    columns: int = 0
+    across: int = 0
+    inner: int = 0
 
 
 @dataclass(slots=True)
@@ -166,7 +171,43 @@ class TileOp(OfOpType):
     @property
     def is_tile_by_tile(self) -> bool:
         """Whether a tile of the result needs just that tile of each operand."""
-        return OP_TYPES[self.type].family in _TILE_BY_TILE
+        return OP_TYPES[self.type].family in _TILE_BY_TILE and not self.has_sums
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether it is a fused op with products, or maxima and sums of rows: several schedules."""
+        return any(step.inner for step in self.steps)
+
+    @property
+    def sums_rows(self) -> bool:
+        """Whether it is a fused op that takes maxima or sums of whole rows on the way."""
+        return any(step.inner and step.columns for step in self.steps)
+
+    def operand_shape(self, number: int) -> Shape:
+        """Tiles that an op which works tile by tile, or has sums on the way, reads of an operand."""
+        t, rows, columns = self.shape
+        if not self.has_sums:
+            return self.shape
+        step = self.reader(number)
+        if not step.inner:
+            return t, rows, step.columns or columns
+        return (t, step.inner, step.columns or columns) if self.is_factor(number) else (t, rows, step.inner)
+
+    def reader(self, number: int) -> SubOp:
+        """The step of a fused op that reads an operand first."""
+        return next(step for step in self.steps if f"input{number}" in step.inputs)
+
+    def is_factor(self, number: int) -> bool:
+        """Whether an operand is the second one of a product: all rows of cores read it, columns share it."""
+        if self.has_sums:
+            return f"input{number}" in self.reader(number).inputs[1:] and self.reader(number).inner > 0
+        return self.has("inner dimension") and number == 1
+
+    def is_summed(self, number: int) -> bool:
+        """Whether an operand is the first one of a product: all columns of cores read it, rows share it."""
+        if self.has_sums:
+            return f"input{number}" in self.reader(number).inputs[:1] and self.reader(number).inner > 0
+        return self.has("inner dimension") and number == 0
 
     @property
     def may_be_cut(self) -> bool:

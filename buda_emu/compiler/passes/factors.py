@@ -14,13 +14,14 @@ from buda_emu.compiler.graph.graph import Graph, Node
 _MOVES: Final = ("reshape", "transpose", "identity")
 
 
-def factors(graph: Graph) -> Graph:
+def factors(graph: Graph, whole: int = 0) -> Graph:
     """`(x * r) V` becomes `(x V) * r`, with one number r for each row, where V has fewer columns than rows; `(q k) * s`
     becomes `(q s) k`, with one number s, where q is made by constants. Nobody else may read what is between; it has
-    other values then, and other names."""
+    other values then, and other names. Rows of at most `whole` elements stay divided by their sums: one op does it all
+    (`fuse_rows`)."""
     reads = Counter(name for node in graph for name in node.inputs)
     reads.update(output.value for output in graph.outputs)
-    found = _Factors(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads)
+    found = _Factors(Graph(graph.name, dict(graph.nodes), graph.inputs, graph.outputs), reads, whole)
     for name in graph.nodes:
         node = found.graph.nodes.get(name)  # as it is by now: factors may follow each other
         if node is not None and node.op == "matmul":
@@ -30,12 +31,25 @@ def factors(graph: Graph) -> Graph:
     return found.graph
 
 
+def is_softmax(graph: Graph, node: Node, most: int) -> bool:
+    """Whether a value is divided by its sums over the last dimension, of `most` elements at most."""
+    if node.op != "multiply" or node.shape[-1] > most:
+        return False
+    for place, name in enumerate(node.inputs):
+        row = graph[name]
+        total = graph[row.inputs[0]] if row.op == "reciprocal" else row
+        if total.op == "linear" and total.inputs[0] == node.inputs[1 - place] and total.shape == (*node.shape[:-1], 1):
+            return True
+    return False
+
+
 @dataclass(slots=True)
 class _Factors:
-    """The graph as it becomes; how often ops and the host `read` each value."""
+    """The graph as it becomes; how often ops and the host `read` each value; `whole` as in `factors`."""
 
     graph: Graph
     reads: Counter[str]
+    whole: int
 
     def row_later(self, product: Node) -> None:
         """`(x * r) V`, where only leading dimensions may be reshaped after the factor."""
@@ -44,7 +58,7 @@ class _Factors:
             scaled = self.graph[view.inputs[0]]
         if scaled.op != "multiply" or view.shape[-2:] != scaled.shape[-2:] or product.shape[-1] >= scaled.shape[-1]:
             return
-        if self.reads[view.name] != 1 or self.reads[scaled.name] != 1:
+        if self.reads[view.name] != 1 or self.reads[scaled.name] != 1 or is_softmax(self.graph, scaled, self.whole):
             return
         for place, name in enumerate(scaled.inputs):
             row, whole = self.graph[name], self.graph[scaled.inputs[1 - place]]

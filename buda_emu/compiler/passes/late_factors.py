@@ -15,6 +15,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.passes.factors import is_softmax
 from buda_emu.tensor.boxes import groups
 
 _MOVES: Final = ("reshape", "transpose", "identity")
@@ -41,10 +42,12 @@ class _Step:
     whole: tuple[int, ...] = ()
 
 
-def late_factors(graph: Graph) -> Graph:
+def late_factors(graph: Graph, softmax: int = 0) -> Graph:
     """Move factors of rows after the products that wait for them: if an element-wise op that reads the product can
-    include the factor, or if there is only one such product, so that no op is added."""
-    refused: set[str] = set()
+    include the factor, or if there is only one such product, so that no op is added. Not where another product waits
+    for the factor, and not those of a softmax of at most
+    `softmax` elements in a row, which is one op with its sums (`fuse_rows`)."""
+    refused = {node.name for node in graph if is_softmax(graph, node, softmax)}
     while True:
         steps = _steps(graph, refused)
         late = {name: step.late for name, step in steps.items() if step.late is not None}
@@ -55,6 +58,11 @@ def late_factors(graph: Graph) -> Graph:
             alone.setdefault(late[name].origin, []).append(name)
         wrong = {item.origin for item in late.values()} - waiting
         wrong |= {name for origin, names in alone.items() if len(names) > 1 or origin in whole for name in names}
+        wrong |= {
+            late[node.inputs[0]].origin
+            for node in graph
+            if node.op == "matmul" and node.inputs[0] in late and 0 in steps[node.name].whole
+        }
         if not wrong:
             return _rebuilt(graph, steps, late, whole) if late else graph
         refused |= wrong

@@ -2,12 +2,13 @@
 (FRONTEND 4.2, 4.3, 4.6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
 from buda_emu.compiler.lower.picker import Cut
-from buda_emu.compiler.lower.tiles import TileOp, divisors
+from buda_emu.compiler.lower.schedule import kept_columns
+from buda_emu.compiler.lower.tiles import SubOp, TileOp, divisors
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
@@ -15,13 +16,16 @@ from buda_emu.spec.formats import tile_bytes
 WORK = 192
 """Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
 
+SHARED = 2
+"""Operands of a fused op that several cores share, at most (V084)."""
 SINGLE, DOUBLE = 1, 2
 """Mblocks of a result in L1: with two an op works on while its readers take the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a netlist says of one op's division. Sizes as in the netlist language."""
+    """What a netlist says of one op's division. Sizes as in the netlist language. `most`: of a fused op that sums rows,
+    tiles that an ublock of a step may have."""
 
     grid: tuple[int, int]
     t: int
@@ -30,6 +34,7 @@ class Blocks:
     buf_size_mb: int = 2
     m_k: int = 0
     u_kt: int = 0
+    most: int = 0
 
 
 def choose_blocks(target: Target, op: TileOp) -> Blocks:
@@ -78,7 +83,7 @@ def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     widths = [n for n in divisors(columns) if n <= limit_c]
     if op.has("reduces") and op.attrs["dim"] in "rc":
         heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
-    if op.type == "depthwise":
+    if op.type == "depthwise" or op.sums_rows:
         widths = [1]
     if op.has("row-wise index"):
         heights = [1]
@@ -97,6 +102,10 @@ def divided(
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
+    if op.sums_rows:
+        return _divided_rows(target, op, grid, buffers)
+    if op.has_sums:
+        return _divided_products(target, op, grid, held, buffers)
     ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.has("row-wise index"))
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
     single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
@@ -110,6 +119,50 @@ def divided(
                 return found
         return None
     return Blocks(grid, t, mblock, ublock, buffers)
+
+
+def _divided_rows(target: Target, op: TileOp, grid: tuple[int, int], buffers: int) -> Blocks | None:
+    """Of a fused op that sums rows: all rows of a core are one ublock, as wide as what is kept while a sum is taken."""
+    t, rows, columns = op.shape
+    height, dest = rows // grid[0], target.dest_tiles
+    if height * max(1, kept_columns(op.steps, columns)) > dest:
+        return None
+    count, wide = cut_columns(columns, height, dest)
+    return Blocks(grid, t, (1, count), (height, wide), buffers, most=dest)
+
+
+def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: int, buffers: int) -> Blocks | None:
+    """Of a fused op that begins with products: one ublock for each core, which is kept while a sum is taken, and the
+    longest inner blocks for which there is room."""
+    t, rows, columns = op.shape
+    block = (rows // grid[0], columns // grid[1])
+    products = sum(step.inner > 0 for step in op.steps)
+    if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > SHARED:
+        return None
+    for inner in reversed(divisors(max(step.inner for step in op.steps))):
+        found = Blocks(grid, t, (1, 1), block, buffers, u_kt=inner, most=target.dest_tiles)
+        if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
+            return found
+    return None
+
+
+def cut_columns(columns: int, height: int, dest: int) -> tuple[int, int]:
+    """Ublocks of so many rows of tiles that fit dest, and their columns, as wide as can be."""
+    wide = max(size for size in divisors(columns) if size * height <= dest)
+    return columns // wide, wide
+
+
+def step_blocks(op: TileOp, blocks: Blocks, step: SubOp) -> Blocks:
+    """The division of one step of a fused op (OPS 8.3)."""
+    if not op.has_sums:
+        return blocks
+    if not op.sums_rows:
+        u_kt = max((size for size in divisors(step.inner) if size <= blocks.u_kt), default=0) if step.inner else 0
+        return replace(blocks, m_k=step.inner // u_kt if u_kt else 0, u_kt=u_kt)
+    height, most = blocks.ublock[0], blocks.most
+    count, wide = cut_columns(step.columns or op.shape[2], height, most)
+    m_k, u_kt = cut_columns(step.inner, height, most) if step.inner else (0, 0)
+    return replace(blocks, mblock=(blocks.mblock[0], count), ublock=(height, wide), m_k=m_k, u_kt=u_kt)
 
 
 def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: Cut) -> Blocks:
@@ -167,12 +220,33 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
         total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
     elif op.has("reduces"):
         total += 2 * ublock * max(1, blocks.u_kt) * reads[0]
+    elif op.has_sums:
+        total += _bytes_of_sums(op, blocks, reads, act)
     else:
         total += 2 * ublock * sum(reads) + op.intermediates * ublock * act
         total += max(0, sum(max(0, _READ_BYTES - 2 * ublock * tile) for tile in reads) - _ROOM_FOR_READS)
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total
+
+
+def _bytes_of_sums(op: TileOp, blocks: Blocks, reads: list[int], act: int) -> int:
+    """Operands, two blocks of each, and intermediates of a fused op with sums."""
+    total, tiles = 0, dict[str, int]()
+    deepest = max(step_blocks(op, blocks, step).m_k for step in op.steps)  # inner blocks that are read again
+    for number, size in enumerate(reads):
+        own = step_blocks(op, blocks, op.reader(number))
+        height, width = own.ublock
+        if op.is_factor(number):
+            height = own.u_kt * own.m_k  # all of it, as the router has it (`least_bytes`)
+        elif op.is_summed(number):
+            width = own.u_kt
+        times = sum(f"input{number}" in step.inputs for step in op.steps)
+        total += 2 * size * height * width * (deepest if times > 1 else 1)
+    for step in op.steps:
+        if step.output.startswith("intermed"):
+            tiles[step.output] = max(tiles.get(step.output, 0), prod(step_blocks(op, blocks, step).ublock))
+    return total + act * sum(tiles.values()) + max(0, _READ_BYTES * len(reads) - _ROOM_FOR_READS)
 
 
 def no_grid(target: Target, op: TileOp) -> UnsupportedError:

@@ -8,8 +8,8 @@ from functools import cache
 from math import gcd, prod
 from typing import Any
 
-from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
-from buda_emu.compiler.place.blocks import Blocks, size_of_tile
+from buda_emu.compiler.lower.tiles import Shape, TileAttributes, TileGraph, TileOp, Use, after, divisors
+from buda_emu.compiler.place.blocks import Blocks, size_of_tile, step_blocks
 from buda_emu.compiler.target import Target
 from buda_emu.spec.devices import Device
 from buda_emu.timing.op.call import OpCall
@@ -43,9 +43,9 @@ def _cost(call: OpCall) -> OpCost:
     return op_cost(call)
 
 
-def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, vector: str = "") -> OpCall:
-    """The op, or a part of it of that type and vector mode, as the cost model sees it."""
-    df, attrs = target.activation_df, op.attrs
+def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, attrs: TileAttributes) -> OpCall:
+    """The op, or a part of it of that type and with these attributes, as the cost model sees it."""
+    df = target.activation_df
     m, n = blocks.mblock
     r, c = blocks.ublock
     kind = "nop" if type == "datacopy" else type
@@ -62,7 +62,7 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str, vector: str =
         "in1_df": df if len(op.uses) > 1 else "",
         "out_df": df,
         "fidelity": target.fidelity,
-        "vector_mode": vector or "rc",
+        "vector_mode": attrs.get("vector") or "rc",
         "untilize": bool(attrs.get("untilize")),
         "m_k": max(blocks.m_k, 1) if product else 0,
         "u_kt": max(blocks.u_kt, 1) if product else 0,
@@ -143,9 +143,9 @@ def picker_cycles(target: Target, rows: int, columns: int) -> float:
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
     """Of one core for one input, fed by other ops."""
-    parts = [(step.type, step.attrs.get("vector", "")) for step in op.steps] or [(op.type, op.attrs.get("vector", ""))]
-    parts += [(op.attrs["sfpu_op"], "")] if "sfpu_op" in op.attrs else []
-    calls = [op_call(target, op, blocks, *part) for part in parts]
+    calls = [op_call(target, op, step_blocks(op, blocks, step), step.type, step.attrs) for step in op.steps]
+    calls = calls or [op_call(target, op, blocks, op.type, op.attrs)]
+    calls += [op_call(target, op, blocks, op.attrs["sfpu_op"], {})] if "sfpu_op" in op.attrs else []
     return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
 
 
@@ -163,17 +163,18 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
     if op.has("row-wise index") and number == 0:
         shape = op.shape  # of the table the rows that are picked
     rows, columns = blocks.grid
-    if op.has("inner dimension") and number in (0, 1):
-        return max(1, prod(shape) // (rows if number == 0 else columns))
+    if op.is_factor(number):
+        return max(1, prod(shape) // columns)
+    if op.is_summed(number):
+        return max(1, prod(shape) // rows)
     return max(1, prod(shape) // (rows * columns))
 
 
 def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
     """Buffers of a constant, as its reader has it: a product's second operand is divided by columns of cores, its first
     by rows, others by both (OPS 6.1)."""
-    product = op.has("inner dimension")
-    height = 1 if product and number == 1 else gcd(grid[0], shape[1])
-    width = 1 if product and number == 0 else gcd(grid[1], shape[2])
+    height = 1 if op.is_factor(number) else gcd(grid[0], shape[1])
+    width = 1 if op.is_summed(number) else gcd(grid[1], shape[2])
     return height, width
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
 from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.prefetch import prefetch
 from buda_emu.compiler.place.queues import add_queues, add_queues_of
 from buda_emu.compiler.place.regrid import encoded
 from buda_emu.compiler.place.routable import repeated
@@ -82,11 +83,13 @@ def placed(
     found.epochs = max((decision.epoch for decision in decisions.values()), default=-1) + 1
     if only is None:
         make_routable(found)
+        prefetch(found)
         add_queues(found, rounds)
     else:
         detours = only.base.detours.items()
         found.detours = {edge: way for edge, way in detours if found.ops[edge[0]].epoch != only.epoch}
         make_routable(found, only.epoch)
+        prefetch(found, only.epoch)
         add_queues_of(found, rounds, only.epoch, only.base.queues)
     return found
 

@@ -229,7 +229,7 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
     grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
-    if reader.op.has("rows by columns") and number == 1 and name not in reader.held and found.waits_for_one:
+    if reader.op.is_factor(number) and name not in reader.held and found.waits_for_one:
         grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
     return df, "tilized", input_blocks(item.shape, grid)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
-from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.blocks import Blocks, step_blocks
 from buda_emu.compiler.place.cost import divided_like
 
 EXTRA_STREAMS = 24
@@ -51,6 +51,8 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
         return View((rows, 1), (m, blocks.m_k * n), (r, c), by_rows=False)
     if op.has("rows by columns") and (operand == 0 or (operand == 2 and op.attrs.get("identity"))):  # its table, too
         return View((rows, 1), (m, blocks.m_k), (r, blocks.u_kt), by_rows=False)
+    if op.has_sums:
+        return _view_of_step(op, blocks, operand)
     if op.has("inner dimension") and operand == 1:
         return View((1, columns), (blocks.m_k, n), (blocks.u_kt, c))
     if op.has("reduces") and op.attrs["dim"] == "r":
@@ -58,6 +60,19 @@ def view(op: TileOp, blocks: Blocks, operand: int) -> View:
     if op.has("reduces") and op.attrs["dim"] == "c":
         return View(blocks.grid, (m, blocks.m_k), (r, blocks.u_kt))
     return View(blocks.grid, blocks.mblock, blocks.ublock)
+
+
+def _view_of_step(op: TileOp, blocks: Blocks, operand: int) -> View:
+    step = op.reader(operand)
+    own = step_blocks(op, blocks, step)
+    (rows, columns), (m, n), (r, c) = own.grid, own.mblock, own.ublock
+    if op.is_factor(operand):
+        return View((1, columns), (own.m_k, n), (own.u_kt, c))
+    if step.has("reduces"):
+        return View(own.grid, (m, own.m_k), (r, own.u_kt))
+    if step.inner:
+        return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
+    return View(own.grid, (m, n), (r, c))
 
 
 # ------------------------------------------------------------------------------------------------------------- stacks
@@ -280,7 +295,7 @@ def repeated(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str])
     what then stays in L1."""
     uses, kept = list(op.uses), held
     for number in sorted(to_repeat(tiles, op, blocks, held) or ()):
-        source, (t, rows, columns) = op.uses[number].source, op.shape
+        source, (t, rows, columns) = op.uses[number].source, op.operand_shape(number)
         name = f"{source}.{t}x{rows}x{columns}"
         value = tiles.constants[source].values.flat[:1]
         tiles.constants[name] = Constant(name, np.broadcast_to(value, (t, rows * 32, columns * 32)))

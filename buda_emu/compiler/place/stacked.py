@@ -6,7 +6,7 @@ operands are stacked on their way in (`vstack`), what is the same for all slices
 reads the result cuts it again (`vslice`), unless it is stacked, too. No value changes. The opposite is `streamed.py`.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use
@@ -14,17 +14,28 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use
 
 def stacked(tiles: TileGraph, count: int) -> TileGraph:
     """The graph with `count` slices of each op below each other where that can be; the same object where none can."""
+    return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
+
+
+def stacked_rows(tiles: TileGraph) -> TileGraph:
+    """The graph with all slices of ops that sum rows below each other: one core after the other could compute them
+    otherwise."""
+    return _with_counts(tiles, lambda op: op.shape[0] if op.sums_rows else 1)
+
+
+def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
     kept = {store.op for store in tiles.stores.values()} | {output.op for output in tiles.outputs.values()}
-    done: set[str] = set()
+    done: dict[str, int] = {}
     found = replace(tiles, ops={})
     for op in tiles.ops.values():
-        if op.name not in kept and _may_be_stacked(op, count):
+        count = count_of(op) if op.name not in kept and _may_be_stacked(op) else 1
+        if count > 1:
             t, rows, columns = op.shape
             uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
             found.ops[op.name] = replace(op, uses=uses, shape=(t // count, rows * count, columns))
-            done.add(op.name)
+            done[op.name] = count
         else:
-            uses = [replace(use, tms=(("vslice", count), *use.tms)) if use.source in done else use for use in op.uses]
+            uses = [_unstacked(use, done) for use in op.uses]
             found.ops[op.name] = replace(op, uses=uses)
     if not done:
         return tiles
@@ -32,31 +43,32 @@ def stacked(tiles: TileGraph, count: int) -> TileGraph:
     return found
 
 
-def _may_be_stacked(op: TileOp, count: int) -> bool:
+def _may_be_stacked(op: TileOp) -> bool:
     """Whether it is done row by row, with no operand but a product's second that all rows share."""
-    t = op.shape[0]
-    by_row = op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
+    by_row = op.is_tile_by_tile or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
     if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
-        by_row = op.uses[1].tms[-1:] == (("broadcast", "z", t),)
-    return by_row and op.may_be_cut and t > 1 and t % count == 0
+        by_row = op.uses[1].tms[-1:] == (("broadcast", "z", op.shape[0]),)
+    return by_row and op.may_be_cut
 
 
-def _stacked(use: Use, op: TileOp, place: int, count: int, done: Collection[str]) -> Use:
+def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
     """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
     or moves rows."""
     tms, whole = use.tms, ("broadcast", "z", op.shape[0])
-    if op.has("rows by columns") and place == 1:
+    if op.is_factor(place):
         return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
     if use.source in done:
-        return (
-            use
-            if all(tm[:2] == ("broadcast", "c") for tm in tms)
-            else _below(replace(use, tms=(("vslice", count), *tms)), count)
-        )
+        as_it_is = done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms)
+        return use if as_it_is else _below(_unstacked(use, done), count)
     if whole in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(whole) :]):
         at = tms.index(whole)
         return replace(use, tms=(*tms[:at], *_over(op.shape[0] // count, count), *tms[at + 1 :]))
     return _below(use, count)
+
+
+def _unstacked(use: Use, done: Mapping[str, int]) -> Use:
+    """Its slices along t again."""
+    return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
 
 
 def _over(slices: int, rows: int) -> tuple[Tm, ...]:

@@ -270,7 +270,8 @@ def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
     if "table" in op.attrs and not held:
         uses = (*uses, id(op.attrs["table"]))
     steps = tuple(
-        (step.type, step.inputs, step.output, step.pop, _values(step.attrs), step.spread) for step in op.steps
+        (step.type, step.inputs, step.output, step.pop, _values(step.attrs), step.spread, step.across, step.inner)
+        for step in op.steps
     )
     return op.type, op.shape, op.inner, op.grid, op.ublock, _values(op.attrs), uses, steps, op.precision
 

@@ -65,6 +65,7 @@ class EpochTasks:
     ) -> None:
         self.schedule = Schedule()
         self._ops = ops
+        self._least = {op.name: op.input_buf_min_size_tiles for op in ops}
         self._costs = costs
         self._rates = rates
         self._inputs = inputs
@@ -142,7 +143,7 @@ class EpochTasks:
             one, others = step_cycles(edge, path, busy, parts, self._rates)
             for first, count, each in ((0, 1, one), (1, self._inputs * parts - 1, others)):
                 number = np.arange(first, first + count)
-                room, arrives = self._input_room(op, number), [_one(arrived, number)]
+                room, arrives = self._input_room(edge, number), [_one(arrived, number)]
                 self.schedule.tasks(unit, each, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
         self._ways_of.append(range(begin, begin + self._inputs * parts))
@@ -170,7 +171,7 @@ class EpochTasks:
         step = np.arange(self._inputs * steps)
         entry, k = np.divmod(step, steps)
         needed = entry * made + _ceil_div((k + 1) * made, steps)
-        waits = [(self._done[producer], needed), *self._input_room(consumer, entry * parts + k * parts // steps)]
+        waits = [(self._done[producer], needed), *self._input_room(edge, entry * parts + k * parts // steps)]
         self._ways_of.append(
             self.schedule.tasks(
                 unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
@@ -190,8 +191,12 @@ class EpochTasks:
             self._freed[op].append(freed)
         self._ways_of.append(range(begin, begin + self._inputs * self._parts[op]))
 
-    def _input_room(self, op: str, part: Ints) -> list[Counted]:
-        return [(self._consumed[op], np.maximum(part + 1 - self._buffers, 0))]
+    def _input_room(self, edge: Flow, part: Ints) -> list[Counted]:
+        """Two parts, or as many as the operand's buffer is made for (`input_buf_min_size_tiles`)."""
+        least, tiles = self._least[edge.target], edge.core_bytes / max(edge.packet, 1)
+        wanted = least[edge.operand] if edge.operand < len(least) else 0
+        buffers = max(self._buffers, int(wanted * self._parts[edge.target] / max(tiles, 1.0)))
+        return [(self._consumed[edge.target], np.maximum(part + 1 - buffers, 0))]
 
     # ------------------------------------------------------------------------------------------------------- ops
     def _compute(self, op: Op) -> None:

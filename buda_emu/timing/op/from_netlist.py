@@ -1,6 +1,7 @@
 """Ops of a netlist as calls of the cost model: one for a plain op, one for each sub-op of a fused one."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
@@ -27,14 +28,26 @@ def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
     return tuple(_part(netlist, op, part) for schedule in fused.schedules for part in schedule)
 
 
+def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
+    """Of each of `calls_of`, which operand of the op each of its own operands is, where it is one."""
+    if not op.has("sub-ops"):
+        own = {number: number for number in range(len(op.inputs))}
+        return (own, {}) if op.attributes.sfpu_op in SFPU_TYPES else (own,)
+    fused = netlist.fused_ops[op.attributes.fused_op_id]
+    return tuple(_outside(part) for schedule in fused.schedules for part in schedule)
+
+
+def _outside(part: SubOp) -> dict[int, int]:
+    return {place: int(match[1]) for place, name in enumerate(part.inputs) if (match := _OUTSIDE.match(name))}
+
+
 def _part(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
     """A sub-op works on its own mblock and ublock, once for each t of the op."""
     mblock = part.mblock if part.mblock[0] > 0 else op.blocking.mblock
     ublock = part.ublock if part.ublock[0] > 0 else op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
     formats = _sources(op)
-    numbers = [int(match[1]) for name in part.inputs if (match := _OUTSIDE.match(name))]
-    outside = [formats[number] for number in numbers if number < len(formats)]
+    outside = [formats[number] for number in _outside(part).values() if number < len(formats)]
     return _call(netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df])
 
 

@@ -1,0 +1,318 @@
+"""What is computed row by row, with the maxima and sums of the rows, becomes one fused op (OPS 8): a softmax, or what a
+norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from buda_emu.compiler.fuse.chains import is_elementwise
+from buda_emu.compiler.fuse.half_tiles import equal_columns
+from buda_emu.compiler.fuse.readers import Readers
+from buda_emu.compiler.fuse.spreads import SPREADING, spreads_column
+from buda_emu.compiler.lower.schedule import Part, kept_columns, scheduled, schedules
+from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
+from buda_emu.compiler.place.blocks import SHARED, has_grid
+from buda_emu.compiler.target import Target
+
+_TIMES: Final = 2
+"""Fused ops that compute the same at most, each for itself: the parts of a softmax over two tensors."""
+
+
+def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
+    """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
+    where nothing but this reads what is between. What two such ops need, each of them computes."""
+    found = _Rows(tiles, Readers(tiles), target)
+    for group in found.groups():
+        made = [found.fused(root, members) for root, members in group.items()]
+        if None not in made:
+            found.put([op for op in made if op is not None], group)
+    return tiles
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    tiles: TileGraph
+    readers: Readers
+    target: Target
+
+    # ------------------------------------------------------------------------------------------------------- groups
+    def groups(self) -> list[dict[str, list[str]]]:
+        """Fused ops to be, by the name of the last op of each, with all that go into it; those that share some are one
+        group. Only groups that take a maximum or a sum of rows."""
+        by_row = {op.name for op in self.tiles.ops.values() if self._is_by_row(op)}
+        ends = {name for name in by_row if not self._stays_inside(name, by_row)}
+        depths = self._depths(by_row)
+        while True:
+            cones = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
+            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
+            if not more:
+                break
+            ends |= more
+        return [group for group in _joined(cones) if any(self._sums(name) for cone in group.values() for name in cone)]
+
+    def _handed_on(self, cones: Mapping[str, list[str]]) -> set[str]:
+        """What is better handed on by an op of its own than computed again: what more than two read, and what is all
+        that they share."""
+        owners: dict[str, list[str]] = {}
+        for root, cone in cones.items():
+            for name in cone:
+                owners.setdefault(name, []).append(root)
+        found = {name for name, roots in owners.items() if len(roots) > _TIMES}
+        shared: dict[tuple[str, ...], set[str]] = {}
+        for name, roots in owners.items():
+            if len(roots) == _TIMES and any(owners[reader] != roots for reader, _ in self.readers.of(name)):
+                shared.setdefault(tuple(roots), set()).add(name)
+        return found.union(*(names for names in shared.values() if len(names) == 1))
+
+    def _depths(self, by_row: set[str]) -> dict[str, int]:
+        """Products and moves one after the other up to each op."""
+        found: dict[str, int] = {}
+        for op in self.tiles.ops.values():
+            found[op.name] = max((found.get(use.source, 0) for use in op.uses), default=0) + (op.name not in by_row)
+        return found
+
+    def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
+        """What takes sums and is done before something else is there that it is computed with: an op of its own takes
+        them meanwhile."""
+        found, latest, sums = set[str](), dict[str, int](), dict[str, bool]()
+        for name in cone:
+            sources = [use.source for use in self.tiles.ops[name].uses]
+            inner = [source for source in sources if source in latest]
+            when = {source: latest.get(source, depths.get(source, 0)) for source in sources}
+            plain = max((when[source] for source in sources if not sums.get(source)), default=0)
+            found.update(source for source in inner if sums[source] and plain > latest[source])
+            latest[name] = max(when.values(), default=0)
+            sums[name] = self._sums(name) or any(sums[source] for source in inner)
+        return found
+
+    def _is_by_row(self, op: TileOp) -> bool:
+        return is_elementwise(op) or self._sums(op.name) or spreads_column(self.tiles, op)
+
+    def _sums(self, name: str) -> bool:
+        """Whether it is the largest number of each row, or the sum of all of them times a constant."""
+        op = self.tiles.ops[name]
+        if op.has("reduces"):
+            return op.attrs == {"dim": "c", "type": "max"}
+        if op.type != "matmul" or op.shape[2] != 1 or set(op.attrs) - {"bias"} or spreads_column(self.tiles, op):
+            return False
+        return (
+            all(
+                use.source in self.tiles.constants
+                and all(tm[:2] in (("broadcast", "z"), ("broadcast", "r")) for tm in use.tms)
+                and equal_columns(self.tiles.constants[use.source])
+                for use in op.uses[1:]
+            )
+            and self.tiles.shape_of(op.uses[1].source)[0] == 1
+        )
+
+    def _stays_inside(self, name: str, by_row: set[str]) -> bool:
+        """Whether all that reads an op is by row, of the same rows."""
+        op, tiles = self.tiles.ops[name], self.tiles
+        shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
+        found = self.readers.of(name)
+        return (
+            bool(found)
+            and name not in shown
+            and all(reader in by_row and self._is_inner(tiles.ops[reader], place, op) for reader, place in found)
+        )
+
+    def _is_inner(self, reader: TileOp, place: int, source: TileOp) -> bool:
+        """Whether an operand may stay within a fused op: it is read as it is, or its one column repeated."""
+        if reader.program != source.program or reader.shape[:2] != source.shape[:2]:
+            return False
+        tms, columns = reader.uses[place].tms, source.shape[2]
+        if self._sums(reader.name):
+            return place == 0 and not tms
+        return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
+
+    def _cone(self, root: str, by_row: set[str], ends: set[str]) -> list[str]:
+        """The op and all before it that stays inside, operands first."""
+        found: dict[str, None] = {}
+
+        def visit(name: str) -> None:
+            op = self.tiles.ops[name]
+            for place, use in enumerate(op.uses):
+                source = self.tiles.ops.get(use.source)
+                if source is None or source.name not in by_row or source.name in ends or source.name in found:
+                    continue
+                if self._is_inner(op, place, source):
+                    visit(source.name)
+            found[name] = None
+
+        visit(root)
+        return list(found)
+
+    # ---------------------------------------------------------------------------------------------------- fused ops
+    def fused(self, root: str, members: list[str]) -> TileOp | None:
+        """One op for all of these; None where there is none that the device takes."""
+        own = self.tiles.ops[root]
+        parts = _Parts.of(self, members)
+        if parts is None or not is_elementwise(own) or not parts.may_end(root):
+            return None
+        made = again(parts.halved(root), self.target.dest_tiles)
+        found = scheduled(made, root, self.target.arch.name)
+        if found is None:
+            return None
+        steps, uses = found
+        sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
+        made = replace(own, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
+        turns = any(("transpose",) in use.tms for use in uses)  # V038
+        if turns or sum(made.is_factor(number) for number in range(len(uses))) > SHARED:
+            return None
+        fits = _is_in_step(steps, own.shape[2], self.target.dest_tiles) and has_grid(self.target, made)
+        return made if fits else None
+
+    def put(self, made: list[TileOp], group: Mapping[str, list[str]]) -> None:
+        """Fused ops in the places of the last op of each; nobody reads the others any more."""
+        for op in made:
+            self.readers.put([self.tiles.ops[op.name]], op)
+        gone = {name for members in group.values() for name in members} - set(group)
+        for name in [name for name in reversed(self.tiles.ops) if name in gone]:
+            self.readers.drop(self.tiles.ops[name])
+
+    def operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
+        """A member, or what the fused op reads."""
+        use = op.uses[place]
+        inner = use.source in members and self._is_inner(op, place, self.tiles.ops[use.source])
+        return use.source if inner else use
+
+
+def _joined(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
+    """Those that share ops together."""
+    found: list[dict[str, list[str]]] = []
+    for root, cone in cones.items():
+        met = [group for group in found if any(not set(cone).isdisjoint(other) for other in group.values())]
+        found = [group for group in found if group not in met]
+        found.append({name: own for group in met for name, own in group.items()} | {root: cone})
+    return found
+
+
+def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
+    """Whether all that is read after a sum is one block (OPS 8.3), and what has more blocks in a schedule as many. The
+    vector unit has one block at most: columns are not divided over cores, which it takes longest for."""
+    if kept_columns(steps, columns) > dest:
+        return False
+    if any(step.has("vector unit") and (step.columns or columns) > dest for step in steps):
+        return False
+    wide = [{step.columns or columns for step in schedule if not step.inner} for schedule in schedules(steps)]
+    return all(max(found, default=1) <= dest or len(found - {1}) == 1 for found in wide)
+
+
+def again(parts: Mapping[str, Part], dest: int) -> dict[str, Part]:
+    """What is wider than one block, and read more than once, is computed anew for each that reads it: no buffer keeps
+    it while a sum is taken."""
+    found: dict[str, Part] = {}
+    read: set[str] = set()
+
+    def own(name: str) -> str:
+        part = parts[name]
+        if part.inner or part.columns <= dest or name not in read:
+            read.add(name)
+            return name
+        number = sum(other.startswith(f"{name}.again") for other in found)
+        copy = f"{name}.again{number or ''}"
+        found[copy] = replace(part, name=copy, operands=_each(part.operands))
+        return copy
+
+    def _each(operands: tuple[str | Use, ...]) -> tuple[str | Use, ...]:
+        names = {item: own(item) for item in dict.fromkeys(operands) if isinstance(item, str)}
+        return tuple(names[item] if isinstance(item, str) else item for item in operands)
+
+    for name, part in parts.items():
+        found[name] = replace(part, operands=_each(part.operands))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- parts
+@dataclass(slots=True)
+class _Parts:
+    """Sub-ops to be, by name. `numbers`: those that are one number for each row, of which column 0 is right at least;
+    `equal`: those whose columns are all the same."""
+
+    rows: _Rows
+    parts: dict[str, Part]
+    same: dict[str, str | Use]
+    numbers: set[str | Use]
+    equal: set[str | Use]
+
+    @staticmethod
+    def of(rows: _Rows, members: list[str]) -> "_Parts | None":
+        """None where a step is not one of a fused op."""
+        found = _Parts(rows, {}, {}, set(), set())
+        return found if all(found._add(rows.tiles.ops[name], members) for name in members) else None
+
+    def _add(self, op: TileOp, members: list[str]) -> bool:
+        operands = [self._operand(op, place, members) for place in range(len(op.uses))]
+        if spreads_column(self.rows.tiles, op):  # who reads it spreads it
+            self.same[op.name] = operands[0]
+            self.numbers.add(operands[0])
+            return True
+        if op.has("reduces"):
+            return operands[0] not in self.numbers and self._sum(op, (operands[0],), {"dim": "c", "type": "max"})
+        if op.type == "matmul":
+            return operands[0] not in self.numbers and self._product(op, operands)
+        return op.type != "dropout" and self._elementwise(op, operands)
+
+    def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
+        found = self.rows.operand(op, place, members)
+        if isinstance(found, Use):
+            constant = self.rows.tiles.constants.get(found.source)
+            if constant is not None and equal_columns(constant) and ("transpose",) not in found.tms:
+                self.equal.add(found)
+            return found
+        same = self.same.get(found, found)
+        if isinstance(same, Use):
+            same = replace(same, tms=same.tms + op.uses[place].tms)
+            self.numbers.add(same)
+        return same
+
+    def _sum(self, op: TileOp, operands: tuple[str | Use, ...], attrs: TileAttributes) -> bool:
+        self.parts[op.name] = Part(op.name, op.type, operands, attrs, columns=1, inner=op.inner)
+        self.numbers.add(op.name)
+        return True
+
+    def _product(self, op: TileOp, operands: list[str | Use]) -> bool:
+        self._sum(op, tuple(operands[:2]), {})
+        self.equal.add(op.name)
+        if op.attrs.get("bias"):
+            inner = f"{op.name}.sum"
+            self.parts[inner] = replace(self.parts[op.name], name=inner)
+            self.parts[op.name] = Part(op.name, "add", (inner, operands[2]), columns=1)
+        return True
+
+    def _elementwise(self, op: TileOp, operands: list[str | Use]) -> bool:
+        part = replace(Part.of(op, ()), operands=tuple(operands), columns=op.shape[2])
+        if op.type == "square":  # by the math unit, which is quicker than the vector unit
+            part = replace(part, type="multiply", operands=(*part.operands, *part.operands))
+        numbers = [place for place, item in enumerate(operands) if item in self.numbers]
+        if op.shape[2] == 1 and all(item in self.numbers or item in self.equal for item in operands):
+            self.numbers.add(op.name)
+            if all(item in self.equal for item in operands):
+                self.equal.add(op.name)
+        elif numbers:
+            if len(numbers) > 1 or part.type not in SPREADING or (part.type == "subtract" and numbers != [1]):
+                return False
+            (place,) = numbers
+            own = operands[place]
+            across = op.shape[2] if isinstance(own, str) and op.shape[2] > 1 else 0
+            part = replace(part, operands=(operands[1 - place], own), spread="c", across=across)
+        self.parts[op.name] = part
+        return True
+
+    def may_end(self, root: str) -> bool:
+        """Whether all columns of the result are right, and what is summed is made here: what comes from elsewhere,
+        slice by slice, is summed as it comes by an op of its own."""
+        right = root not in self.numbers or root in self.equal
+        products = (part for part in self.parts.values() if part.inner and part.type == "matmul")
+        return right and any(isinstance(part.operands[0], str) for part in products)
+
+    def halved(self, root: str) -> dict[str, Part]:
+        """Numbers by the vector unit on half of each tile, if it is not one of them that the op ends with."""
+        if root in self.numbers:
+            return self.parts
+        return {
+            name: replace(part, attrs={**part.attrs, "vector": "c"})
+            if name in self.numbers and part.has("vector unit")
+            else part
+            for name, part in self.parts.items()
+        }
