@@ -214,7 +214,7 @@ class _Prices:
 def _epochs_from(table: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
     """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
     dram, every = speeds(table.target.chip).dram, prod(table.target.arch.grid)
-    begin, each = (x * float(__import__("os").environ.get("LOADX", "1")) for x in epoch_load(table.target))
+    begin, each = epoch_load(table.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
     done: dict[str, tuple[Floats, Floats, Floats]] = {}
     for j in range(i, int(table.stops[i])):
