@@ -93,7 +93,7 @@ def test_decoder_layers_that_fit_are_an_epoch_each_and_quicker_than_with_free_lo
         assert len(set(channels)) > 1
     monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
     free = refine.FULL
-    monkeypatch.setattr(refine, "decisions_of_one", lambda line: [searched_decisions(line, ONE_BY_ONE, free)])
+    monkeypatch.setattr(refine, "decisions_of_one", lambda table, *_: [searched_decisions(table, ONE_BY_ONE, free)])
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 

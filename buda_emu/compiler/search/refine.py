@@ -1,15 +1,17 @@
 """Refinement that is tried only with the best form of the best graph."""
 
+from collections.abc import Mapping
 from contextlib import closing, suppress
+from math import inf
 
-from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
 from buda_emu.compiler.search.single_input import SingleInput
-from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, try_form, try_start
+from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import Objective
 from buda_emu.errors import UnsupportedError
 
@@ -68,16 +70,24 @@ def _is_enough(best: Found) -> bool:
     return best.placement.epochs == 1 or best.cycles <= best.host or best.objective.work.spent()
 
 
-def decisions_of_one(table: CandidateTable) -> list[dict[str, PlacementDecision]]:
+def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) -> list[dict[str, PlacementDecision]]:
     """Of all ops, in epochs for a single input, by the longest way through their ops; those of layers alike first."""
+
+    def cycles(decisions: Mapping[str, PlacementDecision]) -> float:
+        try:
+            return told(objective, placed(table.tiles, table.target, decisions, objective, entries)).cycles
+        except UnsupportedError:
+            return inf
+
     single = SingleInput.of(table, FULL)
-    alike = single.decisions_by_layers()
+    alike = single.decisions_by_layers(cycles)
     return [*([] if alike is None else [alike]), single.decisions()]
 
 
 def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:
     """With epochs for a single input."""
-    return [try_start(table, Start(item, objective, "default", entries)) for item in decisions_of_one(table)]
+    made = decisions_of_one(table, objective, entries)
+    return [try_start(table, Start(item, objective, "default", entries)) for item in made]
 
 
 def _with_rows(table: CandidateTable) -> CandidateTable | None:

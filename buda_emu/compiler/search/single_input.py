@@ -7,7 +7,7 @@ ops from i on are followed along their edges, when the first and the last part o
 would follow them, until the cores are used up.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -35,8 +35,8 @@ SHARED = 0.1
 """Of the time for which an epoch's queues stream, what each step of its longest way waits for the links."""
 ALIKE = 1.03
 """Of the cycles that epochs are expected to take, what they may take if those of layers are alike."""
-NEARLY = 1.02
-"""Of the fewest such cycles, which are estimates, what layers may take that are cut into fewer epochs."""
+LIKELY = 8
+"""Places of a layer for the end of an epoch that are modelled."""
 Ints = NDArray[np.int64]
 
 
@@ -85,19 +85,22 @@ class SingleInput:
         ends, _ = self._fewest_cycles(kept)
         return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
-    def decisions_by_layers(self) -> dict[str, PlacementDecision] | None:
+    def decisions_by_layers(
+        self, cycles_of: Callable[[Mapping[str, PlacementDecision]], float]
+    ) -> dict[str, PlacementDecision] | None:
         """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
-        epochs are alike, and what the search finds for one serves all. None where there are none."""
-        kept, (_, best) = frozenset[int](), self._fewest_cycles()
+        epochs are alike, and what the search finds for one serves all. Of the places that are expected to be the best
+        `cycles_of` tells the quickest. None where there are no layers."""
+        kept, best = frozenset[int](), self._fewest_cycles()[1]
         for region in self._layers:
             places = range(1, region.period + 1)
             tried = [kept | frozenset(range(region.start + place, region.stop, region.period)) for place in places]
-            found = [(*self._fewest_cycles(ends), ends) for ends in tried]
-            least = min((cycles for _, cycles, _ in found), default=np.inf)
-            if least <= best * ALIKE:
-                _, best, kept = min(
-                    (len(epochs), cycles, ends) for epochs, cycles, ends in found if cycles <= least * NEARLY
-                )
+            expected = [self._fewest_cycles(ends)[1] for ends in tried]
+            order = sorted(range(len(tried)), key=lambda n: expected[n])[:LIKELY]
+            likely = [n for n in order if expected[n] <= best * ALIKE]
+            if likely:
+                number = min(likely, key=lambda n: cycles_of(self.decisions(tried[n])))
+                kept, best = tried[number], expected[number]
         return self.decisions(kept) if kept else None
 
     @cached_property
