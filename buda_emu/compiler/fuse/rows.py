@@ -44,7 +44,7 @@ class _Rows:
         depths = self._depths(by_row)
         while True:
             cones = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
-            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
+            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values())) - ends
             if not more:
                 break
             ends |= more
@@ -62,7 +62,17 @@ class _Rows:
         for name, roots in owners.items():
             if len(roots) == _TIMES and any(owners[reader] != roots for reader, _ in self.readers.of(name)):
                 shared.setdefault(tuple(roots), set()).add(name)
-        return found.union(*(names for names in shared.values() if len(names) == 1))
+        return found.union(*(names for names in shared.values() if len(names) == 1), filter(self._is_dear, owners))
+
+    def _is_dear(self, name: str) -> bool:
+        """Whether something wider than a block is read more than once, and computing it anew takes more than an op on
+        one tensor (`again`)."""
+        op, tiles = self.tiles.ops[name], self.tiles
+        if op.shape[2] <= self.target.dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
+            return False
+        made = [use.source for use in op.uses if use.source not in tiles.constants]
+        wide = [source for source in made if tiles.shape_of(source)[2] > 1]
+        return len(wide) > 1 or any(source in tiles.ops and self._is_by_row(tiles.ops[source]) for source in wide)
 
     def _depths(self, by_row: set[str]) -> dict[str, int]:
         """Products and moves one after the other up to each op."""

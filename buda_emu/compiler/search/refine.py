@@ -7,6 +7,7 @@ from math import inf
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search.by_program import combined
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
@@ -28,7 +29,7 @@ def refined(best: Found, entries: int) -> Found:
     objective, searched = best.objective, best.table
     if searched is None:
         return best
-    single: list[Found] = []
+    single, ended = list[Found](), list[Found]()
     if (
         objective.microbatch == 1
         and objective.chips == 1
@@ -36,8 +37,9 @@ def refined(best: Found, entries: int) -> Found:
     ):
         forms = searched, _with_rows(searched)
         single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
-        best = min(best, *single, key=cycles_of)
-        best = min(best, _to_the_end(min(single, key=cycles_of), entries), key=cycles_of)
+        single += combined(single, entries)
+        ended = [_to_the_end(min(single, key=cycles_of), entries)]
+        best = min(best, *single, *ended, key=cycles_of)
     for count in SLICES if objective.microbatch == 1 and not objective.work.spent() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
@@ -54,8 +56,9 @@ def refined(best: Found, entries: int) -> Found:
                     break
     for found in (best, *(item for item in single if item is not best)):
         if best.cycles > best.host:
-            best = min(best, _to_the_end(found, entries), key=cycles_of)
-    return best
+            ended.append(_to_the_end(found, entries))
+            best = min(best, ended[-1], key=cycles_of)
+    return min(best, *combined([*single, *ended], entries), key=cycles_of) if single else best
 
 
 def _to_the_end(found: Found, entries: int) -> Found:
@@ -80,8 +83,7 @@ def decisions_of_one(table: CandidateTable, objective: Objective, entries: int) 
             return inf
 
     single = SingleInput.of(table, FULL)
-    alike = single.decisions_by_layers(cycles)
-    return [*([] if alike is None else [alike]), single.decisions()]
+    return [*single.decisions_by_layers(cycles), single.decisions()]
 
 
 def _one_by_one(table: CandidateTable, objective: Objective, entries: int) -> list[Found]:

@@ -38,6 +38,7 @@ ALIKE = 1.03
 LIKELY = 8
 """Places of a layer for the end of an epoch that are modelled."""
 Ints = NDArray[np.int64]
+Judge = Callable[[Mapping[str, PlacementDecision]], float]
 
 
 @dataclass(frozen=True)
@@ -85,23 +86,24 @@ class SingleInput:
         ends, _ = self._fewest_cycles(kept)
         return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
-    def decisions_by_layers(
-        self, cycles_of: Callable[[Mapping[str, PlacementDecision]], float]
-    ) -> dict[str, PlacementDecision] | None:
+    def decisions_by_layers(self, cycles_of: Judge) -> list[dict[str, PlacementDecision]]:
         """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
-        epochs are alike, and what the search finds for one serves all. Of the places that are expected to be the best
-        `cycles_of` tells the quickest. None where there are no layers."""
-        kept, best = frozenset[int](), self._fewest_cycles()[1]
+        epochs are alike, and what the search finds for one serves all. Of the places that are expected to be nearly the
+        best: everywhere that for which `cycles_of` finds the least, that with the next least, and that with the fewest
+        epochs. None where there are no layers."""
+        best, chosen = self._fewest_cycles()[1], [frozenset[int]() for _ in range(3)]
         for region in self._layers:
             places = range(1, region.period + 1)
-            tried = [kept | frozenset(range(region.start + place, region.stop, region.period)) for place in places]
-            expected = [self._fewest_cycles(ends)[1] for ends in tried]
-            order = sorted(range(len(tried)), key=lambda n: expected[n])[:LIKELY]
-            likely = [n for n in order if expected[n] <= best * ALIKE]
+            ends = [frozenset(range(region.start + place, region.stop + 1, region.period)) for place in places]
+            expected = [self._fewest_cycles(chosen[0] | own) for own in ends]
+            order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
+            likely = [number for number in order if expected[number][1] <= best * ALIKE]
             if likely:
-                number = min(likely, key=lambda n: cycles_of(self.decisions(tried[n])))
-                kept, best = tried[number], expected[number]
-        return self.decisions(kept) if kept else None
+                found = sorted(likely, key=lambda n: cycles_of(self.decisions(chosen[0] | ends[n])))
+                few = min(likely, key=lambda n: (len(expected[n][0]), expected[n][1]))
+                best = expected[found[0]][1]
+                chosen = [kept | ends[n] for kept, n in zip(chosen, (*found[:1], found[:2][-1], few), strict=True)]
+        return [self.decisions(kept) for kept in dict.fromkeys(chosen) if kept]
 
     @cached_property
     def _layers(self) -> list[Repeated]:
