@@ -94,7 +94,7 @@ class SingleInput:
         best, chosen = self._fewest_cycles()[1], [frozenset[int]() for _ in range(3)]
         for region in self._layers:
             places = range(1, region.period + 1)
-            ends = [frozenset(range(region.start + place, region.stop + 1, region.period)) for place in places]
+            ends = [frozenset(range(region.start + place, region.stop, region.period)) for place in places]
             expected = [self._fewest_cycles(chosen[0] | own) for own in ends]
             order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
             likely = [number for number in order if expected[number][1] <= best * ALIKE]
