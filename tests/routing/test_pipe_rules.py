@@ -209,6 +209,13 @@ def _stacked_queue(through: bool) -> str:
     return netlist([queue("a", t=4), queue("o", "second", (4, 1))], [copy, second])
 
 
+def _tilized(operands: int) -> str:
+    """A tilizer of so many queues."""
+    names = [f"a{number}" for number in range(operands)]
+    flat = [queue(name, mblock=(1, 2), entries=1, more=", layout: flat") for name in names]
+    return netlist([*flat, queue("o", "tiles", mblock=(1, 2))], [op("tiles", "tilizer", names, mblock=(1, 2))])
+
+
 def _reduced(operands: int) -> str:
     """A reduce of so many operands."""
     reads = op("sum", "reduce", ["a"] * operands, attributes="dim: r, type: max, m_k: 1, u_kt: 1")
@@ -294,6 +301,7 @@ CASES = (
     Case("V342", _sum_of(9), _sum_of(8), "core [0, 0] needs 9 pipes that read from DRAM, it has 8"),
     Case("V084", _products((2, 2)), _products((2, 1)), "4 operands are multicast"),
     Case("V361", _reduced(2), _reduced(1), "input 1, a, is read by nothing of the op"),
+    Case("V361", _tilized(2), _tilized(1), "input 1, a1, is read by nothing of the op"),
     Case("V343", _fed(9), _fed(8), "core [0, 0] needs 9 pipes that write to DRAM, it has 8"),
 )
 
