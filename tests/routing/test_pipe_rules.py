@@ -8,7 +8,7 @@ import pytest
 
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
-from routing.texts import ONE, Size, netlist, op, queue
+from routing.texts import ONE, Size, netlist, op, queue, with_fused
 from vendor_router import needs_vendor_router, pipe_graphs
 
 
@@ -112,13 +112,11 @@ def _fed(count: int) -> str:
 
 
 def _fused(steps: Sequence[str], inputs: Sequence[str], queues: Sequence[str], grid: Size, intermediates: int) -> str:
-    """A fused op of one sub-op a schedule."""
+    """A fused op on queues that feeds one."""
     text = netlist(
         [*queues, queue("o", "join", grid)], [op("join", "fused_op", inputs, grid, attributes="fused_op_id: 0")]
     )
-    schedules = "\n".join(f"      - [{step}, mblock: [1, 1], ublock: [1, 1]}}]" for step in steps)
-    head = f"inputs: {len(inputs)}\n    intermediates: {intermediates}"
-    return text.replace("\ngraphs:", f"\nfused_ops:\n  0:\n    {head}\n    schedules:\n{schedules}\ngraphs:")
+    return with_fused(text, steps, len(inputs), intermediates)
 
 
 def _sum_of(count: int) -> str:
