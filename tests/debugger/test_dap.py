@@ -335,6 +335,15 @@ def test_a_thread_for_each_chip(client):
     assert not client.frames(1)[0]["name"].startswith("contract")
     assert client.frames(1)[-1]["name"] == client.frames(2)[-1]["name"]
     assert "there is no thread 7" in client.refused("stackTrace", threadId=7)
+    scopes = [[scope["name"] for scope in _scopes(client, thread)] for thread in (1, 2)]
+    assert scopes == [["values of this input", "variables", "queues"], ["op contract", *scopes[0]]]
+    queues = [{item["name"] for item in client.children(_scopes(client, thread)[-1])} for thread in (1, 2)]
+    assert queues == [{"x", "w1", "b1"}, {"w2", "b2", "out"}]
+
+
+def _scopes(client, thread):
+    """Of the innermost frame of a thread."""
+    return client.ask("scopes", frameId=client.frames(thread)[0]["id"])["scopes"]
 
 
 def failing(path):
@@ -403,6 +412,19 @@ def test_pause_and_requests_while_it_runs(client, tmp_path):
     assert client.process.wait(30) == 0
 
 
+def test_a_request_that_came_before_the_program_went_on_is_answered(client, tmp_path):
+    """While it runs: all three are there before the first has its answer."""
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "20000"))
+    client.launch(str(path), stopOnEntry=True)
+    client.event("stopped")
+    for _ in range(3):
+        slow, goes_on, after = client.begin_all("evaluate", "continue", "threads", expression="pcc(x, ideal)")
+        assert [client.answer(number, 20)["success"] for number in (slow, goes_on, after)] == [False, True, True]
+        client.ask("pause", threadId=1)
+        assert client.event("stopped")["reason"] == "pause"
+
+
 def test_cancelled_requests(client):
     client.launch(TRAINING, stopOnEntry=True)
     client.event("stopped")
@@ -467,14 +489,31 @@ def test_requests_that_do_not_fit(client):
 
 
 @pytest.fixture
-def port(child_environment):
+def server(child_environment):
+    """A process that waits for editors, and its port."""
     process = subprocess.Popen([*COMMAND, "--port", "0"], stderr=subprocess.PIPE, env=child_environment, text=True)
     line = process.stderr.readline()
     assert "127.0.0.1:" in line
-    yield int(line.rpartition(":")[2])
+    yield process, int(line.rpartition(":")[2])
     process.kill()
     process.wait()
     process.stderr.close()
+
+
+@pytest.fixture
+def port(server):
+    return server[1]
+
+
+def test_ctrl_c_ends_it_while_an_editor_is_connected(server):
+    process, port = server
+    client = Connection(port)
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    process.send_signal(signal.SIGINT)
+    code = process.wait(30)
+    client.close()
+    assert code == 130
 
 
 def test_two_clients_and_a_killed_one(port, tmp_path):

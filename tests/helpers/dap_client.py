@@ -11,6 +11,11 @@ from queue import Empty, Queue
 COMMAND = [sys.executable, "-m", "buda_emu", "debug", "--dap"]
 
 
+def _message(number, command, arguments):
+    body = json.dumps({"seq": number, "type": "request", "command": command, "arguments": arguments}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
 class Client:
     """On two streams. `events` and `answers` as they came."""
 
@@ -39,11 +44,19 @@ class Client:
     def begin(self, command, **arguments):
         """Send a request, and do not wait; its number."""
         self._sequence += 1
-        body = json.dumps(
-            {"seq": self._sequence, "type": "request", "command": command, "arguments": arguments}
-        ).encode()
-        self.raw(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.raw(_message(self._sequence, command, arguments))
         return self._sequence
+
+    def begin_all(self, *commands, **arguments):
+        """Send several requests in one piece, the first with these arguments; their numbers."""
+        first, self._sequence = self._sequence + 1, self._sequence + len(commands)
+        given = [arguments, *[{}] * (len(commands) - 1)]
+        self.raw(
+            b"".join(
+                _message(number, *request) for number, request in enumerate(zip(commands, given, strict=True), first)
+            )
+        )
+        return range(first, first + len(commands))
 
     def answer(self, number, seconds=60):
         """Of a request: the whole message."""
