@@ -14,7 +14,7 @@ from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
 from buda_emu.spec.cluster import cluster_of
 from routing.near_limits import KINDS, near_limits
-from routing.products import products
+from routing.one_or_two import one_or_two
 from shared_files import SHARED
 from vendor_router import ARCHS, epoch_pipes, needs_vendor_router, refusal, row_of_chips, stated_verdicts, stream_counts
 
@@ -47,7 +47,7 @@ def _hold_streams(result: CheckResult, arch: str, folder: Path) -> None:
 @needs_vendor_router
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("seed", _slow_from(_SAMPLE, range(_ALL)))
-@pytest.mark.parametrize("make", [near_limits, products])
+@pytest.mark.parametrize("make", [near_limits, one_or_two])
 def test_random_netlists(make: Callable[[int, str], str], seed: int, arch: str, tmp_path: Path) -> None:
     text = make(seed, arch)
     said, result = refusal(text, arch, tmp_path), check_text(text, arch=arch)

@@ -157,6 +157,13 @@ def _gathered(chip: int) -> str:
     return netlist(queues, [op("copy", "nop", ["a"], mblock=(1, 2))], others={1: []})
 
 
+def _multicast(chip: int) -> str:
+    """A product of chip 0 of which both cores get the right operand."""
+    queues = [queue("a", grid=(2, 1)), queue("b", chip=chip), queue("o", "product", (2, 1))]
+    made = op("product", "matmul", ["a", "b"], (2, 1), attributes="m_k: 1, u_kt: 1")
+    return netlist(queues, [made], others={1: []})
+
+
 def _ring(target: int) -> str:
     """Four chips of grayskull that pass a tensor on, the first of which feeds a queue of `target` too."""
     chips = {chip: [op(f"copy{chip}", "nop", ["copy" if chip == 1 else f"copy{chip - 1}"])] for chip in (1, 2, 3)}
@@ -290,6 +297,7 @@ CASES = (
     ),
     Case("V338", _apart(0, 1, {1: []}), _apart(1, 0, {1: []}), "o is on chip 1, to which nothing writes"),
     Case("V338", _gathered(1), _gathered(0), "a is on chip 1, from which pipes neither gather nor multicast"),
+    Case("V338", _multicast(1), _multicast(0), "b is on chip 1, from which pipes neither gather nor multicast"),
     Case("V339", _apart(1), _apart(1, 0, {1: []}), "a is on chip 1, which runs no graph in this epoch"),
     Case("V345", _apart(0, 0, {1: []}, "grayskull"), _ring(1), "an epoch without ops", "grayskull"),
     Case("V346", _named("g"), _named("g0"), "g is a name of one character"),

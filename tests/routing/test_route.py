@@ -415,6 +415,15 @@ def test_pipes_that_are_of_no_known_kind_are_refused(routed: Router, arch: str) 
     assert (refusal.what, "no kind" in refusal.message) == ("pipe_graph", True)
 
 
+@pytest.mark.parametrize(("operand", "known"), [(63, True), (64, False)])
+def test_relays_have_numbers_up_to_63(routed: Router, arch: str, operand: int, known: bool) -> None:
+    pipes = Pipes()
+    relay = pipes.buffer("relay", row=1, column=1, operand=operand)
+    pipes.pipe([pipes.packer(0, 0)], [relay], (1, 1))
+    pipes.pipe([relay], [pipes.unpacker(2, 2)], (2, 2))
+    assert bool(routed(pipes.graph, arch).refusals) != known
+
+
 def test_a_pipe_that_names_no_buffer_is_refused(routed: Router, arch: str) -> None:
     pipes = Pipes()
     pipes.pipe([5], [pipes.unpacker(0, 1)], (0, 1))

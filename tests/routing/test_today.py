@@ -25,7 +25,7 @@ from example_netlists import DIRECTORY
 from routing.between_chips.random_chips import chips, copied, padded, to_itself
 from routing.between_chips.random_copies import copies, stacked_copies
 from routing.near_limits import KINDS, near_limits
-from routing.products import products
+from routing.one_or_two import one_or_two
 
 KEPT = Path(__file__).with_name("today.txt")
 WORMHOLE, GRAYSKULL = "wormhole_b0", "grayskull"
@@ -48,9 +48,9 @@ def near(arch: str) -> Iterator[Case]:
         yield str(seed), near_limits(seed, arch), arch, None
 
 
-def multiplied(arch: str) -> Iterator[Case]:
-    for seed in range(30):
-        yield str(seed), products(seed, arch), arch, None
+def few(arch: str) -> Iterator[Case]:
+    for seed in range(60):
+        yield str(seed), one_or_two(seed, arch), arch, None
 
 
 def linked(make: Callable[[int], tuple[str, str]]) -> Iterator[Case]:
@@ -74,8 +74,8 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "near the limits of wormhole_b0": partial(near, WORMHOLE),
     "examples": examples,
     "near the limits of grayskull": partial(near, GRAYSKULL),
-    "products on wormhole_b0": partial(multiplied, WORMHOLE),
-    "products on grayskull": partial(multiplied, GRAYSKULL),
+    "one or two on wormhole_b0": partial(few, WORMHOLE),
+    "one or two on grayskull": partial(few, GRAYSKULL),
     "chips": partial(linked, chips),
     "copied": partial(linked, copied),
     "to itself": partial(linked, to_itself),

@@ -1,5 +1,6 @@
-"""Random products of two queues, alone and in fused ops, over several cores: operands that rows or columns of cores
-share, that a prologue keeps in L1 whole or in chunks, and a producer beside the cores to which it multicasts."""
+"""Random netlists of one op or two over several cores: products whose operands rows or columns of cores share, or that
+a prologue keeps in L1 whole or in chunks, alone, in a fused op, and beside a producer that multicasts to them; pieces
+that are stacked and padded; rows of flat data."""
 
 from collections.abc import Callable
 from random import Random
@@ -9,7 +10,7 @@ from routing.texts import Size, netlist, op, queue, with_fused
 KEPT = ((), ("a",), ("b",), ("b",), ("a", "b"))
 
 
-def products(seed: int, arch: str) -> str:
+def one_or_two(seed: int, arch: str) -> str:
     """One netlist as text; the kinds come in turn, so that a range of seeds has all of them."""
     return KINDS[seed % len(KINDS)](Random(f"{seed} {arch}"), arch)
 
@@ -111,4 +112,42 @@ def _fused(random: Random, arch: str) -> str:
     )
 
 
-KINDS: tuple[Callable[[Random, str], str], ...] = (_alone, _beside, _fused)
+def _stacked(random: Random, arch: str) -> str:
+    """A nop that stacks what another one gives below and beside each other, in either order, and pads it."""
+    down, across = random.choice((1, 2, 3, 4)), random.choice((1, 2, 3, 4))
+    t, own = random.choice((1, 1, 2)), (random.choice((1, 1, 1, 2)), random.choice((1, 2)))
+    tms = [f"{kind}: {count}" for kind, count in (("hstack", across), ("vstack", down)) if count > 1]
+    if random.random() < 0.15:
+        tms.reverse()
+    padded = [random.choice((0, 0, 0, size * down)) for size in own]
+    rows, columns = own[0] * down + padded[0], own[1] * across + padded[1]
+    parts = (rows, columns) if random.random() < 0.1 else (down, across)
+    grid: Size = random.choice(_divisors(parts[0])), random.choice(_divisors(parts[1]))
+    cut: Size = rows // grid[0], columns // grid[1]
+    more = f", input_0_tms: [{', '.join(tms)}]" if tms else ""
+    if any(padded):
+        more += f", input_0_pad: {{rt: {padded[0]}, ct: {padded[1]}, pad_value: 0.0}}"
+    pieces = t * down * across
+    ops = [
+        op("first", "nop", ["a"], t=pieces, mblock=own),
+        op("second", "nop", ["first"], grid, t, cut, at=(1, 0), order=random.choice("rrc"), more=more),
+    ]
+    return netlist([queue("a", t=pieces, mblock=own), queue("o", "second", grid, t, cut)], ops, arch)
+
+
+def _flat(random: Random, arch: str) -> str:
+    """A tilizer on more cores than its queue has buffers, or as many."""
+    apart: Size = (random.choice((1, 1, 2)), random.choice((1, 1, 2)))
+    grid: Size = (apart[0] * random.choice((1, 2)), apart[1] * random.choice((1, 2)))
+    t, mblock = random.choice((1, 2)), (random.choice((1, 2)), random.choice((1, 2, 3)))
+    whole: Size = (mblock[0] * grid[0] // apart[0], mblock[1] * grid[1] // apart[1])
+    source = queue("a", "HOST", apart, t, whole, entries=1, more=", layout: flat")
+    made = op("tiles", "tilizer", ["a"], grid, t, mblock)
+    return netlist([source, queue("o", "tiles", grid, t, mblock)], [made], arch)
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+KINDS: tuple[Callable[[Random, str], str], ...] = (_alone, _beside, _fused, _stacked, _flat)
