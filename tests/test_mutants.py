@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import mutate
+from mutation.forked import in_child, run_in_order
 from mutation.judging import explained
 from mutation.sites import PACKAGE, at_lines, count, mutant, sample
 from mutation.touched import Touched, digest
@@ -154,6 +157,15 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     found = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert found.stdout == "room: 5 noticed, 1 explained, 0 survived\n"
     assert found.returncode == 0
+
+
+def test_a_test_that_waits_for_ever_gets_its_own_time_not_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutation.forked.WAIT", 1)
+    hook = SimpleNamespace(pytest_runtest_protocol=lambda item, nextitem: time.sleep(60))
+    session = SimpleNamespace(items=[SimpleNamespace(nodeid="waits", config=SimpleNamespace(hook=hook))], testsfailed=0)
+    begun = time.monotonic()
+    assert in_child(lambda folder: run_in_order(session, {"waits": 0.0}, folder), 1000.0, compiled=False) == "waits"
+    assert time.monotonic() - begun < 50
 
 
 WHOLE = (
