@@ -161,7 +161,7 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
 
 def test_a_test_that_waits_for_ever_gets_its_own_time_not_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutation.forked.WAIT", 1)
-    hook = SimpleNamespace(pytest_runtest_protocol=lambda item, nextitem: time.sleep(60))
+    hook = SimpleNamespace(pytest_runtest_protocol=lambda **_: time.sleep(60))
     session = SimpleNamespace(items=[SimpleNamespace(nodeid="waits", config=SimpleNamespace(hook=hook))], testsfailed=0)
     begun = time.monotonic()
     assert in_child(lambda folder: run_in_order(session, {"waits": 0.0}, folder), 1000.0, compiled=False) == "waits"
