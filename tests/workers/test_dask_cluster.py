@@ -256,6 +256,21 @@ def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, ha
     assert told == [0, 1, 2]
 
 
+def test_a_cluster_that_is_without_workers_for_a_moment(scheduler, lone_worker, folder, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_LOOK_SECONDS", 0.1)
+    first, second = lone_worker(), Thread(target=lone_worker)
+
+    def on_result(index, _result):
+        if index == 0:
+            first.kill()
+            assert until(lambda: not scheduler.scheduler.workers)
+            second.start()
+
+    results = run_all(good(folder, 3), scheduler.scheduler_address, timeout=LONG, on_result=on_result)
+    second.join()
+    assert [result.status for result in results] == ["passed"] * 3
+
+
 def test_a_scheduler_that_goes_away(folder, hanging):
     cluster = local_cluster(1)
 
