@@ -13,7 +13,7 @@ import pytest
 import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
 from buda_emu.debugger.dap.adapter import HANDLERS
 from buda_emu.debugger.figures import summary
-from dap_client import COMMAND, Connection, Process
+from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
@@ -26,8 +26,8 @@ def line_of(words):
 
 
 @pytest.fixture
-def client(child_environment):
-    with Process(child_environment) as found:
+def client():
+    with Here() as found:
         yield found
 
 
@@ -81,7 +81,7 @@ def test_a_whole_session(client):
     assert client.event("exited")["exitCode"] == 0
     client.event("terminated")
     client.ask("disconnect")
-    assert client.process.wait(30) == 0
+    client.ended()
 
 
 def test_stepping_forward_and_back_by_granularity(client):
@@ -109,13 +109,22 @@ def test_stepping_forward_and_back_by_granularity(client):
     assert after("reverseContinue") == "before the first program"
 
 
-def test_ctrl_c_ends_the_adapter_while_a_program_runs(client, tmp_path):
+def test_ctrl_c_ends_the_adapter_while_a_program_runs(child_environment, tmp_path):
     path = tmp_path / "endless.yaml"
     path.write_text(endless().replace("3000000", "30000"))
-    client.launch(str(path))
-    assert client.ask("threads")["threads"]
-    client.process.send_signal(signal.SIGINT)
-    assert client.process.wait(30) == 130
+    with Process(child_environment) as client:
+        client.launch(str(path))
+        assert client.ask("threads")["threads"]
+        client.process.send_signal(signal.SIGINT)
+        assert client.process.wait(30) == 130
+
+
+def test_a_session_on_stdio_ends_with_the_editors_last_request(child_environment):
+    with Process(child_environment) as client:
+        client.launch(TRAINING, stopOnEntry=True)
+        client.event("stopped")
+        client.ask("disconnect")
+        assert client.process.wait(30) == 0
 
 
 def test_variables_queues_memory_and_expressions(client):
@@ -409,7 +418,7 @@ def test_pause_and_requests_while_it_runs(client, tmp_path):
     assert client.event("stopped")["reason"] == "breakpoint"
     client.ask("continue")
     client.ask("disconnect")
-    assert client.process.wait(30) == 0
+    client.ended()
 
 
 def test_a_request_that_came_before_the_program_went_on_is_answered(client, tmp_path):
@@ -468,7 +477,6 @@ def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     with suppress(BrokenPipeError):  # it may have ended before it took all of them
         client.raw(data)
     client.ended()
-    assert client.process.wait(30) == 0
 
 
 def test_requests_that_do_not_fit(client):
@@ -545,7 +553,7 @@ def test_a_killed_client_on_stdio_ends_the_process(child_environment, tmp_path):
     with Process(child_environment) as client:
         client.launch(str(path))
         client.process.stdin.close()
-        assert client.process.wait(30) == 0
+        client.ended()
 
 
 def test_standard_output_is_for_messages_alone():

@@ -8,6 +8,9 @@ import threading
 from contextlib import suppress
 from queue import Empty, Queue
 
+import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
+from buda_emu.debugger.dap.adapter import Adapter
+
 COMMAND = [sys.executable, "-m", "buda_emu", "debug", "--dap"]
 
 
@@ -128,6 +131,36 @@ class Client:
 
     def children(self, item, **more):
         return self.ask("variables", variablesReference=item["variablesReference"], **more)["variables"]
+
+
+class Here(Client):
+    """An adapter on a thread of this process."""
+
+    def __init__(self):
+        self._own, self._theirs = socket.socketpair()
+        self._stream, stream = self._own.makefile("rwb"), self._theirs.makefile("rwb")
+        self._thread = threading.Thread(target=self._serve, args=(stream,), daemon=True)
+        self._thread.start()
+        super().__init__(self._stream, self._stream)
+
+    def _serve(self, stream):
+        with suppress(OSError), self._theirs, stream:  # whoever reads may be gone
+            try:
+                Adapter(stream, stream).serve()
+            finally:
+                self._theirs.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with suppress(OSError):
+            self._own.shutdown(socket.SHUT_RDWR)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        with suppress(OSError):
+            self._stream.close()
+        self._own.close()
 
 
 class Process(Client):
