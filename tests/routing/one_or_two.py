@@ -87,6 +87,23 @@ def _beside(random: Random, arch: str) -> str:
     return netlist(queues, ops, arch)
 
 
+def _chained(random: Random, arch: str) -> str:
+    """A fused op that multiplies what it made itself, in one schedule."""
+    sizes = _Sizes(random, 16)
+    sizes.grid = (sizes.grid[0], 1)
+    queues = [sizes.left(random, "a"), sizes.right(random, "b"), sizes.result("o", "join")]
+    kind, first = random.choice(("exp", "nop")), f"mblock: [{sizes.mblock[0]}, {sizes.k[0]}], ublock: [1, {sizes.k[1]}]"
+    steps = [
+        (
+            f"e: {{type: {kind}, inputs: [input0], {first}, output: intermed0}}, m: {{type: matmul, inputs: "
+            f"[intermed0, input1], attributes: {{{sizes.attributes}}}, pop: [intermed0], output: intermed1"
+        ),
+        "s: {type: nop, inputs: [intermed1], pop: [intermed1], output: output",
+    ]
+    made = op("join", "fused_op", ["a", "b"], sizes.grid, sizes.t, sizes.mblock, attributes="fused_op_id: 0")
+    return with_fused(netlist(queues, [made], arch), steps, 2, 2, sizes.mblock)
+
+
 def _fused(random: Random, arch: str) -> str:
     """A fused op of one or two products, to which an operand is added."""
     sizes = _Sizes(random, 4)
@@ -150,4 +167,4 @@ def _divisors(number: int) -> list[int]:
     return [one for one in range(1, number + 1) if number % one == 0]
 
 
-KINDS: tuple[Callable[[Random, str], str], ...] = (_alone, _beside, _fused, _stacked, _flat)
+KINDS: tuple[Callable[[Random, str], str], ...] = (_alone, _beside, _fused, _stacked, _flat, _chained)

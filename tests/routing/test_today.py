@@ -49,7 +49,7 @@ def near(arch: str) -> Iterator[Case]:
 
 
 def few(arch: str) -> Iterator[Case]:
-    for seed in range(100):
+    for seed in range(120):
         yield str(seed), one_or_two(seed, arch), arch, None
 
 
