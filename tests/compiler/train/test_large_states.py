@@ -63,16 +63,45 @@ def test_steps_are_those_of_torch(monkeypatch, arch, effort, microbatches, optim
     assert not tiles.ops[tiles.stores[summed.queue].op].attrs.get("gradient")
     assert any(op.attrs.get("gradient") for op in tiles.ops.values())
     assert [item for item in training.check(strict=True) if item.severity == "error"] == []
-    step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[optimizer](module.parameters(), lr=0.01)
-    for own, target in zip(x, y, strict=True):
-        step.zero_grad()
-        loss = torch.nn.functional.mse_loss(module(own), target)
+    optimizers = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+    follows(training, module, optimizers[optimizer](module.parameters(), lr=0.01), x, y)
+
+
+def follows(training, module, optimizer, inputs, targets):
+    """Each step as torch makes it."""
+    for x, y in zip(inputs, targets, strict=True):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(module(x), y)
         loss.backward()
-        assert training.train_step(own, target) == pytest.approx(loss.item(), rel=1e-4)
+        assert training.train_step(x, y) == pytest.approx(loss.item(), rel=1e-4)
         for name, parameter in module.named_parameters():
             want = parameter.grad.numpy()
             np.testing.assert_allclose(training.gradients()[name], want, atol=2e-4 * np.abs(want).max())
-        step.step()
+        optimizer.step()
         training.close()  # the next step makes another machine
     for name, parameter in module.named_parameters():
         np.testing.assert_allclose(training.parameters()[name], parameter.detach().numpy(), atol=2e-3)
+
+
+class Turned(torch.nn.Module):
+    """The gradient of its weight is the transpose of what an op makes."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.weight = torch.nn.Parameter(torch.randn(1024, 1024))
+
+    def forward(self, x):
+        return x * torch.tanh(self.weight.T)
+
+
+def test_what_a_sum_reads_transposed_is_copied_before(monkeypatch):
+    monkeypatch.setattr(compile_training, "Compilation", SimpleNamespace(of=of_small_chip))
+    module, x, y = Turned(), torch.randn(2, 1024, 1024), torch.randn(2, 1024, 1024)
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=100.0, arch="grayskull", effort="low")
+    tiles = training.placement.tiles
+    (store,) = (item for item in tiles.stores.values() if item.accumulate)
+    assert [use.source for use in tiles.ops[store.op].uses] == [store.op.removesuffix(".sum"), store.queue]
+    assert any(("transpose",) in use.tms for use in tiles.ops[store.op.removesuffix(".sum")].uses)
+    assert [item for item in training.check(strict=True) if item.severity == "error"] == []
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=100.0), x, y)
