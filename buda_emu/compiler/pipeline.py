@@ -317,6 +317,3 @@ def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
 def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
     """What stands after a pass, to be written."""
     return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)
-
-
-__all__: Sequence[str] = ["NAMES", "PASSES", "Context", "Observer", "Pass", "core_graph", "file_of", "known", "run"]

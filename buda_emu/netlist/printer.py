@@ -312,6 +312,3 @@ def _setting(setting: QueueSettings, viewed: bool) -> dict[str, str]:
         global_rdptr_autoinc=setting.global_rdptr_autoinc,
         global_wrptr_autoinc=setting.global_wrptr_autoinc,
     )
-
-
-__all__ = ["Notes", "document_text", "instruction_text", "netlist_text"]

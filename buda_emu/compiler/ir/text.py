@@ -12,7 +12,7 @@ Ops on tiles stand after the core graph that they were made of, which names the 
 Lines that begin with # are comments.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -212,6 +212,3 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
         return replace(found, arch=replace(found.arch, grid=fields["grid"]))
     except KeyError as error:
         tokens.fail(f"{error} is missing")
-
-
-__all__: Sequence[str] = ["CORE", "FRONT", "LEVELS", "PLACED", "TILE", "Ir", "IrFile", "parse_file", "print_file"]

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from buda_emu.caches import kept_in, read_kept, sources, write_kept
 
-__all__ = ["kept_table"]
-
 FOLDER: Final = "tables"
 MOST_BYTES: Final = 16 << 20  # of all files; those that were not used for longest go first
 _ROOMS: Final = ("tensix", "formats", "spec")
