@@ -1,6 +1,5 @@
 """A loaded image: what it says, its netlist, its tensors, and a machine that holds them."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -41,7 +40,6 @@ else:
     image_tensors = lazy("buda_emu.image.tensors")
     host_transforms = lazy("buda_emu.image.transforms")
 
-StrPath = str | os.PathLike[str]
 T = TypeVar("T")
 _LARGE = 1 << 20
 """Bytes of a tensor from which on it is mapped, not read."""

@@ -19,7 +19,6 @@ from buda_emu.injection.result import Campaign, Effect
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 
-Log = Callable[[Sequence[Effect]], None]
 LOG: Final = "faults.jsonl"
 """In the folder of a campaign: its settings, then a line for each fault as it is done."""
 
