@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from buda_emu.darwinn import idl, tflite
-from buda_emu.darwinn.flatbuffer import Table, fields_of
+from buda_emu.darwinn.flatbuffer import Table
+from buda_emu.darwinn.flatbuffer.table import fields_of
 from buda_emu.darwinn.rules import BOOK
 from buda_emu.darwinn.twin.operators import OPERATORS
 

@@ -72,3 +72,8 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     ),
 )
 """In the order of a table that a user reads."""
+
+
+def caveats(core: Core) -> tuple[Caveat, ...]:
+    """Those of one core."""
+    return tuple(caveat for caveat in NOT_CLAIMED if core in caveat.cores)

@@ -10,24 +10,21 @@ from buda_emu.timeline.hazards import Hazard, order_conflicts, unwritten_reads
 from buda_emu.timeline.memory import Access
 from buda_emu.timeline.occupancy import Live, Occupancy, live_ranges, occupancy
 from buda_emu.timeline.order import Order, happens_before
-from buda_emu.timeline.ranges import ByteSet, Ring
+from buda_emu.timeline.ranges import Ring
 from buda_emu.timeline.result import Timing
 from buda_emu.timeline.schedule import Schedule
 from buda_emu.timeline.tasks import Wait
-from buda_emu.timeline.waits import BUSY, Gap, Step, critical_steps, idle, time_by_category
+from buda_emu.timeline.waits import BUSY, critical_steps, idle, time_by_category
 
 __all__ = [
     "BUSY",
     "Access",
-    "ByteSet",
-    "Gap",
     "Hazard",
     "Live",
     "Occupancy",
     "Order",
     "Ring",
     "Schedule",
-    "Step",
     "Timing",
     "Wait",
     "critical_steps",

@@ -7,7 +7,7 @@ import pytest
 from buda_emu.checker.checks import MAX_SEARCHES
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.rules import verify
+from buda_emu.netlist.rules.verify import verify
 from netlist.rules import bases as b
 from netlist.rules.cases import edited
 
