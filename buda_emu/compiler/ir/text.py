@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.spec import CORE, FRONT
 from buda_emu.compiler.ir.arrays import Arrays
 from buda_emu.compiler.ir.graph_text import GraphReader, graph_lines
 from buda_emu.compiler.ir.tile_text import TileReader, placed_lines, tile_lines
@@ -28,8 +29,6 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.archs import ARCHS
 
 VERSION: Final = 1
-FRONT: Final = "front"
-CORE: Final = "core"
 TILE: Final = "tile"
 PLACED: Final = "placed"
 LEVELS: Final = (FRONT, CORE, TILE, PLACED)
