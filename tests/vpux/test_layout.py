@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.errors import HostError
-from buda_emu.vpux.layout import DimsOrder, MemDim, StrideReqs, address, alloc_bits
-from buda_emu.vpux.layout.order import CANONICAL_NAMES, OTHER_NAMES
+from buda_emu.vpux.layout import CANONICAL_NAMES, OTHER_NAMES, Dim, DimsOrder, MemDim, StrideReqs, address, alloc_bits
 
 orders = st.integers(0, 6).flatmap(lambda rank: st.permutations(range(rank))).map(DimsOrder.from_permutation)
 
@@ -96,10 +95,16 @@ def test_requirements_that_are_none(bad: tuple[object, ...]) -> None:
         StrideReqs([bad])
 
 
-@pytest.mark.parametrize("index", [-1, 15])
-def test_positions_that_are_none(index: int) -> None:
-    with pytest.raises(HostError):
-        MemDim(index)
+def test_kinds_of_dimension_do_not_mix() -> None:
+    assert Dim(1) != MemDim(1)
+    order = DimsOrder.from_name("NHWC")
+    assert order.dim_at(MemDim(3)) == Dim(1)
+    assert order.position_of(Dim(1)) == MemDim(3)
+    for kind in (Dim, MemDim):
+        with pytest.raises(HostError):
+            kind(-1)
+        with pytest.raises(HostError):
+            kind(15)
 
 
 def test_wrong_ranks_are_refused() -> None:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeVar
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.vpux.layout.dims import MOST_DIMS
+from buda_emu.vpux.layout.dims import MOST_DIMS, Dim, MemDim
 
 Item = TypeVar("Item")
 
@@ -126,6 +127,25 @@ class DimsOrder:
         """Memory order to logical order. Raises HostError for another rank."""
         self._same_rank(values)
         return tuple(values[self.perm.index(dim)] for dim in range(len(self.perm)))
+
+    def dim_at(self, position: MemDim) -> Dim:
+        """The logical dimension at a memory position. Raises HostError where there is none."""
+        if position.index >= len(self.perm):
+            raise HostError(f"{self} has no memory position {position.index}")
+        return Dim(self.perm[position.index])
+
+    def position_of(self, dim: Dim) -> MemDim:
+        """The memory position of a logical dimension. Raises HostError where there is none."""
+        if dim.index >= len(self.perm):
+            raise HostError(f"{self} has no dimension {dim.index}")
+        return MemDim(self.perm.index(dim.index))
+
+    def is_compatible(self, strides: Sequence[int]) -> bool:
+        """May these strides, in logical order, belong to this order? They must not grow from outermost to innermost."""
+        if len(strides) != len(self.perm):
+            return False
+        along = self.to_memory(strides)
+        return all(outer >= inner for outer, inner in pairwise(along))
 
     def _same_rank(self, values: Sequence[object]) -> None:
         if len(values) != len(self.perm):
