@@ -65,8 +65,7 @@ def address(cluster):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
-    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.user_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets").mkdir()
     for name, text in {

@@ -10,8 +10,8 @@ from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.routing.pipes.library_order import sorted_as_vendor
 from buda_emu.routing.pipes.links import Links
-from buda_emu.routing.pipes.reading import read
 from buda_emu.spec.cluster import Cluster, cluster_of
+from pipe_reading import read
 from routing.between_chips.random_chips import Link, chips, cluster
 from routing.canonical import differences
 from routing.texts import ONE, Size, netlist, op, queue

@@ -9,7 +9,7 @@ from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
 from buda_emu.routing.pipes.between_chips.ethernet import L1_BYTES, Relay, size_relays
 from buda_emu.routing.pipes.model import Buffer
-from buda_emu.routing.pipes.reading import read
+from pipe_reading import read
 from routing.between_chips.random_copies import copies, stacked_copies
 from routing.between_chips.test_chips import agree
 from routing.canonical import differences
