@@ -165,7 +165,7 @@ def _value(adapter: Adapter, text: str, *, names_only: bool = False) -> Message:
     queue = session.netlist.queues.get(text)
     if queue is not None:
         return _shown(queue_variable(adapter, queue))
-    if text.startswith("$"):
+    if text.startswith("$") and text[1:].isidentifier():
         return {"result": f"{int(session.evaluate(text))}", "type": "int", "variablesReference": 0}
     of, tile, _ = split_tile(text)
     try:
