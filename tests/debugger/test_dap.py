@@ -137,14 +137,17 @@ def test_variables_queues_memory_and_expressions(client):
     assert client.ask(
         "setVariable", variablesReference=reference["variablesReference"], name="$x_local", value="1"
     ) == {"value": "1"}
-    assert client.ask("evaluate", expression="$x_local")["result"] == "1"
+    whole = {"result": "1", "type": "int", "variablesReference": 0}  # nothing below it
+    assert client.ask("evaluate", expression="$x_local") == whole
+    assert client.ask("evaluate", expression="$x_local + 0.5") == {**whole, "result": "1.5", "type": "float"}
     level = {"variablesReference": reference["variablesReference"]}
     assert "not an integer" in client.refused("setVariable", **level, name="$x_local", value="x")
     assert "there is no $nothing here" in client.refused("setVariable", **level, name="$nothing", value="1")
     queues = client.scope("queues")
     assert queues["x"]["value"].startswith("queue of 2 x Float16_b, rd 0, wr 2, local ")
     below = {item["name"]: item for item in client.children(queues["x"])}
-    assert set(below) == {"rd", "wr", "local", "[0]", "[1]"}
+    assert {name for name in below if not below[name]["variablesReference"]} == {"rd", "wr", "local"}
+    assert {name for name in below if below[name]["variablesReference"]} == {"[0]", "[1]"}
     entry = below["[1]"]
     found = client.ask("readMemory", memoryReference=entry["memoryReference"], offset=16, count=64)
     with session(TRAINING) as run:
@@ -328,10 +331,33 @@ def test_data_breakpoints_and_breakpoint_locations(client):
     client.ask("setDataBreakpoints", breakpoints=[])
     found = client.ask("breakpointLocations", source={"path": TRAINING}, line=34, endLine=45)["breakpoints"]
     assert [item["line"] for item in found] == sorted({line_of("h: {"), line_of("a: {"), line_of("product:")})
+    found = client.ask("breakpointLocations", source={"path": TRAINING}, line=1)["breakpoints"]
+    assert [item["line"] for item in found] == [line_of("x: {")]  # the first of all
     client.ask("restart")
     assert client.event("stopped")["reason"] == "entry"
     client.ask("continue")
     client.event("exited")
+
+
+@pytest.mark.parametrize(("given", "first"), [({}, 1), ({"columnsStartAt1": True}, 1), ({"columnsStartAt1": False}, 0)])
+def test_columns_begin_where_the_editor_says(client, given, first):
+    client.ask("initialize", adapterID="buda", **given)
+    client.ask("launch", program=TRAINING, threads=1)
+    targets = client.ask("completions", text="print op:pro", column=12 + first)["targets"]
+    assert targets == [{"label": "op:product", "start": 6 + first, "length": 6}]
+
+
+def test_breakpoints_that_the_console_deletes_are_gone_for_the_editor(client):
+    client.launch(TRAINING, functions=[{"name": "op h"}, {"name": "op product"}])
+    assert client.event("stopped")["reason"] == "breakpoint"
+    client.ask("evaluate", expression="delete 1", context="repl")
+    client.ask("evaluate", expression="break op a", context="repl")
+    answers = client.ask("setFunctionBreakpoints", breakpoints=[{"name": "op product"}])["breakpoints"]
+    assert [answer["verified"] for answer in answers] == [True]
+    for name in ("a", "product"):
+        client.ask("continue")
+        assert client.event("stopped")["reason"] == "breakpoint"
+        assert client.frames()[0]["name"].startswith(f"{name} (")
 
 
 def test_a_thread_for_each_chip(client):

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -21,7 +21,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError
 from buda_emu.verify.inputs.reference import ContentFiles, DirectoryFiles
 from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.run_all import by_content
+from buda_emu.verify.runs.run_all import CASES, by_content
 from buda_emu.verify.runs.run_all import run_all as run_all_on
 from buda_emu.verify.runs.run_case import run_case
 from buda_emu.workers import dask_cluster
@@ -256,18 +256,22 @@ def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, ha
 
 
 def test_a_cluster_that_is_without_workers_for_a_moment(scheduler, lone_worker, folder, monkeypatch):
+    """What was done and not fetched is done again."""
     monkeypatch.setattr(dask_cluster, "_LOOK_SECONDS", 0.1)
     first, second = lone_worker(), Thread(target=lone_worker)
-
-    def on_result(index, _result):
-        if index == 0:
-            first.kill()
-            assert until(lambda: not scheduler.scheduler.workers)
-            second.start()
-
-    results = run_all(good(folder, 3), scheduler.scheduler_address, timeout=LONG, on_result=on_result)
+    with closing(dask_cluster.Cluster(CASES, scheduler.scheduler_address, LONG, {})) as cluster:
+        answers = cluster.answers(good(folder, 3))
+        found = [next(answers)]
+        left = list(cluster._futures.values())
+        assert until(lambda: all(future.status == "finished" for future in left))
+        first.kill()
+        assert until(lambda: all(future.status != "finished" for future in left))
+        second.start()
+        found += answers
     second.join()
-    assert [result.status for result in results] == ["passed"] * 3
+    assert sorted((number, good, result.status) for number, (good, result) in found) == [
+        (number, True, "passed") for number in range(3)
+    ]
 
 
 def test_a_scheduler_that_goes_away(folder, hanging):
