@@ -28,11 +28,10 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
     slices = {name: Slices(count) for name, count in large.items()}
     stores = {store.op: large.get(name, 1) for name, store in tiles.stores.items()}
     groups = groups_of(tiles)
-    readers = {
-        name: [op for op in tiles.ops.values() if any(use.source == name for use in op.uses)]
-        for name, op in tiles.ops.items()
-        if "table" in op.attrs
-    }
+    readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
+    for op in tiles.ops.values():
+        for name in {use.source for use in op.uses} & readers.keys():
+            readers[name].append(op)
     for op in tiles.ops.values():
         own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
         found.ops[op.name] = own
