@@ -17,7 +17,7 @@ import numpy as np
 
 from buda_emu import darwinn
 from buda_emu.darwinn.example import example_files
-from conditions import ROOT, conditions
+from conditions import SHARED, conditions
 
 
 def least(call: Callable[[], object], repeat: int) -> float:
@@ -34,7 +34,7 @@ def least(call: Callable[[], object], repeat: int) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "darwinn")
+    parser.add_argument("--models", type=Path, default=SHARED / "darwinn")
     parser.add_argument("--repeat", type=int, default=7)
     args = parser.parse_args()
     print(conditions())

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import buda_emu as be
+from conditions import SHARED
 from zoo.full_size import build
 from zoo.vendor import Source, attention, encoders, mobilenet_v3, resnet_head, t5_decoder, unet, yolo_v5
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 BENCHMARKS, TESTS = SHARED / "compile" / "vendor", SHARED / "corpus" / "netlists"
 
 

@@ -32,6 +32,15 @@ def own_caches() -> str:
     return os.path.join(user_caches(), "buda-emu")  # noqa: PTH118
 
 
+def kept_in(*names: str) -> str:
+    """A folder of `own_caches`; "" where nothing can be kept in it now, see `usable`."""
+    try:
+        folder = os.path.join(own_caches(), *names)  # noqa: PTH118
+    except RuntimeError:  # no home directory
+        return ""
+    return folder if usable(folder) else ""
+
+
 def _at_home(*names: str) -> str:
     home = os.path.expanduser("~")  # noqa: PTH111
     if home.startswith("~"):

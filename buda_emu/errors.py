@@ -61,10 +61,6 @@ class PackageError(DocumentError):
     """A DarwiNN package is refused (`buda_emu.darwinn`)."""
 
 
-class PipeGraphError(DocumentError):
-    """A pipe graph of the vendor's net2pipe cannot be read (`buda_emu.routing`)."""
-
-
 class HostError(BudaError):
     """The host caller is wrong: unknown queue, wrong tensor shape, push to a full queue, pop of an empty one."""
 

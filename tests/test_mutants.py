@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import mutate
+from mutation.forked import in_child, run_in_order
 from mutation.judging import explained
 from mutation.sites import PACKAGE, at_lines, count, mutant, sample
 from mutation.touched import Touched, digest
@@ -121,7 +124,7 @@ def test_every_room_has_been_tried() -> None:
 
 def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     """In a small package of its own: a comparison that its test looks at, one that the test looks at in a process with
-    an environment of its own, and a number that nothing looks at."""
+    an environment of its own, and a number that nothing looks at, in a module that is run by its name."""
     shutil.copytree(ROOT / "tools/mutation", tmp_path / "tools/mutation")
     shutil.copy(ROOT / "tools/mutate.py", tmp_path / "tools")
     room, tests = tmp_path / "buda_emu/room", tmp_path / "tests/room"
@@ -129,9 +132,14 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     tests.mkdir(parents=True)
     (tmp_path / "buda_emu/__init__.py").write_text("")
     (room / "__init__.py").write_text("")
-    (room / "small.py").write_text("UNUSED = 3\n\n\ndef less(a, b):\n    return a < b\n")
+    (room / "small.py").write_text("def less(a, b):\n    return a < b\n")
     (tests / "test_small.py").write_text(
         "from buda_emu.room.small import less\n\n\ndef test_less():\n    assert less(1, 2) and not less(2, 2)\n"
+    )
+    (room / "named.py").write_text("UNUSED = 3\n")
+    (tests / "test_named.py").write_text(
+        "import subprocess\nimport sys\n\n\ndef test_named():\n"
+        "    subprocess.run([sys.executable, '-m', 'buda_emu.room.named'], check=True)\n"
     )
     (room / "told.py").write_text("def positive(a):\n    return a > 0\n")
     (tests / "test_told.py").write_text(
@@ -143,12 +151,21 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
     found = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert not found.stderr
-    assert found.stdout == "buda_emu/room/small.py:1: 3 -> 4: UNUSED = 3\nroom: 5 noticed, 1 survived\n"
+    assert found.stdout == "buda_emu/room/named.py:1: 3 -> 4: UNUSED = 3\nroom: 5 noticed, 1 survived\n"
     assert found.returncode == 1
-    (tmp_path / "tools/mutants.tsv").write_text("# why\nroom/small.py\tUNUSED = 3\t3 -> 4\tnobody reads it\n")
+    (tmp_path / "tools/mutants.tsv").write_text("# why\nroom/named.py\tUNUSED = 3\t3 -> 4\tnobody reads it\n")
     found = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert found.stdout == "room: 5 noticed, 1 explained, 0 survived\n"
     assert found.returncode == 0
+
+
+def test_a_test_that_waits_for_ever_gets_its_own_time_not_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutation.forked.WAIT", 1)
+    hook = SimpleNamespace(pytest_runtest_protocol=lambda **_: time.sleep(60))
+    session = SimpleNamespace(items=[SimpleNamespace(nodeid="waits", config=SimpleNamespace(hook=hook))], testsfailed=0)
+    begun = time.monotonic()
+    assert in_child(lambda folder: run_in_order(session, {"waits": 0.0}, folder), 1000.0, compiled=False) == "waits"
+    assert time.monotonic() - begun < 50
 
 
 WHOLE = (

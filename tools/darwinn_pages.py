@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from buda_emu.darwinn import idl, tflite
-from buda_emu.darwinn.flatbuffer import Table, fields_of
-from buda_emu.darwinn.rules.catalogue import CATALOGUE
+from buda_emu.darwinn.flatbuffer import Table
+from buda_emu.darwinn.flatbuffer.table import fields_of
+from buda_emu.darwinn.rules import BOOK
 from buda_emu.darwinn.twin.operators import OPERATORS
 
 _PAGE = """\
@@ -35,8 +36,8 @@ Everything else is refused by name.
 
 def format_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
     """The page; `table` makes a Markdown table of headers and rows."""
-    stages = "\n".join(f"* **{stage}**: {text}" for stage, text in CATALOGUE.stages.items())
-    known = sorted(CATALOGUE.rules.values(), key=lambda rule: rule.id)  # declared as imported
+    stages = "\n".join(f"* **{stage}**: {text}" for stage, text in BOOK.stages.items())
+    known = sorted(BOOK.rules.values(), key=lambda rule: rule.id)  # declared as imported
     rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in known)
     types = (
         (str(number), f"`{item.name}`", str(item.size), f"`{item.dtype}`", "yes" if item.signed else "")

@@ -15,8 +15,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from backend_differences import DIFFERENCES  # noqa: E402 - found through the path above
 from bench_history import page as history_page  # noqa: E402
-from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import support  # noqa: E402

@@ -123,11 +123,6 @@ def summarise(queue: str, kind: str, df: str, array: NDArray[Any]) -> OutputSumm
     return figures.summary(queue, kind, df, tuple(array.shape))
 
 
-def digest(array: NDArray[Any]) -> str:
-    """SHA-256 of the elements (see OutputSummary)."""
-    return hashlib.sha256(_words(array).data).hexdigest()
-
-
 def _words(array: NDArray[Any]) -> NDArray[Any]:
     words = np.ascontiguousarray(array).astype("<u4" if array.dtype.kind == "u" else "<f4", copy=False)
     if words.dtype.kind == "f":

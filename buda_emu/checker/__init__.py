@@ -14,7 +14,7 @@ misspelt words, and the printing of findings. Knows no document; each room that 
 from buda_emu.checker.book import RuleBook
 from buda_emu.checker.checks import Check, Checker, Finding
 from buda_emu.checker.diagnostic import Diagnostic, Severity
-from buda_emu.checker.place import ByteOffset, Place, TextPlace
+from buda_emu.checker.place import ByteOffset, TextPlace
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.rule import Rule
 
@@ -26,7 +26,6 @@ __all__ = [
     "Diagnostic",
     "Finding",
     "Options",
-    "Place",
     "Rule",
     "RuleBook",
     "Severity",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.output import bar_text, say
+from buda_emu.cli.output import bar_text, say, say_lines
 from buda_emu.report.terminal import testing
 from buda_emu.report.terminal.testing import MARKS
 from buda_emu.screen import Style, current, shown
@@ -56,14 +56,12 @@ class Console:
             say()
             if case.status == "passed":
                 say(f"{case.netlist}: passed")
-            for line in testing.case_lines(case) if case.status != "passed" else ():
-                say(line)
+            say_lines(testing.case_lines(case) if case.status != "passed" else ())
             self._tables(case)
         summary = list(testing.summary_lines(told))
         if summary:
             say("\nshort summary")
-            for line in summary:
-                say(line)
+            say_lines(summary)
         if self._args.durations is not None:
             say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
         bad = any(case.status not in ("passed", "skipped") for case in run.cases)
@@ -92,8 +90,7 @@ class Console:
             say(f"\n{testing.performance_table(case)}")
         if case.ops and self._args.per_op:
             say(f"\n{testing.per_op_table(case.ops)}\n")
-            for line in testing.first_bad_lines(case):
-                say(line)
+            say_lines(testing.first_bad_lines(case))
         if case.failed_outputs and case.precision == "device":
             say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
 

@@ -49,6 +49,12 @@ def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
         raise OSError(error.errno, error.strerror, target.name) from None
 
 
+def say_lines(lines: Iterable[str]) -> None:
+    """Print each."""
+    for line in lines:
+        say(line)
+
+
 def _is_terminal(stream: IO[str] | None) -> bool:
     return stream is not None and stream.isatty()
 

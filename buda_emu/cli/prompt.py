@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 from prompt_toolkit import PromptSession
@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.input import Input
 
-from buda_emu.caches import own_caches, usable
+from buda_emu.caches import kept_in
 from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.debugger.console.completion import complete
 from buda_emu.debugger.console.console import Console
@@ -96,9 +96,5 @@ def _keys() -> Input | None:
 
 def _history_file() -> str:
     """Where the lines of earlier sessions are kept; "" where nobody but this user may be sure of it."""
-    with suppress(RuntimeError, OSError):
-        folder = own_caches()
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as caches, which speaks of paths as text
-        if usable(folder):
-            return os.path.join(folder, _HISTORY)  # noqa: PTH118
-    return ""
+    folder = kept_in()
+    return os.path.join(folder, _HISTORY) if folder else ""  # noqa: PTH118 - as caches, which speaks of paths as text

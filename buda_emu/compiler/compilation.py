@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from buda_emu.compiler.cluster import Chips, chips_of
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.ir.text import CORE, FRONT, Ir, IrFile
+from buda_emu.compiler.graph.spec import CORE, FRONT
+from buda_emu.compiler.ir.text import Ir, IrFile
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.memory_watch import MemoryWatch

@@ -262,6 +262,3 @@ def as_numpy(item: Any) -> Array:
         item = item.detach().cpu()
         item = (item.float() if str(item.dtype) == "torch.bfloat16" else item).numpy()  # numpy has no bfloat16
     return np.asarray(item)
-
-
-__all__: Sequence[str] = ["CompiledModel", "ModelPerf"]

@@ -145,6 +145,3 @@ def compile_in_parts(
     found = cut(graph)
     compiled = CompiledPrograms(*compilation.lowered(found.graph), found.parts) if found.parts else None
     return PartedModel(graph, found.steps, compiled)
-
-
-__all__: Sequence[str] = ["PartedModel", "compile_in_parts"]

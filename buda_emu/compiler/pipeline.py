@@ -18,8 +18,8 @@ from buda_emu.compiler.fuse.spreads import fuse_spreads
 from buda_emu.compiler.fuse.stores import fuse_stores
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.own_memory import OwnMemory
-from buda_emu.compiler.graph.spec import check_graph
-from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
+from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
+from buda_emu.compiler.ir.text import PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
@@ -350,6 +350,3 @@ def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
 def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
     """What stands after a pass, to be written."""
     return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)
-
-
-__all__: Sequence[str] = ["NAMES", "PASSES", "Context", "Observer", "Pass", "core_graph", "file_of", "known", "run"]

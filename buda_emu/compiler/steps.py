@@ -46,6 +46,3 @@ def compile_from(
     except InternalError as error:
         raise IrError(f"{path}: invalid IR: {error}\nif the file was not edited, this is a bug") from None
     return compiled
-
-
-__all__: Sequence[str] = ["compile_from", "compile_until"]

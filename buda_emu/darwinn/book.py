@@ -2,10 +2,9 @@
 
 from typing import Final, Literal
 
-from buda_emu.checker import RuleBook, Severity
+from buda_emu.checker import RuleBook
 
 Verdict = Literal["ok", "faulty", "rejected"]
-Stage = Literal["E", "F", "W", "N"]
 
 BOOK: Final = RuleBook(
     "DarwiNN package",
@@ -17,4 +16,3 @@ BOOK: Final = RuleBook(
         "N": "A note: worth knowing.",
     },
 )
-SEVERITIES: Final[dict[Stage, Severity]] = {"E": "error", "F": "error", "W": "warning", "N": "note"}

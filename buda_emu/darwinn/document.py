@@ -8,7 +8,7 @@ from buda_emu.checker.render import render
 from buda_emu.darwinn.book import Verdict
 from buda_emu.darwinn.model import Package
 from buda_emu.darwinn.reading import RUNTIME, Source, contents, read_source
-from buda_emu.darwinn.rules.catalogue import CATALOGUE
+from buda_emu.darwinn.rules import BOOK
 from buda_emu.darwinn.rules.subject import Subject
 from buda_emu.errors import PackageError
 from buda_emu.records import dataclass
@@ -36,7 +36,7 @@ class Report(CheckResult[Package]):
     @property
     def verdict(self) -> Verdict:
         """What the driver does: refuses to register it, fails or worse on it, or nothing of that."""
-        stages = {CATALOGUE.rules[item.rule].stage for item in self.diagnostics}
+        stages = {BOOK.rules[item.rule].stage for item in self.diagnostics}
         return "rejected" if "E" in stages else "faulty" if "F" in stages else "ok"
 
 
@@ -93,7 +93,7 @@ def check(source: Source, *, runtime: int = RUNTIME, path: str = "") -> Report:
     reading = read_source(data, path, runtime)
     found = list(reading.diagnostics)
     if reading.package is not None:
-        found += CATALOGUE.run(Subject(reading.package), path=path)
+        found += BOOK.run(Subject(reading.package), path=path)
     return Report(reading.package, tuple(sorted(found, key=lambda item: item.order)), path)
 
 

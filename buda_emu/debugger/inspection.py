@@ -17,7 +17,7 @@ from buda_emu.device.channel import Ram
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Op, Queue
-from buda_emu.program.place import instruction_text
+from buda_emu.program.instruction_text import instruction_text
 from buda_emu.report.terminal.text import table
 from buda_emu.runtime.graph.topology import Topology
 

@@ -119,8 +119,10 @@ class Names:
 
     def _between(self, begun: int, line: int) -> bool:
         """Is the line a comment, or blank? Then it belongs to what follows."""
-        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else "x"
-        return line > begun and (not text or text.startswith(_NOTE))
+        if line == begun or not self.lines:
+            return False
+        text = self.lines[line - 1].strip()
+        return not text or text.startswith(_NOTE)
 
     @cached_property
     def _places(self) -> list[AtLine]:

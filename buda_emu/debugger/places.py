@@ -10,7 +10,7 @@ from buda_emu.debugger.machine.engine import Engine
 from buda_emu.debugger.names import Names
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Execute
-from buda_emu.program.place import instruction_text
+from buda_emu.program.instruction_text import instruction_text
 from buda_emu.records import dataclass
 
 WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan", "inf")

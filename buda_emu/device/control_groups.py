@@ -5,8 +5,6 @@ Folders are plain text: every run asks, and importing pathlib takes longer than 
 
 from collections.abc import Iterator
 
-__all__ = ["groups_1", "groups_2", "lines", "number"]
-
 
 def groups_2(root: object) -> Iterator[str]:
     """Folders of the groups of version 2, from ours up to the top. `root`: where `proc` and `sys` are."""

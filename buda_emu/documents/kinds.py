@@ -89,7 +89,7 @@ NETLIST = Kind("netlist", "BUDA netlist", _is_anything, "documents.netlists", "n
 KINDS: tuple[Kind, ...] = (
     Kind("image", "device image", _is_image, "documents.images", "image.rules:BOOK", "image-", _CHIPS),
     Kind("schedule", "Gemini schedule", _is_schedule, "gemini.document", "gemini.rules:BOOK", "G"),
-    Kind("package", "Edge TPU package", _is_package, "darwinn.document", "darwinn.rules.catalogue:BOOK", "D"),
+    Kind("package", "Edge TPU package", _is_package, "darwinn.document", "darwinn.rules:BOOK", "D"),
     Kind("vpux", "VPUX program", _is_vpux, "vpux.document", "vpux.rules:BOOK", "X", ("37XX", "40XX")),
     NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
 )

@@ -51,13 +51,13 @@ BLOCK_CODECS: Final[Mapping[str, BlockFormat]] = MappingProxyType(
 )
 """Codec of every block format."""
 
-_PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
+PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
 """Formats whose tiles are written by the encoder of another one (FORMATS 3.6); reading uses their own decoder."""
 
 
 def pack_codec(name: str) -> ScalarCodec:
     """The codec that writes the datums of a tile of a scalar format: its own, but for Fp8_e4m3."""
-    return SCALAR_CODECS[_PACKED_AS.get(name, name)]
+    return SCALAR_CODECS[PACKED_AS.get(name, name)]
 
 
 def quantise(name: str, tiles: F32, rounding: Rounding = "nearest") -> F32:

@@ -43,9 +43,7 @@ class Archive:
             raise at.error("image-member", "it is not in the archive")
         if limit is not None and member.size > limit:
             raise at.error("image-size", f"it has {member.size} bytes, the limit is {limit}")
-        with _opened(self.place) as stream:
-            if _identity(stream) != self._identity:
-                raise self.place.error("image-changed", "the file is not the one that was loaded")
+        with self._reopened() as stream:
             stream.seek(member.offset)
             data = _inflated(stream, member, at) if member.deflated else stream.read(member.size)
         if len(data) != member.size:
@@ -61,20 +59,23 @@ class Archive:
     def mapped(self, name: str) -> "NDArray[np.uint8]":
         """The bytes of a file that `is_plain`, none of them read: uint8[size]. Raises ImageError as `read`."""
         member = self.members[name]
-        with _opened(self.place) as stream:
-            if _identity(stream) != self._identity:
-                raise self.place.error("image-changed", "the file is not the one that was loaded")
+        with self._reopened() as stream:
             return memory.map_bytes(stream, member.offset, member.size)
 
     def digest(self) -> str:
         """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""
-        with _opened(self.place) as stream:
-            if _identity(stream) != self._identity:
-                raise self.place.error("image-changed", "the file is not the one that was loaded")
+        with self._reopened() as stream:
             found = hashlib.sha256()
             while data := stream.read(_PART):
                 found.update(data)
             return found.hexdigest()
+
+    def _reopened(self) -> IO[bytes]:
+        stream = _opened(self.place)
+        if _identity(stream) != self._identity:
+            stream.close()
+            raise self.place.error("image-changed", "the file is not the one that was loaded")
+        return stream
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""

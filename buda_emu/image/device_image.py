@@ -1,6 +1,5 @@
 """A loaded image: what it says, its netlist, its tensors, and a machine that holds them."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural, shown
 from buda_emu.errors import HostError
 from buda_emu.image.archive import Archive
+from buda_emu.image.arrays import Array, np
 from buda_emu.image.checking.checks import queues_by_name
 from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.host.plan import FOLDER
@@ -24,24 +24,17 @@ from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 from buda_emu.spec.formats import is_raw
 
-if TYPE_CHECKING:  # checking an image needs no numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
+if TYPE_CHECKING:
     from buda_emu.image import tensors as image_tensors
     from buda_emu.image import transforms as host_transforms
     from buda_emu.image.host.plan import HostPlan
     from buda_emu.image.model_io import ModelIo
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.spec.precision import Precision
-
-    Array = NDArray[Any]
 else:
-    np = lazy("numpy")
     image_tensors = lazy("buda_emu.image.tensors")
     host_transforms = lazy("buda_emu.image.transforms")
 
-StrPath = str | os.PathLike[str]
 T = TypeVar("T")
 _LARGE = 1 << 20
 """Bytes of a tensor from which on it is mapped, not read."""

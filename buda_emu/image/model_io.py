@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from buda_emu.errors import HostError
+from buda_emu.image.arrays import Array, np
 from buda_emu.image.fields import (
     FieldError,
     flag,
@@ -26,16 +27,7 @@ from buda_emu.image.fields import (
 from buda_emu.image.host.plan import HostPlan, dtype
 from buda_emu.image.host.windows import Windows, windows
 from buda_emu.image.rules import Place
-from buda_emu.lazy import lazy
 from buda_emu.spec.infinity import INFINITE
-
-if TYPE_CHECKING:  # checking an image needs no numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-else:
-    np = lazy("numpy")
 
 KEY: Final = "buda_emu_model"
 NO_INDEX = 0xFFFFFFFF

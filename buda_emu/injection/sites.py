@@ -91,7 +91,7 @@ class Sites:
         self.numbers = numbered(trace)
         self.ordinals = {number: place for numbers in self.numbers.values() for place, number in enumerate(numbers)}
         """By number of a value, the how manieth of its op or queue it is."""
-        nodes = [node for node in trace.nodes if node.df in FORMATS and self._is_asked(node)]
+        nodes = [node for node in trace.nodes if node.df in FORMATS and (not self.only or name_of(node) == self.only)]
         self.entries = [node for node in nodes if node.step is None or isinstance(node.step, Push)]
         self.results = [node for node in nodes if isinstance(node.step, Run)]
         held = {
@@ -111,9 +111,6 @@ class Sites:
             },
         }
         self.all = Weighted.of([site for place in places for site in self.places[place].items])
-
-    def _is_asked(self, node: Node) -> bool:
-        return not self.only or name_of(node) == self.only
 
     def _site(self, place: Place, node: Node, cycles: float) -> Site:
         tiles = node.value.shape[1]

@@ -8,31 +8,6 @@ words by `add` and `read`, which are LLVM code (`intrinsics/thread_team.py`).
 from array import array
 from typing import Final
 
-__all__ = [
-    "ARGUMENTS",
-    "ARGUMENT_BYTES",
-    "BUSY",
-    "CLAIMED",
-    "CODE",
-    "GRAIN",
-    "HELPED",
-    "HELPING",
-    "INSIDE",
-    "IN_PYTHON",
-    "ITEMS",
-    "NUMBER",
-    "OPEN",
-    "PARTS",
-    "RAISED",
-    "SHARED",
-    "SPINS",
-    "JobSlot",
-    "add",
-    "pause",
-    "read",
-    "work_on",
-]
-
 SHARED: Final = -1
 """In place of `stop`: `start` is the address of a job slot."""
 HELPING: Final = -2

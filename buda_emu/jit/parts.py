@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["part_of"]
-
 
 def part_of(array: Any, first: int, size: int) -> Any:
     """`size` elements, from `first` on, of an array of one axis that has them: neither is less than 0."""

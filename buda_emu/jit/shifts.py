@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["shift_left", "shift_right"]
-
 
 def shift_right(value: Any, distance: Any) -> Any:
     """Floor of value / 2^distance, both np.int32; distance 0 to 31."""

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Final, cast
 
-__all__ = ["INTRINSICS", "Helper", "register_intrinsics"]
-
 INTRINSICS: Final = ["buda_emu.jit.intrinsics"]
 """Modules that make LLVM code known to numba: imported before the first kernel is compiled."""
 

@@ -34,8 +34,6 @@ from buda_emu.jit.job_slot import (
 )
 from buda_emu.jit.kernel import disabled, helper, kernel
 
-__all__ = ["await_helpers", "claimed", "serve", "spins_in"]
-
 _TRIED_SPINS: Final = 2_000
 _TRIES: Final = 3  # in one of them, others may get the processor
 

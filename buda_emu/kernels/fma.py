@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fma", "fma_f32"]
-
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """a * b + c rounded once; all three np.float32, or all three float64 (a Python float is one)."""

@@ -13,8 +13,6 @@ from buda_emu.netlist.rules.verify import verifying
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
-__all__ = ["broken_names", "build", "check_text", "checking"]
-
 
 def check_text(
     text: str, path: str, arch: str | None, strict: bool, asked: set[str] | None = None

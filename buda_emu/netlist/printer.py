@@ -3,7 +3,7 @@
 Fields stand in one order, each object on a line. What has its default is left out where a netlist may leave it out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
 from buda_emu.netlist.contract import contracted
@@ -67,9 +67,13 @@ def document_text(document: Document, notes: Notes | None = None) -> str:
 
 def program_lines(netlist: Netlist, name: str) -> list[str]:
     """One program as `netlist_text` writes it."""
-    aliased = {queue.alias for queue in netlist.queues.values()}
-    viewed = {name for name, queue in netlist.queues.items() if queue.alias or name in aliased}
-    return "\n".join(_program(netlist.programs[name], viewed)).split("\n")
+    return "\n".join(_program(netlist.programs[name], _viewed(netlist.queues))).split("\n")
+
+
+def _viewed(queues: Mapping[str, Queue]) -> set[str]:
+    """Names of rams that there are two views of."""
+    aliased = {queue.alias for queue in queues.values()}
+    return {name for name, queue in queues.items() if queue.alias or name in aliased}
 
 
 def _document(document: Document, notes: Notes | None) -> Iterator[str]:
@@ -89,8 +93,7 @@ def _document(document: Document, notes: Notes | None) -> Iterator[str]:
         for fused in document.fused_ops.values():
             yield from _fused(fused)
     yield from (*gap, "programs:")
-    aliased = {queue.alias for queue in document.queues.values()}
-    viewed = {name for name, queue in document.queues.items() if queue.alias or name in aliased}
+    viewed = _viewed(document.queues)
     for name in document.program_order:
         yield from _program(document.programs[name], viewed)
     for name, node in document.sections.items():
@@ -263,14 +266,14 @@ def _sub_op(step: SubOp) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------------------- programs
-def _program(program: Program, viewed: set[str]) -> Iterator[str]:
-    """`viewed`: rams that there are two views of."""
+def _program(program: Program, viewed: Set[str]) -> Iterator[str]:
     yield f"  - {word(program.name)}:{'' if program.instructions else ' []'}"
     for instruction in program.instructions:
-        yield f"      - {_instruction(instruction, viewed)}"
+        yield f"      - {instruction_text(instruction, viewed)}"
 
 
-def _instruction(instruction: Instruction, viewed: set[str]) -> str:
+def instruction_text(instruction: Instruction, viewed: Set[str] = frozenset()) -> str:
+    """One instruction. `viewed`: rams that there are two views of."""
     match instruction:
         case Declare():
             values = [(name, Plain(value)) for name, value in instruction.variables]
@@ -309,6 +312,3 @@ def _setting(setting: QueueSettings, viewed: bool) -> dict[str, str]:
         global_rdptr_autoinc=setting.global_rdptr_autoinc,
         global_wrptr_autoinc=setting.global_wrptr_autoinc,
     )
-
-
-__all__ = ["Notes", "document_text", "netlist_text"]

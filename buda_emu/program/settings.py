@@ -152,12 +152,9 @@ class AllSettings:
         """Those of one execute."""
         found = self._prepared.get(id(execute))
         if found is None:
-            prepared = tuple(PreparedSettings(item, self._is_ram(item)) for item in execute.queue_settings)
+            prepared = tuple(PreparedSettings(item, self._queues[item.queue].is_ram) for item in execute.queue_settings)
             found = self._prepared[id(execute)] = execute, ExecuteSettings(prepared)
         return found[1]
-
-    def _is_ram(self, settings: QueueSettings) -> bool:
-        return self._queues[settings.queue].is_ram
 
 
 ALL_SETTINGS: Final = ForEach(AllSettings)

@@ -20,13 +20,6 @@ def expand_shape(shape: Sequence[int]) -> Shape4:
     return outermost_first((*([1] * (4 - len(kept))), *kept), len(kept))
 
 
-def shape_for_dim(shape: Shape4, dim: int) -> Shape4:
-    """The 4 numbers a reader that declared `dim` dimensions gets: the inverse of the push's swap."""
-    if not 1 <= dim <= 4:
-        raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
-    return outermost_first(shape, dim)
-
-
 def outermost_first(shape: Sequence[int], dim: int) -> Shape4:
     """Of 4 numbers, the last `dim` of which are meaningful: the outermost of these exchanged with the first."""
     swapped = list(shape)

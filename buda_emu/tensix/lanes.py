@@ -72,16 +72,6 @@ def to_float(x: U32) -> U32:
     return x & _SIGN | magnitude
 
 
-def from_sign_magnitude(x: U32) -> U32:
-    """Sign and magnitude to two's complement."""
-    return np.where(x & _SIGN != 0, np.uint32(0) - (x & _MAGNITUDE), x)
-
-
-def to_sign_magnitude(x: U32) -> U32:
-    """Two's complement to sign and magnitude; the lowest integer becomes minus zero."""
-    return np.where(x & _SIGN != 0, _SIGN | (np.uint32(0) - x), x)
-
-
 def greater(a: U32, b: U32) -> U32:
     """The larger of two patterns in the order of sign and magnitude, where -0 lies below +0 and NaNs outermost."""
     return np.where(_ordered(a) >= _ordered(b), a, b)

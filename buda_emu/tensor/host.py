@@ -1,16 +1,17 @@
 """Tensors at the host's side: stacking of read entries, convolution prestride."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 
-F32 = NDArray[np.float32]
+Array = NDArray[Any]
 
 
-def stack_entries(array: F32, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> F32:
+def stack_entries(array: Array, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> Array:
     """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
 
     `row_major`: z = (zo*v + row block)*h + column block, else z = (zo*h + column block)*v + row block. Raises HostError
@@ -29,7 +30,7 @@ def stack_entries(array: F32, hstack: int, vstack: int, row_major: bool, untiliz
     return blocks.reshape(w, outer, vstack * rows, hstack * cols)
 
 
-def prestride(array: F32, stride: int, xy_offsets: Sequence[tuple[int, int]]) -> F32:
+def prestride(array: Array, stride: int, xy_offsets: Sequence[tuple[int, int]]) -> Array:
     """Rearrange a convolution's activations for a strided read: [W, C, H, Wd] -> [W, 1, rows, cols] (LAYOUT 5).
 
     The window is the bounding box of `xy_offsets` (x, y), at most `stride` wide and high; one row for each window
@@ -41,12 +42,12 @@ def prestride(array: F32, stride: int, xy_offsets: Sequence[tuple[int, int]]) ->
     wide, high = (min(extent, stride) for extent in _box(xy_offsets))
     batch, channels, height, width = array.shape
     down, across = -(-height // stride), -(-width // stride)
-    padded = np.zeros((batch, channels, down * stride, across * stride), np.float32)
+    padded = np.zeros((batch, channels, down * stride, across * stride), array.dtype)
     padded[:, :, :height, :width] = array
     # [W, C, y div s, y mod s, x div s, x mod s] -> [W, y mod s, x mod s, C, y div s, x div s]
     split = padded.reshape(batch, channels, down, stride, across, stride).transpose(0, 3, 5, 1, 2, 4)
     used = split[:, :high, :wide].reshape(batch, high * wide * channels, down * across)
-    result = np.zeros((batch, 1, _up_to_32(used.shape[1]), _up_to_32(used.shape[2])), np.float32)
+    result = np.zeros((batch, 1, _up_to_32(used.shape[1]), _up_to_32(used.shape[2])), array.dtype)
     result[:, 0, : used.shape[1], : used.shape[2]] = used
     return result
 

@@ -1,13 +1,13 @@
 """Entries in the bytes of their format, as arrays by reference."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
+from buda_emu.formats.codecs import PACKED_AS
 from buda_emu.formats.packing import unpack_tiles
 from buda_emu.spec.blocking import Blocking
 from buda_emu.tensor.boxes import Box
@@ -16,13 +16,11 @@ from buda_emu.tensor.mapped import giving_back
 from buda_emu.tensor.referenced import Referenced
 from buda_emu.tensor.tilize import TILE_SIDE, untilize
 
-# FORMATS 3.6: tiles of Fp8_e4m3 are packed as Lf8. Pushed as what the packer understood, they end as the same bytes.
-_PACKED_AS: Final[Mapping[str, str]] = MappingProxyType({"Fp8_e4m3": "Lf8"})
-
 
 def pushed_layout(df: str, blocking: Blocking, alignment: int) -> EntryLayout:
-    """Of tiles whose values become these very tiles when they are pushed into a queue of that format."""
-    return EntryLayout(_PACKED_AS.get(df, df), blocking, "tilized", alignment)
+    """Of tiles whose values become these very tiles when they are pushed into a queue of that format: pushed as what
+    the packer understood, they end as the same bytes."""
+    return EntryLayout(PACKED_AS.get(df, df), blocking, "tilized", alignment)
 
 
 def packed_tiles(

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.timeline.memory import Access, Kind, by_space
+from buda_emu.timeline.memory import Access, by_space
 from buda_emu.timeline.order import Order
 from buda_emu.timeline.ranges import ByteSet
 
@@ -19,7 +20,7 @@ class Hazard:
     of "unwritten" bytes by task `second`; then `first` is -1. `address` is the first such byte, `size` their number.
     """
 
-    kind: Kind
+    kind: Literal["race", "unwritten"]
     first: int
     second: int
     space: str

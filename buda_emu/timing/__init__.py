@@ -3,6 +3,6 @@ how both overlap in an epoch (`epoch`), and what programs take in total. Uses `t
 """
 
 from buda_emu.timing.op.call import OpCall
-from buda_emu.timing.op.cost import OpCost, op_cost, op_cycles
+from buda_emu.timing.op.cost import op_cost, op_cycles
 
-__all__ = ["OpCall", "OpCost", "op_cost", "op_cycles"]
+__all__ = ["OpCall", "op_cost", "op_cycles"]

@@ -39,7 +39,6 @@ ARCHES: Final[Mapping[str, Arch]] = MappingProxyType(
         "40XX": Arch("40XX", 6, 96, 64, 64, 64, 2048 * KIB, 1440 * KIB, dma_channels=True, slice_in_address=False),
     }
 )
-DEFAULT_ARCH: Final = "37XX"
 
 
 def arch_named(name: str) -> Arch:

@@ -24,6 +24,7 @@ CONNECT_SECONDS: Final = 5
 NO_WORKERS_SECONDS: Final = 30
 """For which a cluster may be without workers: whoever started them starts new ones within this time, or never."""
 _LOOK_SECONDS: Final = 1
+_TO_BE_DONE: Final = ("pending", "lost")  # what Dask says of tasks
 _AHEAD: Final = 4  # items that wait at the scheduler for each thread of the cluster
 
 
@@ -164,18 +165,24 @@ class Cluster:
         args = packed(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
         future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
         self._futures[number] = future
+        self._note_when_done(number)
 
+    def _note_when_done(self, number: int) -> None:
         def done(_future: Any) -> None:
             self._done.put(number)
 
-        future.add_done_callback(done)
+        self._futures[number].add_done_callback(done)
 
     def _next(self) -> int | None:
         """The number of an item that is done; None when the cluster has lost all its workers."""
         alone_since = None
         while True:
             with suppress(Empty):
-                return self._done.get(timeout=_LOOK_SECONDS)
+                number = self._done.get(timeout=_LOOK_SECONDS)
+                if self._futures[number].status not in _TO_BE_DONE:
+                    return number
+                self._note_when_done(number)  # its worker was lost with the result: another one makes it again
+                continue
             if self._client.status == "running" and self._client.scheduler_info()["workers"]:
                 alone_since = None
                 continue

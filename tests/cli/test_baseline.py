@@ -16,8 +16,7 @@ BAD = nop()
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
-    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets").mkdir()
     for name, content in {"bad.yaml": BAD, "good.yaml": GOOD, "stopped.yaml": nop(broken=True)}.items():

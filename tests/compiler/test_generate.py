@@ -215,6 +215,11 @@ class Appended(torch.nn.Module):
         (4, {0: "cache", 1: "cache"}, "cache is written twice"),
         (4, {1: 2}, "keeps of model is {1: 2}; it says by numbers of outputs"),
         (4, ["cache"], r"keeps of model is \['cache'\]; it says"),
+        (
+            4,
+            {1: "cach"},
+            r"keeps output 1 in cach, and no input is called that, did you mean 'cache'\? \(inputs of model:",
+        ),
     ],
 )
 def test_what_does_not_fit_a_cache_is_refused(kept, keeps, complaint):

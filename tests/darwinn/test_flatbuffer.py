@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import idl, tflite
-from buda_emu.darwinn.flatbuffer import Malformed, Table, fields_of, kinds, read
-from buda_emu.darwinn.flatbuffer.table import from_plain, to_plain
+from buda_emu.darwinn.flatbuffer import Malformed, Table, kinds, read
+from buda_emu.darwinn.flatbuffer.table import fields_of, from_plain, to_plain
 from buda_emu.darwinn.flatbuffer.write import write
 
 TABLES = (*idl.TABLES, *tflite.TABLES)

@@ -5,7 +5,7 @@ import pytest
 from buda_emu.darwinn import check, flexbuffer, tflite, wrap
 from buda_emu.darwinn.flatbuffer.write import write
 from buda_emu.darwinn.idl import IDENTIFIER, PAGE, MultiExecutable, PackageTable
-from buda_emu.darwinn.rules.catalogue import CATALOGUE
+from buda_emu.darwinn.rules import BOOK
 from buda_emu.darwinn.writing import build
 from darwinn import example_trees as ex
 
@@ -216,10 +216,10 @@ def test_examples_break_no_rule(size):
 def holds(rule, source):
     report = check(source)
     assert rule in rules_of(report)
-    stage = CATALOGUE.rules[rule].stage
+    stage = BOOK.rules[rule].stage
     worst = {"rejected": 2, "faulty": 1, "ok": 0}
     assert worst[report.verdict] >= worst[VERDICTS[stage]]
-    if VERDICTS[stage] != "ok" and not any(CATALOGUE.rules[r].stage == "E" for r in rules_of(report) - {rule}):
+    if VERDICTS[stage] != "ok" and not any(BOOK.rules[r].stage == "E" for r in rules_of(report) - {rule}):
         assert report.verdict == VERDICTS[stage]
     for item in report.diagnostics:
         assert item.offset is not None
@@ -240,12 +240,12 @@ def test_a_file_breaks_its_rule(rule, source):
 
 
 def test_every_rule_is_tried():
-    assert {rule for rule, _ in (*EDITS, *FILES)} == set(CATALOGUE.rules)
+    assert {rule for rule, _ in (*EDITS, *FILES)} == set(BOOK.rules)
 
 
 def test_every_rule_says_all_that_a_rule_says():
-    for rule in CATALOGUE.rules.values():
-        assert rule.stage in CATALOGUE.stages
+    for rule in BOOK.rules.values():
+        assert rule.stage in BOOK.stages
         assert rule.severity == {"E": "error", "F": "error", "W": "warning", "N": "note"}[rule.stage]
         assert rule.summary
         assert rule.fix

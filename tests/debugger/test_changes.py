@@ -111,6 +111,21 @@ def test_a_result_is_changed_right_after_its_op(precision):
         assert run.evaluate("max(op:h)") == 3
 
 
+def test_the_bytes_of_a_result_are_changed_up_to_both_ends():
+    with session(TRAINING) as run:
+        run.break_at("", "absmax(op:h) >= 0")
+        run.cont()
+        size = len(run.read_bytes("op:h"))
+        one = np.float32(1).tobytes()
+        run.write_bytes("op:h", 0, one)
+        run.write_bytes("op:h", size - 4, one)
+        whole = run.read_bytes("op:h")
+        assert (whole[:4], whole[-4:], len(whole)) == (one, one, size)
+        for offset in (-1, size - 3, size + 1):
+            with pytest.raises(HostError, match=rf"has bytes 0\.\.{size - 1}"):
+                run.write_bytes("op:h", offset, one)
+
+
 def test_variables_are_set_as_a_varinst_sets_them():
     with session(TRAINING, parameters={"$p_loop_count": "2"}) as run:
         run.break_at("run_fwd:4")

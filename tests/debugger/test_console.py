@@ -182,6 +182,11 @@ def test_tensors_against_files_and_bits(console, tmp_path):
     np.savez(tmp_path / "x.npz", x=values + 1, other=values)
     assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'x.npy'}")
     assert "8192 of 8192 elements differ, largest difference 1" in told(console, f"diff x[0] {tmp_path / 'x.npz'}")
+    np.save(tmp_path / "entries.npy", np.stack([values + 1, values + 2, values]))
+    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'entries.npy'}")  # the last of them
+    np.save(tmp_path / "more.npy", np.stack([values, values]).reshape(-1)[:-32])
+    with pytest.raises(HostError, match="has 8192 elements"):
+        told(console, f"diff x[0] {tmp_path / 'more.npy'}")
     with pytest.raises(HostError, match="no array 'y'"):
         told(console, "tbreak if wr(y) > 0", "c", f"diff y {tmp_path / 'x.npz'}")
     found = execute(console, "print x[0] tile 1,2 --bits").data
@@ -207,6 +212,12 @@ def test_inside_of_an_op_step_and_back_go_by_units():
         assert told(console, "finish").startswith("breakpoint 1")
         told(console, "into 0,0")
         assert "before op a" in told(console, "s 999", "n")
+        told(console, "back")
+        last = execute(console, "into 0,0").data["steps"]
+        assert told(console, f"s {last - 1}").startswith(f"{last} of {last}: ")
+        assert "epoch forward" in told(console, "s")  # it has left the op
+        told(console, "into 0,0")
+        assert "epoch forward" in told(console, "back")
 
 
 def test_the_nearest_command_may_be_one_of_two_letters(console):

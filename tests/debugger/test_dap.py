@@ -13,7 +13,7 @@ import pytest
 import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
 from buda_emu.debugger.dap.adapter import HANDLERS
 from buda_emu.debugger.figures import summary
-from dap_client import COMMAND, Connection, Process
+from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
@@ -26,8 +26,8 @@ def line_of(words):
 
 
 @pytest.fixture
-def client(child_environment):
-    with Process(child_environment) as found:
+def client():
+    with Here() as found:
         yield found
 
 
@@ -81,7 +81,7 @@ def test_a_whole_session(client):
     assert client.event("exited")["exitCode"] == 0
     client.event("terminated")
     client.ask("disconnect")
-    assert client.process.wait(30) == 0
+    client.ended()
 
 
 def test_stepping_forward_and_back_by_granularity(client):
@@ -109,13 +109,22 @@ def test_stepping_forward_and_back_by_granularity(client):
     assert after("reverseContinue") == "before the first program"
 
 
-def test_ctrl_c_ends_the_adapter_while_a_program_runs(client, tmp_path):
+def test_ctrl_c_ends_the_adapter_while_a_program_runs(child_environment, tmp_path):
     path = tmp_path / "endless.yaml"
     path.write_text(endless().replace("3000000", "30000"))
-    client.launch(str(path))
-    assert client.ask("threads")["threads"]
-    client.process.send_signal(signal.SIGINT)
-    assert client.process.wait(30) == 130
+    with Process(child_environment) as client:
+        client.launch(str(path))
+        assert client.ask("threads")["threads"]
+        client.process.send_signal(signal.SIGINT)
+        assert client.process.wait(30) == 130
+
+
+def test_a_session_on_stdio_ends_with_the_editors_last_request(child_environment):
+    with Process(child_environment) as client:
+        client.launch(TRAINING, stopOnEntry=True)
+        client.event("stopped")
+        client.ask("disconnect")
+        assert client.process.wait(30) == 0
 
 
 def test_variables_queues_memory_and_expressions(client):
@@ -128,14 +137,17 @@ def test_variables_queues_memory_and_expressions(client):
     assert client.ask(
         "setVariable", variablesReference=reference["variablesReference"], name="$x_local", value="1"
     ) == {"value": "1"}
-    assert client.ask("evaluate", expression="$x_local")["result"] == "1"
+    whole = {"result": "1", "type": "int", "variablesReference": 0}  # nothing below it
+    assert client.ask("evaluate", expression="$x_local") == whole
+    assert client.ask("evaluate", expression="$x_local + 0.5") == {**whole, "result": "1.5", "type": "float"}
     level = {"variablesReference": reference["variablesReference"]}
     assert "not an integer" in client.refused("setVariable", **level, name="$x_local", value="x")
     assert "there is no $nothing here" in client.refused("setVariable", **level, name="$nothing", value="1")
     queues = client.scope("queues")
     assert queues["x"]["value"].startswith("queue of 2 x Float16_b, rd 0, wr 2, local ")
     below = {item["name"]: item for item in client.children(queues["x"])}
-    assert set(below) == {"rd", "wr", "local", "[0]", "[1]"}
+    assert {name for name in below if not below[name]["variablesReference"]} == {"rd", "wr", "local"}
+    assert {name for name in below if below[name]["variablesReference"]} == {"[0]", "[1]"}
     entry = below["[1]"]
     found = client.ask("readMemory", memoryReference=entry["memoryReference"], offset=16, count=64)
     with session(TRAINING) as run:
@@ -319,10 +331,33 @@ def test_data_breakpoints_and_breakpoint_locations(client):
     client.ask("setDataBreakpoints", breakpoints=[])
     found = client.ask("breakpointLocations", source={"path": TRAINING}, line=34, endLine=45)["breakpoints"]
     assert [item["line"] for item in found] == sorted({line_of("h: {"), line_of("a: {"), line_of("product:")})
+    found = client.ask("breakpointLocations", source={"path": TRAINING}, line=1)["breakpoints"]
+    assert [item["line"] for item in found] == [line_of("x: {")]  # the first of all
     client.ask("restart")
     assert client.event("stopped")["reason"] == "entry"
     client.ask("continue")
     client.event("exited")
+
+
+@pytest.mark.parametrize(("given", "first"), [({}, 1), ({"columnsStartAt1": True}, 1), ({"columnsStartAt1": False}, 0)])
+def test_columns_begin_where_the_editor_says(client, given, first):
+    client.ask("initialize", adapterID="buda", **given)
+    client.ask("launch", program=TRAINING, threads=1)
+    targets = client.ask("completions", text="print op:pro", column=12 + first)["targets"]
+    assert targets == [{"label": "op:product", "start": 6 + first, "length": 6}]
+
+
+def test_breakpoints_that_the_console_deletes_are_gone_for_the_editor(client):
+    client.launch(TRAINING, functions=[{"name": "op h"}, {"name": "op product"}])
+    assert client.event("stopped")["reason"] == "breakpoint"
+    client.ask("evaluate", expression="delete 1", context="repl")
+    client.ask("evaluate", expression="break op a", context="repl")
+    answers = client.ask("setFunctionBreakpoints", breakpoints=[{"name": "op product"}])["breakpoints"]
+    assert [answer["verified"] for answer in answers] == [True]
+    for name in ("a", "product"):
+        client.ask("continue")
+        assert client.event("stopped")["reason"] == "breakpoint"
+        assert client.frames()[0]["name"].startswith(f"{name} (")
 
 
 def test_a_thread_for_each_chip(client):
@@ -335,6 +370,15 @@ def test_a_thread_for_each_chip(client):
     assert not client.frames(1)[0]["name"].startswith("contract")
     assert client.frames(1)[-1]["name"] == client.frames(2)[-1]["name"]
     assert "there is no thread 7" in client.refused("stackTrace", threadId=7)
+    scopes = [[scope["name"] for scope in _scopes(client, thread)] for thread in (1, 2)]
+    assert scopes == [["values of this input", "variables", "queues"], ["op contract", *scopes[0]]]
+    queues = [{item["name"] for item in client.children(_scopes(client, thread)[-1])} for thread in (1, 2)]
+    assert queues == [{"x", "w1", "b1"}, {"w2", "b2", "out"}]
+
+
+def _scopes(client, thread):
+    """Of the innermost frame of a thread."""
+    return client.ask("scopes", frameId=client.frames(thread)[0]["id"])["scopes"]
 
 
 def failing(path):
@@ -400,7 +444,20 @@ def test_pause_and_requests_while_it_runs(client, tmp_path):
     assert client.event("stopped")["reason"] == "breakpoint"
     client.ask("continue")
     client.ask("disconnect")
-    assert client.process.wait(30) == 0
+    client.ended()
+
+
+def test_a_request_that_came_before_the_program_went_on_is_answered(client, tmp_path):
+    """While it runs: all three are there before the first has its answer."""
+    path = tmp_path / "endless.yaml"
+    path.write_text(endless().replace("3000000", "20000"))
+    client.launch(str(path), stopOnEntry=True)
+    client.event("stopped")
+    for _ in range(3):
+        slow, goes_on, after = client.begin_all("evaluate", "continue", "threads", expression="pcc(x, ideal)")
+        assert [client.answer(number, 20)["success"] for number in (slow, goes_on, after)] == [False, True, True]
+        client.ask("pause", threadId=1)
+        assert client.event("stopped")["reason"] == "pause"
 
 
 def test_cancelled_requests(client):
@@ -446,7 +503,6 @@ def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     with suppress(BrokenPipeError):  # it may have ended before it took all of them
         client.raw(data)
     client.ended()
-    assert client.process.wait(30) == 0
 
 
 def test_requests_that_do_not_fit(client):
@@ -467,14 +523,31 @@ def test_requests_that_do_not_fit(client):
 
 
 @pytest.fixture
-def port(child_environment):
+def server(child_environment):
+    """A process that waits for editors, and its port."""
     process = subprocess.Popen([*COMMAND, "--port", "0"], stderr=subprocess.PIPE, env=child_environment, text=True)
     line = process.stderr.readline()
     assert "127.0.0.1:" in line
-    yield int(line.rpartition(":")[2])
+    yield process, int(line.rpartition(":")[2])
     process.kill()
     process.wait()
     process.stderr.close()
+
+
+@pytest.fixture
+def port(server):
+    return server[1]
+
+
+def test_ctrl_c_ends_it_while_an_editor_is_connected(server):
+    process, port = server
+    client = Connection(port)
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    process.send_signal(signal.SIGINT)
+    code = process.wait(30)
+    client.close()
+    assert code == 130
 
 
 def test_two_clients_and_a_killed_one(port, tmp_path):
@@ -506,7 +579,7 @@ def test_a_killed_client_on_stdio_ends_the_process(child_environment, tmp_path):
     with Process(child_environment) as client:
         client.launch(str(path))
         client.process.stdin.close()
-        assert client.process.wait(30) == 0
+        client.ended()
 
 
 def test_standard_output_is_for_messages_alone():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.formats import BLOCK_CODECS, quantise
+from buda_emu.formats import quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.codecs import BLOCK_CODECS
 
 INPUTS = {
     "V1": "3f800000 bf800000 3f000000 bf000000 3e800000 3fc00000 3fe00000 bfff0000"

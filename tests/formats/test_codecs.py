@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.formats import BLOCK_CODECS, SCALAR_CODECS, quantise
+from buda_emu.formats import quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.codecs import BLOCK_CODECS, SCALAR_CODECS
 from buda_emu.spec.formats import FORMATS, is_block
 
 

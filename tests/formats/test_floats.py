@@ -4,8 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from buda_emu.formats import SCALAR_CODECS, quantise
+from buda_emu.formats import quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.codecs import SCALAR_CODECS
 
 ALL_16 = np.arange(1 << 16, dtype=np.uint32)
 ALL_8 = np.arange(1 << 8, dtype=np.uint8)

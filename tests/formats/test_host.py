@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.formats import host_decode, host_dtype, host_read, host_widen, quantise
+from buda_emu.formats import host_decode, host_read, host_widen, quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.host import host_dtype
 from buda_emu.spec.formats import FORMATS, is_raw
 
 HALVES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.formats import SCALAR_CODECS, quantise
+from buda_emu.formats import quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.codecs import SCALAR_CODECS
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NAN = math.nan

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.formats import pack_tiles, quantise, unpack_tiles
+from buda_emu.formats import quantise
 from buda_emu.formats.bits import from_bits, to_bits
+from buda_emu.formats.packing import pack_tiles, unpack_tiles
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import FORMATS, tile_bytes
 

@@ -8,7 +8,15 @@ import threading
 from contextlib import suppress
 from queue import Empty, Queue
 
+import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
+from buda_emu.debugger.dap.adapter import Adapter
+
 COMMAND = [sys.executable, "-m", "buda_emu", "debug", "--dap"]
+
+
+def _message(number, command, arguments):
+    body = json.dumps({"seq": number, "type": "request", "command": command, "arguments": arguments}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 class Client:
@@ -39,11 +47,19 @@ class Client:
     def begin(self, command, **arguments):
         """Send a request, and do not wait; its number."""
         self._sequence += 1
-        body = json.dumps(
-            {"seq": self._sequence, "type": "request", "command": command, "arguments": arguments}
-        ).encode()
-        self.raw(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.raw(_message(self._sequence, command, arguments))
         return self._sequence
+
+    def begin_all(self, *commands, **arguments):
+        """Send several requests in one piece, the first with these arguments; their numbers."""
+        first, self._sequence = self._sequence + 1, self._sequence + len(commands)
+        given = [arguments, *[{}] * (len(commands) - 1)]
+        self.raw(
+            b"".join(
+                _message(number, *request) for number, request in enumerate(zip(commands, given, strict=True), first)
+            )
+        )
+        return range(first, first + len(commands))
 
     def answer(self, number, seconds=60):
         """Of a request: the whole message."""
@@ -115,6 +131,36 @@ class Client:
 
     def children(self, item, **more):
         return self.ask("variables", variablesReference=item["variablesReference"], **more)["variables"]
+
+
+class Here(Client):
+    """An adapter on a thread of this process."""
+
+    def __init__(self):
+        self._own, self._theirs = socket.socketpair()
+        self._stream, stream = self._own.makefile("rwb"), self._theirs.makefile("rwb")
+        self._thread = threading.Thread(target=self._serve, args=(stream,), daemon=True)
+        self._thread.start()
+        super().__init__(self._stream, self._stream)
+
+    def _serve(self, stream):
+        with suppress(OSError), self._theirs, stream:  # whoever reads may be gone
+            try:
+                Adapter(stream, stream).serve()
+            finally:
+                self._theirs.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with suppress(OSError):
+            self._own.shutdown(socket.SHUT_RDWR)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        with suppress(OSError):
+            self._stream.close()
+        self._own.close()
 
 
 class Process(Client):

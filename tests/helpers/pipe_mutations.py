@@ -6,7 +6,7 @@ from random import Random
 from typing import cast
 
 from buda_emu.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
-from buda_emu.routing.pipes.reading import RENAMED
+from pipe_reading import RENAMED
 
 Change = Callable[[PipeGraph, Random], PipeGraph]
 

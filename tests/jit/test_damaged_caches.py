@@ -32,7 +32,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """With two kernels and a netlist in them: their files, and their bytes as they are whole."""
     own = tmp_path / "caches" / "buda-emu"
     monkeypatch.setattr(disk_cache, "own_caches", lambda: own)
-    monkeypatch.setattr(netlist_cache, "own_caches", lambda: own)
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: own)
     assert jit.kernel(triple)(np.float32(1)) == 3
     assert jit.kernel(quadruple)(np.float32(1)) == 4
     be.check(NETLIST)

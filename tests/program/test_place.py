@@ -3,7 +3,8 @@
 import pytest
 
 from buda_emu.netlist.load import check_text
-from buda_emu.program.place import Place, instruction_text
+from buda_emu.program.instruction_text import instruction_text
+from buda_emu.program.place import Place
 from buda_emu.stopped import Round
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 

@@ -1,7 +1,7 @@
 """Verdicts and streams are those of the vendor's programs: of netlists near limits, of the mutants, of the corpus."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +14,13 @@ from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
 from buda_emu.spec.cluster import cluster_of
 from routing.near_limits import KINDS, near_limits
+from routing.one_or_two import one_or_two
 from shared_files import SHARED
 from vendor_router import ARCHS, epoch_pipes, needs_vendor_router, refusal, row_of_chips, stated_verdicts, stream_counts
 
 _SAMPLE: Final = len(KINDS)
 _ALL: Final = 1000
-"""Seeds: with two architectures 2,000 netlists."""
+"""Seeds: for each maker of netlists and two architectures."""
 _OFFLINE: Final = "N"
 """The stage of rules that the offline programs have: what parser, model or runtime refuse they may take."""
 
@@ -46,8 +47,9 @@ def _hold_streams(result: CheckResult, arch: str, folder: Path) -> None:
 @needs_vendor_router
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("seed", _slow_from(_SAMPLE, range(_ALL)))
-def test_netlists_near_limits(seed: int, arch: str, tmp_path: Path) -> None:
-    text = near_limits(seed, arch)
+@pytest.mark.parametrize("make", [near_limits, one_or_two])
+def test_random_netlists(make: Callable[[int, str], str], seed: int, arch: str, tmp_path: Path) -> None:
+    text = make(seed, arch)
     said, result = refusal(text, arch, tmp_path), check_text(text, arch=arch)
     assert bool(said) == bool(_errors(result)), said or _errors(result)
     if not said:

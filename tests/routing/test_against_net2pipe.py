@@ -7,7 +7,7 @@ import pytest
 from buda_emu.netlist.load import load
 from buda_emu.routing.pipes.build import build
 from buda_emu.routing.pipes.epoch import epochs
-from buda_emu.routing.pipes.reading import read
+from pipe_reading import read
 from routing.canonical import differences
 from vendor_router import needs_vendor_router, verdicts
 from vendor_router import pipe_graphs as vendor_graphs

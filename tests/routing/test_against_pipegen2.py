@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from buda_emu.routing.pipes.reading import read
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
 from buda_emu.routing.streams.model import Routed
 from buda_emu.routing.streams.route import route
 from pipe_mutations import as_text, mutated
+from pipe_reading import read
 from vendor_router import (
     lowest_addresses,
     needs_vendor_router,

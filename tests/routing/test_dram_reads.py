@@ -120,12 +120,15 @@ def test_an_embedding_reads_rows_by_what_its_indices_say(tmp_path: Path) -> None
     ]
 
 
-def test_a_tilizer_reads_whole_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [32, 0])
+def test_a_tilizer_reads_whole_rows(rows: int, tmp_path: Path) -> None:
+    """Of 32 rows where tiles do not say how high they are."""
     pipes = Pipes()
     table = pipes.unpacker(0, 0, op="tilize", size_tiles=128, tile_clear_granularity=64, tile_size=64, epoch_tiles=512)
-    pipes.pipe([_flat_table(pipes, hw_tilize=True, tilize_mblock_n_loop_num_rows=32)], [table], (0, 0))
+    flat = {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": 32, "untilized_output_tile_dim_r": rows}
+    pipes.pipe([_flat_table(pipes, **flat)], [table], (0, 0))
     (stream,) = _routed(pipes, tmp_path).cores[0].streams
-    assert (stream.kind, stream.reads_queues) == ("unpacker", 1)
+    assert (stream.kind, stream.reads_queues, stream.phases) == ("unpacker", 1, 512)
 
 
 @pytest.mark.parametrize(

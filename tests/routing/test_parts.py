@@ -1,8 +1,8 @@
 """What one op, or one edge, needs."""
 
 from buda_emu.routing.pipes.model import PipeGraph
-from buda_emu.routing.streams.parts import around, between
 from buda_emu.routing.streams.route import route
+from pipe_parts import around, between
 from small_pipes import Pipes
 
 

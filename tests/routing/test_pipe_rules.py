@@ -8,7 +8,7 @@ import pytest
 
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
-from routing.texts import ONE, Size, netlist, op, queue
+from routing.texts import ONE, Size, netlist, op, queue, with_fused
 from vendor_router import needs_vendor_router, pipe_graphs
 
 
@@ -112,13 +112,11 @@ def _fed(count: int) -> str:
 
 
 def _fused(steps: Sequence[str], inputs: Sequence[str], queues: Sequence[str], grid: Size, intermediates: int) -> str:
-    """A fused op of one sub-op a schedule."""
+    """A fused op on queues that feeds one."""
     text = netlist(
         [*queues, queue("o", "join", grid)], [op("join", "fused_op", inputs, grid, attributes="fused_op_id: 0")]
     )
-    schedules = "\n".join(f"      - [{step}, mblock: [1, 1], ublock: [1, 1]}}]" for step in steps)
-    head = f"inputs: {len(inputs)}\n    intermediates: {intermediates}"
-    return text.replace("\ngraphs:", f"\nfused_ops:\n  0:\n    {head}\n    schedules:\n{schedules}\ngraphs:")
+    return with_fused(text, steps, len(inputs), intermediates)
 
 
 def _sum_of(count: int) -> str:
@@ -157,6 +155,13 @@ def _gathered(chip: int) -> str:
     """A nop of chip 0 that gathers the two buffers of a queue."""
     queues = [queue("a", grid=(1, 2), chip=chip), queue("o", "copy", mblock=(1, 2))]
     return netlist(queues, [op("copy", "nop", ["a"], mblock=(1, 2))], others={1: []})
+
+
+def _multicast(chip: int) -> str:
+    """A product of chip 0 of which both cores get the right operand."""
+    queues = [queue("a", grid=(2, 1)), queue("b", chip=chip), queue("o", "product", (2, 1))]
+    made = op("product", "matmul", ["a", "b"], (2, 1), attributes="m_k: 1, u_kt: 1")
+    return netlist(queues, [made], others={1: []})
 
 
 def _ring(target: int) -> str:
@@ -207,6 +212,13 @@ def _stacked_queue(through: bool) -> str:
         return netlist([queue("a", t=4), queue("o", "copy", (4, 1), more=", input_tms: [vstack: 4]")], [copy])
     second = op("second", "nop", ["copy"], (4, 1), mblock=blocks, at=(1, 0), more=", input_0_tms: [vstack: 4]")
     return netlist([queue("a", t=4), queue("o", "second", (4, 1))], [copy, second])
+
+
+def _tilized(operands: int) -> str:
+    """A tilizer of so many queues."""
+    names = [f"a{number}" for number in range(operands)]
+    flat = [queue(name, mblock=(1, 2), entries=1, more=", layout: flat") for name in names]
+    return netlist([*flat, queue("o", "tiles", mblock=(1, 2))], [op("tiles", "tilizer", names, mblock=(1, 2))])
 
 
 def _reduced(operands: int) -> str:
@@ -285,6 +297,7 @@ CASES = (
     ),
     Case("V338", _apart(0, 1, {1: []}), _apart(1, 0, {1: []}), "o is on chip 1, to which nothing writes"),
     Case("V338", _gathered(1), _gathered(0), "a is on chip 1, from which pipes neither gather nor multicast"),
+    Case("V338", _multicast(1), _multicast(0), "b is on chip 1, from which pipes neither gather nor multicast"),
     Case("V339", _apart(1), _apart(1, 0, {1: []}), "a is on chip 1, which runs no graph in this epoch"),
     Case("V345", _apart(0, 0, {1: []}, "grayskull"), _ring(1), "an epoch without ops", "grayskull"),
     Case("V346", _named("g"), _named("g0"), "g is a name of one character"),
@@ -294,6 +307,7 @@ CASES = (
     Case("V342", _sum_of(9), _sum_of(8), "core [0, 0] needs 9 pipes that read from DRAM, it has 8"),
     Case("V084", _products((2, 2)), _products((2, 1)), "4 operands are multicast"),
     Case("V361", _reduced(2), _reduced(1), "input 1, a, is read by nothing of the op"),
+    Case("V361", _tilized(2), _tilized(1), "input 1, a1, is read by nothing of the op"),
     Case("V343", _fed(9), _fed(8), "core [0, 0] needs 9 pipes that write to DRAM, it has 8"),
 )
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from buda_emu.errors import PipeGraphError
 from buda_emu.routing.pipes.model import NO_CORE
-from buda_emu.routing.pipes.reading import read
+from pipe_reading import PipeGraphError, read
 
 TEXT = """graph_name: test
 ---

@@ -213,6 +213,24 @@ def test_an_operand_whose_buffer_does_not_go_with_reads_has_a_relay(routed: Rout
     assert _kinds(routed(pipes.graph, arch))[0, 0] == {40: "relay"}
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_packer_that_multicasts_by_itself_sends_to_others_from_extra_streams(routed: Router, first: int) -> None:
+    """Whichever of its pipes comes first."""
+    pipes = Pipes()
+    packer = pipes.packer(0, 0)
+    for number in range(3):
+        if number == first:
+            pipes.pipe([packer], [pipes.unpacker(1, 1), pipes.unpacker(1, 2)], (0, 0), direct_mcast=True)
+        else:
+            pipes.pipe([packer], [pipes.unpacker(2, number)], (2, number))
+    core = _core(routed(pipes.graph, "wormhole_b0"), 0, 0)
+    assert [(stream.id, stream.kind) for stream in core.streams] == [
+        (3, "packer_multicast"),
+        (40, "packer"),
+        (41, "packer"),
+    ]
+
+
 def test_reads_for_several_cores_are_multicast(routed: Router, arch: str) -> None:
     pipes = Pipes()
     pipes.pipe([pipes.queue(), pipes.queue()], [pipes.unpacker(0, 0), pipes.unpacker(0, 1)], (0, 0))
@@ -240,10 +258,11 @@ def test_ncrisc_readers_and_writers_end_at_8(routed: Router, arch: str) -> None:
 
 
 def test_who_receives_a_queue_reads_it(routed: Router, arch: str) -> None:
-    """Whatever core the pipe names."""
+    """Whatever core the pipe names, one for all of its readers."""
     pipes = Pipes()
+    queue = pipes.queue()
     for number in range(9):
-        pipes.pipe([pipes.queue()], [pipes.unpacker(1 + number // 3, number % 3)], (0, 0))
+        pipes.pipe([queue], [pipes.unpacker(1 + number // 3, number % 3)], (0, 0))
     assert not routed(pipes.graph, arch).refusals
 
 
@@ -396,6 +415,15 @@ def test_pipes_that_are_of_no_known_kind_are_refused(routed: Router, arch: str) 
     assert (refusal.what, "no kind" in refusal.message) == ("pipe_graph", True)
 
 
+@pytest.mark.parametrize(("operand", "known"), [(63, True), (64, False)])
+def test_relays_have_numbers_up_to_63(routed: Router, arch: str, operand: int, known: bool) -> None:
+    pipes = Pipes()
+    relay = pipes.buffer("relay", row=1, column=1, operand=operand)
+    pipes.pipe([pipes.packer(0, 0)], [relay], (1, 1))
+    pipes.pipe([relay], [pipes.unpacker(2, 2)], (2, 2))
+    assert bool(routed(pipes.graph, arch).refusals) != known
+
+
 def test_a_pipe_that_names_no_buffer_is_refused(routed: Router, arch: str) -> None:
     pipes = Pipes()
     pipes.pipe([5], [pipes.unpacker(0, 1)], (0, 1))
@@ -479,3 +507,24 @@ def test_phases_are_counted_where_they_are_asked_for() -> None:
     pipes.pipe([pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1))
     assert _phases(route(pipes.graph, "grayskull"), 0, 0) == {24: None}
     assert _phases(route(pipes.graph, "grayskull", phases=True), 0, 0) == {24: 1}
+
+
+@pytest.mark.parametrize("padding_first", [True, False])
+def test_phases_of_turns_that_padding_fills(routed: Router, arch: str, padding_first: bool) -> None:
+    """Whatever the id of the padding buffer."""
+    pipes = Pipes()
+
+    def padding() -> int:
+        lies: dict[str, Any] = {"dram_buf_flag": True, "q_slots": 1, "is_padding": True, "is_scatter": True}
+        moves = {"size_tiles": 2, "scatter_gather_num_tiles": 2, "epoch_tiles": 8, "replicate": 1}
+        return pipes.buffer("unknown", row=0, column=0, operand=0, op="to", **lies, **moves)
+
+    before = padding() if padding_first else 0
+    moves = {"size_tiles": 4, "scatter_gather_num_tiles": 2, "epoch_tiles": 8, "tiles_per_input": 8, "replicate": 1}
+    packer = pipes.packer(0, 0, is_scatter=True, **moves)
+    flow = {"epoch_tiles": 6, "tiles_per_input": 6, "scatter_gather_num_tiles": 6, "tile_clear_granularity": 1}
+    first, second = (pipes.unpacker(row, 1, size_tiles=16, **flow) for row in (0, 1))
+    filled = (0, 0, 0, 0, *[before or padding()] * 2)
+    pipes.pipe([packer], [[first]] * 3 + [[second]] * 3, *[(0, 0)] * 6, output_padding=filled)
+    done = routed(pipes.graph, arch)
+    assert [list(_phases(done, row, 1).values()) for row in (0, 1)] == [[3], [3]]

@@ -7,8 +7,8 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.routing.pipes.build import Built, build
 from buda_emu.routing.pipes.epoch import epochs
 from buda_emu.routing.pipes.model import PipeGraph
-from buda_emu.routing.pipes.standalone import alone
-from buda_emu.routing.streams.parts import between
+from pipe_parts import between
+from pipes_alone import alone
 from routing.texts import netlist, op, queue
 
 

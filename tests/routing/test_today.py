@@ -25,6 +25,7 @@ from example_netlists import DIRECTORY
 from routing.between_chips.random_chips import chips, copied, padded, to_itself
 from routing.between_chips.random_copies import copies, stacked_copies
 from routing.near_limits import KINDS, near_limits
+from routing.one_or_two import one_or_two
 
 KEPT = Path(__file__).with_name("today.txt")
 WORMHOLE, GRAYSKULL = "wormhole_b0", "grayskull"
@@ -45,6 +46,11 @@ def generated(arch: str, op_types: Sequence[str] = OP_TYPES, wanted: Collection[
 def near(arch: str) -> Iterator[Case]:
     for seed in range(4 * len(KINDS)):
         yield str(seed), near_limits(seed, arch), arch, None
+
+
+def few(arch: str) -> Iterator[Case]:
+    for seed in range(120):
+        yield str(seed), one_or_two(seed, arch), arch, None
 
 
 def linked(make: Callable[[int], tuple[str, str]]) -> Iterator[Case]:
@@ -68,6 +74,8 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "near the limits of wormhole_b0": partial(near, WORMHOLE),
     "examples": examples,
     "near the limits of grayskull": partial(near, GRAYSKULL),
+    "one or two on wormhole_b0": partial(few, WORMHOLE),
+    "one or two on grayskull": partial(few, GRAYSKULL),
     "chips": partial(linked, chips),
     "copied": partial(linked, copied),
     "to itself": partial(linked, to_itself),

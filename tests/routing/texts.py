@@ -107,3 +107,10 @@ def netlist(
             "",
         ]
     )
+
+
+def with_fused(text: str, steps: Sequence[str], inputs: int, intermediates: int, mblock: Size = ONE) -> str:
+    """A netlist with the definition of its fused op, of one sub-op a schedule."""
+    schedules = "\n".join(f"      - [{step}, mblock: {list(mblock)}, ublock: [1, 1]}}]" for step in steps)
+    head = f"inputs: {inputs}\n    intermediates: {intermediates}"
+    return text.replace("\ngraphs:", f"\nfused_ops:\n  0:\n    {head}\n    schedules:\n{schedules}\ngraphs:")

@@ -2,19 +2,17 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.tensix.functions.elementary import cast_to_fp16
+from buda_emu.tensix.functions.elementary import cast_to_fp16, from_sign_magnitude, to_sign_magnitude
 from buda_emu.tensix.functions.programs import record
 from buda_emu.tensix.functions.table import bind, reference
 from buda_emu.tensix.functions.vector_unit import NumpyUnit
 from buda_emu.tensix.lanes import (
-    from_sign_magnitude,
     greater,
     lane_positions,
     load,
     store,
     to_float,
     to_integer,
-    to_sign_magnitude,
     touched,
 )
 from device_vectors import mismatches, needs_vectors, vectors
@@ -74,7 +72,7 @@ def test_vectors_of_loads(name):
     dst, mode = v[f"ld_{name}_dst"], "int32" if name.startswith("int32") else name
     rows, columns = lane_positions(0)
     for lanes in (load(dst, mode), by_kernel(IDENTITY, dst, load_mode=mode)):
-        words = from_sign_magnitude(lanes) if name == "int32_2c" else lanes
+        words = from_sign_magnitude(NumpyUnit(), lanes) if name == "int32_2c" else lanes
         assert mismatches(np.stack([words[16 * k + rows, columns] for k in range(4)]), v[f"ld_{name}_lanes"]) == 0
 
 
@@ -123,8 +121,8 @@ def test_a_cast_to_fp16_rounds_before_it_is_stored():
 @pytest.mark.tiny
 def test_integers_in_sign_and_magnitude():
     words = np.array([0, 5, 0x80000005, 0x80000000, 0x7FFFFFFF], np.uint32)
-    assert from_sign_magnitude(words).view(np.int32).tolist() == [0, 5, -5, 0, 2147483647]
-    back = to_sign_magnitude(np.array([0, -5, -(2**31)], np.int32).view(np.uint32))
+    assert from_sign_magnitude(NumpyUnit(), words).view(np.int32).tolist() == [0, 5, -5, 0, 2147483647]
+    back = to_sign_magnitude(NumpyUnit(), np.array([0, -5, -(2**31)], np.int32).view(np.uint32))
     assert back.tolist() == [0, 0x80000005, 0x80000000]
 
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.formats import quantise, unpack_tiles
+from buda_emu.formats import quantise
+from buda_emu.formats.packing import unpack_tiles
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import FORMATS, tile_bytes
 from buda_emu.tensor.layout import EntryLayout, pack_entry, tile_order, unpack_entry

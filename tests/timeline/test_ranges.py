@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.errors import HostError
-from buda_emu.timeline import ByteSet, Ring
-from buda_emu.timeline.ranges import covered, pieces
+from buda_emu.timeline import Ring
+from buda_emu.timeline.ranges import ByteSet, covered, pieces
 
 RANGE = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
 

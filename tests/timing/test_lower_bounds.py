@@ -3,7 +3,8 @@
 from collections import defaultdict
 
 from buda_emu.netlist.load import check, load
-from buda_emu.spec.devices import GIB, device
+from buda_emu.spec.archs import GIB
+from buda_emu.spec.devices import device
 from buda_emu.timing.model import model_netlist
 from buda_emu.timing.op.bounds import ideal_threads
 from buda_emu.timing.op.from_netlist import calls_of

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -21,7 +21,7 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError
 from buda_emu.verify.inputs.reference import ContentFiles, DirectoryFiles
 from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.run_all import by_content
+from buda_emu.verify.runs.run_all import CASES, by_content
 from buda_emu.verify.runs.run_all import run_all as run_all_on
 from buda_emu.verify.runs.run_case import run_case
 from buda_emu.workers import dask_cluster
@@ -65,8 +65,7 @@ def address(cluster):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
-    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.user_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets").mkdir()
     for name, text in {
@@ -254,6 +253,25 @@ def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, ha
     assert [result.status for result in results] == ["passed", "crashed", "crashed"]
     assert results[2].message == "the Dask cluster has lost all its workers"
     assert told == [0, 1, 2]
+
+
+def test_a_cluster_that_is_without_workers_for_a_moment(scheduler, lone_worker, folder, monkeypatch):
+    """What was done and not fetched is done again."""
+    monkeypatch.setattr(dask_cluster, "_LOOK_SECONDS", 0.1)
+    first, second = lone_worker(), Thread(target=lone_worker)
+    with closing(dask_cluster.Cluster(CASES, scheduler.scheduler_address, LONG, {})) as cluster:
+        answers = cluster.answers(good(folder, 3))
+        found = [next(answers)]
+        left = list(cluster._futures.values())
+        assert until(lambda: all(future.status == "finished" for future in left))
+        first.kill()
+        assert until(lambda: all(future.status != "finished" for future in left))
+        second.start()
+        found += answers
+    second.join()
+    assert sorted((number, good, result.status) for number, (good, result) in found) == [
+        (number, True, "passed") for number in range(3)
+    ]
 
 
 def test_a_scheduler_that_goes_away(folder, hanging):

@@ -110,6 +110,18 @@ def test_the_error_of_an_item_is_raised_wherever_it_is_done(workers):
         list(spread_with_caller(Job("spread_functions:no_three"), range(5), workers))
 
 
+def test_processes_may_start_before_there_are_items():
+    with closing(JobPool(Job("spread_functions:twice"), TWO)) as pool:
+        pool.start()
+        begun = [worker.process for worker in pool._hands._workers]
+        assert len(begun) == 2
+        assert list(in_order(pool.spread(range(3)))) == [0, 2, 4]
+        assert [worker.process for worker in pool._hands._workers] == begun
+    with closing(JobPool(Job("spread_functions:twice"), Workers())) as pool:
+        pool.start()
+        assert pool._hands is None  # this process does it
+
+
 def test_a_worker_is_kept_and_values_are_shared_once():
     # one worker: of two, a quick one may do a whole round alone
     with closing(JobPool(Job("spread_functions:part_of"), Workers(), isolated=True)) as pool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import zip_longest
@@ -36,7 +36,7 @@ def in_child(run: Callable[[Path], int], usual: float, *, compiled: bool = True)
                 os.setpgid(0, 0)
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.setitimer(signal.ITIMER_PROF, SECONDS + 3 * usual)  # its signal ends the process
-                signal.alarm(int(WAIT + 20 * usual))  # a busy machine is not a mutant
+                _wait_for(usual)
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 os.dup2(null, 2)
@@ -115,12 +115,19 @@ def _with_mutant(environment: Mapping[str, str], changed: str) -> dict[str, str]
     return {**environment, "BUDA_EMU_MUTANT": changed, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def run_in_order(session: Any, tests: Sequence[str], folder: Path) -> int:
-    """Run these tests of a pytest session, in this order, till one fails; returns how many did."""
+def _wait_for(usual: float) -> None:
+    """End the process if what takes so many seconds waits for what never comes; a busy machine is not a mutant."""
+    signal.alarm(int(WAIT + 20 * usual))
+
+
+def run_in_order(session: Any, tests: Mapping[str, float], folder: Path) -> int:
+    """Run these tests of a pytest session, with the seconds that each takes, in this order, till one fails; returns how
+    many did."""
     items = {item.nodeid: item for item in session.items}
     chosen = [items[test] for test in tests]
     for item, following in zip_longest(chosen, chosen[1:]):
         _running(folder).write_text(item.nodeid, encoding="utf-8")
+        _wait_for(tests[item.nodeid])
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             break

@@ -1,7 +1,7 @@
 """Run the tests of a mutant, in a process of their own, till one notices."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def noticed_by(mutant: Mutant, touched: Touched, warm: Warm, *, quickly: bool) -
     """The first test that fails, or takes too long; "" if none does: neither where all is imported already, nor where
     nothing is. `quickly`: only one of both."""
     tests = list(_affordable(touched.tests(mutant), touched))
-    failed = warm.failing(tests, mutant, _usual(tests, touched))
+    failed = warm.failing(_usual(tests, touched), mutant)
     if failed or (quickly and not mutant.at_import):
         return failed
     own = own_tests(mutant.path).name
@@ -44,8 +44,8 @@ def _affordable(tests: Sequence[str], touched: Touched) -> Iterator[str]:
             yield test
 
 
-def _usual(tests: Sequence[str], touched: Touched) -> float:
-    return sum(touched.seconds[test] for test in tests)
+def _usual(tests: Sequence[str], touched: Touched) -> dict[str, float]:
+    return {test: touched.seconds[test] for test in tests}
 
 
 def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None) -> str:
@@ -53,6 +53,7 @@ def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None
     imported anew."""
     if not tests:
         return ""
+    usual = _usual(tests, touched)
 
     def run(folder: Path) -> int:
         import pytest
@@ -61,15 +62,15 @@ def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None
         if mutant is not None:
             import_changed(mutant, folder)
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-        return int(pytest.main([*OPTIONS, *files], plugins=[_Chosen(tests, folder)]) != pytest.ExitCode.OK)
+        return int(pytest.main([*OPTIONS, *files], plugins=[_Chosen(usual, folder)]) != pytest.ExitCode.OK)
 
-    return in_child(run, _usual(tests, touched), compiled=mutant is None or not mutant.compiles)
+    return in_child(run, sum(usual.values()), compiled=mutant is None or not mutant.compiles)
 
 
 class _Chosen:
-    """A plugin of pytest: these tests in this order."""
+    """A plugin of pytest: these tests in this order, with the seconds that each takes."""
 
-    def __init__(self, tests: Sequence[str], folder: Path) -> None:
+    def __init__(self, tests: Mapping[str, float], folder: Path) -> None:
         self._tests = tests
         self._folder = folder
 

@@ -8,7 +8,7 @@ import gc
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -33,12 +33,13 @@ class Warm:
             _serve(theirs, sorted(files))
         theirs.close()
 
-    def failing(self, tests: Sequence[str], mutant: Mutant, usual: float) -> str:
-        """The first of these tests that fails; "" if none does, or where the mutant cannot be put in place."""
+    def failing(self, tests: Mapping[str, float], mutant: Mutant) -> str:
+        """The first of these tests, with the seconds that each takes, that fails; "" if none does, or where the mutant
+        cannot be put in place."""
         if mutant.at_import or not tests:
             return ""
         try:
-            self._ours.send((tests, mutant, usual))
+            self._ours.send((tests, mutant))
             return self._ours.recv()
         except (EOFError, BrokenPipeError):
             raise RuntimeError("the tests cannot be collected") from None
@@ -76,15 +77,15 @@ class _Server:
         gc.freeze()
         while True:
             try:
-                tests, mutant, usual = self._requests.recv()
+                tests, mutant = self._requests.recv()
             except EOFError:
                 return True
 
-            def run(folder: Path, tests: Sequence[str] = tests, mutant: Mutant = mutant) -> int:
+            def run(folder: Path, tests: Mapping[str, float] = tests, mutant: Mutant = mutant) -> int:
                 import_changed(mutant, folder)
                 return put(mutant, functions) and run_in_order(session, tests, folder)
 
-            self._requests.send(in_child(run, usual, compiled=not mutant.compiles))
+            self._requests.send(in_child(run, sum(tests.values()), compiled=not mutant.compiles))
 
 
 def _functions() -> dict[Place, list[FunctionType]]:

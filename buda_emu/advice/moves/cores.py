@@ -1,6 +1,7 @@
 """More cores for the op that sets the pace: free ones, cores of ops that move, cores of ops that have time to spare."""
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal, edited, merged
@@ -26,7 +27,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
     for edits in _cuts(op):
         after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
         if after is not None and after < now:
-            found.append((after, cores(edits), edits))
+            found.append((after, _cells(edits), edits))
     best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
     for item in sorted(found, key=lambda item: item[:2]):
         best.setdefault(item[1], item)
@@ -102,30 +103,31 @@ def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock:
     return tuple(Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value)
 
 
-def cores(edits: tuple[Edit, ...]) -> int:
-    """Cores of an op that gets another grid."""
+def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
+    """Of an op that gets another grid: rows and columns of cores."""
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
     assert isinstance(grid, tuple)
-    return grid[0] * grid[1]
+    return grid[0], grid[1]
+
+
+def _cells(edits: tuple[Edit, ...]) -> int:
+    return prod(new_grid(edits))
 
 
 def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> tuple[tuple[Edit, ...], str] | None:
     """Edits of grid_loc, and of ops that give cores away, so that an op gets its new grid; and what is said of it."""
     layout = here.layout(op)
-    grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
-    assert isinstance(grid, tuple)
-    rows, columns = grid
+    rows, columns = new_grid(edits)
     donors: list[tuple[Edit, ...]] = []
     missing = rows * columns - op.blocking.cells - len(layout.free)
     places = dict(layout.places)
     if missing > 0:
         for other, cut in _givers(here, op, now):
             donors.append(cut)
-            size = next(edit.value for edit in cut if edit.kind == "op" and edit.path == ("grid_size",))
-            assert isinstance(size, tuple)
+            high, wide = new_grid(cut)
             row, column, *_ = places[other.name]
-            places[other.name] = (row, column, size[0], size[1])
-            missing -= other.blocking.cells - size[0] * size[1]
+            places[other.name] = (row, column, high, wide)
+            missing -= other.blocking.cells - high * wide
             if missing <= 0:
                 break
         if missing > 0:
@@ -157,7 +159,7 @@ def _givers(here: Situation, op: Op, now: float) -> Iterator[tuple[Op, tuple[Edi
         for merge in _merges(other) if can_be_cut(here, other) else _merged_columns(here, other):
             edits = _fitting(here, other.name, merge)
             after = here.cycles(edited(here.variant.netlist, edits).ops[other.name]) if edits else None
-            if after is not None and after < _SPARE * now and (fewest is None or cores(edits) < cores(fewest[1])):
+            if after is not None and after < _SPARE * now and (fewest is None or _cells(edits) < _cells(fewest[1])):
                 fewest = after, (*edits, *_queue_edits(here, other, edits))
         if fewest is not None:
             found.append((fewest[0], other.name, other, fewest[1]))

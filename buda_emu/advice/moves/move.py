@@ -51,7 +51,7 @@ class Situation:
     def edge(self) -> Flow | None:
         """The flow that a transfer or a stream of a memory is."""
         name = self.target.name.rpartition(": ")[2]
-        return next((edge for edge in self.report.edges if f"{edge.source} > {edge.target}" == name), None)
+        return next((edge for edge in self.report.edges if edge.ends == name), None)
 
     def layout(self, op: Op) -> Layout:
         """The cores of the chip that an op runs on."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal, edited, merged
-from buda_emu.advice.moves.cores import make_room
+from buda_emu.advice.moves.cores import make_room, new_grid
 from buda_emu.advice.moves.memory import Channels, may_move
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.advice.moves.sparse import merged_columns
@@ -44,7 +44,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
         if room is None:
             continue
         others, words = room
-        rows = _grid(edits)[0]
+        rows = new_grid(edits)[0]
         own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
         yield Proposal(
             "rows",
@@ -54,12 +54,6 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
             gain=(now - after) / max(count - op.blocking.cells, 1),
             host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
         )
-
-
-def _grid(edits: tuple[Edit, ...]) -> tuple[int, ...]:
-    value = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
-    assert isinstance(value, tuple)
-    return value
 
 
 def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:

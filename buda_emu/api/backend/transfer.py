@@ -47,12 +47,13 @@ def get_output(
     """
 
     def act(timeout: float) -> None:
-        from buda_emu.api.backend.tensors.host_tensors import batch_back, stack
+        from buda_emu.api.backend.tensors.host_tensors import batch_back
+        from buda_emu.tensor.host import stack_entries
 
         port = port_of(desc)
         untilized = port.check(desc.name)
         array, word = port.read(desc.name, bool(get_one), timeout, int(ptr))
-        stacked = stack(array, desc.hstack_factor, desc.vstack_factor, desc.stack_row_major, untilized)
+        stacked = stack_entries(array, desc.hstack_factor, desc.vstack_factor, desc.stack_row_major, untilized)
         tensor.adopt(batch_back(stacked, tensor.dim), word, tensor.dim)
 
     return timed_status(f"get_output {desc.name}", "TT_BACKEND_GET_TIMEOUT", timeout_s, act)
@@ -109,11 +110,11 @@ def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorD
 
 def _shaped(desc: DramIODesc, tensor: PytorchTensorDesc) -> Any:
     """The tensor's elements with the batch in front, rearranged where the descriptor has a stride."""
-    from buda_emu.api.backend.tensors.host_tensors import batch_first, prestride
+    from buda_emu.api.backend.tensors.host_tensors import batch_first, strided
 
     array = batch_first(tensor.elements(), tensor.dim)
     if desc.s_descriptor.stride > 0:
-        array = prestride(array, desc.s_descriptor, format_word(tensor.format))
+        array = strided(array, desc.s_descriptor, format_word(tensor.format))
     return array
 
 

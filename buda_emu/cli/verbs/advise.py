@@ -3,7 +3,7 @@
 import argparse
 
 from buda_emu.api.advise import advise
-from buda_emu.cli.output import Progress, say, write_json, write_output
+from buda_emu.cli.output import Progress, say, say_lines, write_json, write_output
 from buda_emu.report.terminal.advice import advice_lines
 
 
@@ -26,8 +26,7 @@ def main(args: argparse.Namespace) -> int:
     )
     progress.clear()
     if not args.quiet:
-        for line in advice_lines(found, args.top):
-            say(line)
+        say_lines(advice_lines(found, args.top))
     if args.write is not None:
         write_output(args.write, lambda stream: stream.write(found.text))
         if found.reason and not args.quiet:

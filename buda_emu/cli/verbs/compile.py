@@ -7,7 +7,7 @@ from pathlib import Path
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments.compile import EXAMPLE
-from buda_emu.cli.output import Progress, complain, say
+from buda_emu.cli.output import Progress, complain, say, say_lines
 from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compiled import CompiledModel
@@ -51,8 +51,7 @@ def main(args: argparse.Namespace) -> int:
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        for line in [summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled):
-            say(line)
+        say_lines([summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled))
         for path in written:
             say(f"wrote {path}")
     return 0

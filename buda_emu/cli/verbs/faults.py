@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.api.faults import Budget, Maker, Settings, Subject, faults, read_sites
-from buda_emu.cli.output import Progress, say, write_json, write_text
+from buda_emu.cli.output import Progress, say, say_lines, write_json, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import write_file
 from buda_emu.image.opened import netlist_of
@@ -19,7 +19,6 @@ from buda_emu.injection.result import Campaign, Effect
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
 
-Log = Callable[[Sequence[Effect]], None]
 LOG: Final = "faults.jsonl"
 """In the folder of a campaign: its settings, then a line for each fault as it is done."""
 
@@ -65,8 +64,7 @@ def main(args: argparse.Namespace) -> int:
     )
     progress.clear()
     if not args.quiet:
-        for line in campaign_lines(found, args.top):
-            say(line)
+        say_lines(campaign_lines(found, args.top))
     if args.output is not None:
         _write(args.output, found, netlist_of(args.file, args.arch))
         if not args.quiet:
@@ -86,8 +84,7 @@ def _words(text: str) -> tuple[Any, ...]:
 def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> int:
     """One fault in words, and how to make it in the debugger."""
     bench = Maker(subject, settings)()
-    for line in effect_lines(bench.effect(args.replay)):
-        say(line)
+    say_lines(effect_lines(bench.effect(args.replay)))
     try:
         steps = bench.in_debugger(args.replay)
     except HostError as error:

@@ -11,7 +11,7 @@ from buda_emu.checker.result import Options
 from buda_emu.checker.text import plural, shown
 from buda_emu.cli.config import refuses
 from buda_emu.cli.findings import chosen
-from buda_emu.cli.output import say, say_json, write_picture
+from buda_emu.cli.output import say, say_json, say_lines, write_picture
 from buda_emu.documents.kinds import NETLIST, files_below, kind_named, kind_of
 from buda_emu.errors import DocumentError, Exit, HostError
 from buda_emu.netlist.known import holds_sections
@@ -28,8 +28,7 @@ def main(args: argparse.Namespace) -> int:
     for number, file in enumerate(() if args.json else files):
         if number:
             say()
-        for line in _lines(file):
-            say(line)
+        say_lines(_lines(file))
     if args.timeline is not None:
         write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
     return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED

@@ -3,7 +3,7 @@
 import argparse
 
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import Progress, complain, say, write_json
+from buda_emu.cli.output import Progress, complain, say_lines, write_json
 from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.image.opened import open_file
@@ -47,6 +47,5 @@ def main(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, run.as_json())
     if not args.quiet:
-        for line in numerics_lines(run, args.top):
-            say(line)
+        say_lines(numerics_lines(run, args.top))
     return 0

@@ -10,7 +10,7 @@ from buda_emu.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.api.sweep import parse_axes, sweep
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
+from buda_emu.cli.output import Progress, say, say_lines, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import read_whole
 from buda_emu.report.baselines.file import Baseline
@@ -40,17 +40,14 @@ def main(args: argparse.Namespace) -> int:
         return _against(args, found)
     results = found.checks
     if not args.quiet:
-        for line in perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)):
-            say(line)
+        say_lines(perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)))
         for step in found.on_host:
             say(f"on the host, measured, not in these figures: {step}")
         if results:
             say()
-    for line in check_lines(results):
-        say(line)
+    say_lines(check_lines(results))
     if args.update_expectations:
-        for line in expectation_lines(found.netlist.sections, results):
-            say(line)
+        say_lines(expectation_lines(found.netlist.sections, results))
     held = None
     if baseline is not None:
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
@@ -107,8 +104,7 @@ def _against(args: argparse.Namespace, found: Perf) -> int:
         before = _perf(args, str(args.against), args.param).to_json()
     comparison = against(before, found.to_json())
     if not args.quiet:
-        for line in against_lines(comparison):
-            say(line)
+        say_lines(against_lines(comparison))
     worst = comparison.worst_percent()
     if args.json is not None:
         write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})

@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     console = _console(args, cases, workers, note)
     start = time.perf_counter()
     results, interrupted = _run(args, cases, workers, console)
-    run = _test_run(args, results, time.perf_counter() - start)
+    run = TestRun(tuple(results), __version__, time.perf_counter() - start, _settings(args))
     remember(here, results)
     held = None
     if baseline is not None:
@@ -170,10 +170,6 @@ def _run(args: argparse.Namespace, cases: list[Case], workers: int, console: Con
     except KeyboardInterrupt:
         interrupted = True
     return [done[number] for number in sorted(done)], interrupted
-
-
-def _test_run(args: argparse.Namespace, results: list[CaseResult], seconds: float) -> TestRun:
-    return TestRun(tuple(results), __version__, seconds, _settings(args))
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -215,6 +215,3 @@ def _fidelity(target: Target, op: TileOp, formats: tuple[str, ...]) -> str:
 
 def _tm(tm: TileTm) -> Tm:
     return Tm(tm[0], tm[1:])
-
-
-__all__ = ["netlist_of", "netlist_text"]

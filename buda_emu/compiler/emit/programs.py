@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
 from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.microbatch import SIZE as _SIZE
@@ -23,6 +24,8 @@ from buda_emu.netlist.model import (
 
 ZERO = "$p_zero_grad"
 _INDEX: Final = "$v_cache_write_index"
+_ADDS_ANEW: Final = "$v_zero_grad"
+"""1 for the first microbatch, then 0."""
 
 
 class Cache(NamedTuple):
@@ -97,7 +100,7 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
         for store in stores:
             if placement.ops[store.op].graph == graph:
                 state = placement.tiles.states[store.queue]
-                settings[state.written] = _written(state.written, store.accumulate, state.slots > 1)
+                settings[state.written] = _written(state, store.accumulate)
         yield Execute(graph=names[graph], queue_settings=tuple(settings.values()))
         if graph in freed:
             yield Deallocate(queues=tuple(freed[graph]))
@@ -152,7 +155,7 @@ class _Form:
         if params:
             yield Param(names=tuple(params))
         constants = {"$c_zero": 0, _SIZE: self.inputs}
-        constants |= {"$v_zero_grad": 0} if self.sums else {}
+        constants |= {_ADDS_ANEW: 0} if self.sums else {}
         constants |= {_INDEX: 0} if self.slots > 1 else {}
         yield _declared("var", constants)
         if self.entries:
@@ -162,7 +165,7 @@ class _Form:
         if self.held:
             yield VarInst(out="$gptr_held", opcode="set", args=("$gptr_next",))
         if self.sums:
-            yield VarInst(out="$v_zero_grad", opcode="set", args=(ZERO,))
+            yield VarInst(out=_ADDS_ANEW, opcode="set", args=(ZERO,))
         if self.slots > 1:
             yield VarInst(out=_INDEX, opcode="set", args=(CACHE.write_index,))
             yield Loop(count=CACHE.outer_count)
@@ -172,7 +175,7 @@ class _Form:
 
     def end(self) -> Iterator[Instruction]:
         if self.sums:
-            yield VarInst(out="$v_zero_grad", opcode="set", args=("0",))
+            yield VarInst(out=_ADDS_ANEW, opcode="set", args=("0",))
         for count in self.entries:
             for pointer in reversed([*self.pointers(count)]):
                 yield _moved(pointer, _SIZE, 2 * count)
@@ -202,15 +205,18 @@ def _word(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _written(name: str, adds: bool, in_slots: bool) -> QueueSettings:
-    """A ram that an op of the epoch writes; a sum is kept in L1 from input to input (NETLIST V162)."""
+def _written(state: State, adds: bool) -> QueueSettings:
+    """A ram that an op of the epoch writes. A sum is kept in L1 from input to input (NETLIST V162), or it is read and
+    written again: it begins with the zeros of the second entry."""
+    in_memory = adds and state.zeros
+    in_l1 = adds and not state.zeros
     return QueueSettings(
-        queue=name,
-        prologue=_word(adds),
-        epilogue=_word(adds),
-        zero="$v_zero_grad" if adds else "false",
-        rd_ptr_global="$c_zero",
-        wr_ptr_global=_INDEX if in_slots else "$c_zero",
+        queue=state.written,
+        prologue=_word(in_l1),
+        epilogue=_word(in_l1),
+        zero=_ADDS_ANEW if in_l1 else "false",
+        rd_ptr_global=_ADDS_ANEW if in_memory else "$c_zero",
+        wr_ptr_global=_INDEX if state.slots > 1 else "$c_zero",
     )
 
 

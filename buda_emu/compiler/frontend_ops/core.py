@@ -4,7 +4,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -149,6 +149,17 @@ def taps(
     return np.where(found < 0, np.take_along_axis(found, first[None, :], 0), found)
 
 
+def window_taps(
+    sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], attrs: Mapping[str, Any], clamp: bool, flipped: bool
+) -> Iterator[Array]:
+    """`taps` of each dimension of windows: `sizes` of the space, the kernel and the output; `flipped`: the last tap
+    first."""
+    given = (attrs["strides"], attrs["dilations"], attrs["pads"])
+    for size, k, count, stride, dilation, pad in zip(*sizes, *given, strict=True):
+        index = taps(size, k, stride, dilation, pad, count, clamp=clamp)
+        yield index[::-1] if flipped else index
+
+
 def out_size(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
     """Of a strided window."""
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
@@ -180,18 +191,8 @@ def _windows(
     x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, flipped: bool = False
 ) -> Array:
     """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `flipped`: the last tap first."""
-    for place, k in enumerate(kernel):
+    for place, index in enumerate(window_taps((x.shape[2:], kernel, out), attrs, clamp, flipped)):
         axis = 2 + 2 * place
-        index = taps(
-            x.shape[axis],
-            k,
-            attrs["strides"][place],
-            attrs["dilations"][place],
-            attrs["pads"][place],
-            out[place],
-            clamp=clamp,
-        )
-        index = index[::-1] if flipped else index
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
     return x
 

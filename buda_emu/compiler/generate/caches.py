@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from buda_emu.checker.suggest import near
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
 from buda_emu.compiler.importers.source import read_model
@@ -58,18 +59,20 @@ class _Cache:
 def _caches(programs: Mapping[str, Program], graphs: Mapping[str, Graph]) -> dict[str, _Cache]:
     """All of them, with what they hold at first. Raises HostError where shapes do not fit."""
     written: dict[str, Shape] = {}
+    inputs = {name: [graph[node].attrs["label"] for node in graph.inputs] for name, graph in graphs.items()}
     for name, program in programs.items():
         for number, cache in _kept(name, program.keeps).items():
             if not 0 <= number < len(graphs[name].outputs):
                 raise HostError(f"compile: {name} has no output {number} to keep in {cache}")
+            if not any(cache in labels for labels in inputs.values()):
+                raise HostError(_unread(name, number, cache, inputs))
             if cache in written:
                 raise HostError(f"compile: {cache} is written twice, and a ram has one writer (NETLIST V070)")
             written[cache] = graphs[name][graphs[name].outputs[number].value].shape
     found: dict[str, _Cache] = {}
     for cache, shape in written.items():
         examples = [_example(programs[name], graph, cache) for name, graph in graphs.items()]
-        given = [item for item in examples if item is not None]
-        initial = given[0] if given else np.zeros(shape, np.float32)
+        initial = next(item for item in examples if item is not None)
         found[cache] = _Cache(initial, *_slots(cache, initial.shape, shape))
     if len({item.slots for item in found.values()} - {1}) > 1:
         raise HostError("compile: caches of one netlist have one number of slots, here there are several")
@@ -84,6 +87,17 @@ def _kept(name: str, keeps: object) -> Mapping[int, str]:
             return given
     what = 'it says by numbers of outputs which input each goes to: {1: "past"}'
     raise HostError(f"compile: keeps of {name} is {keeps!r}; {what}")
+
+
+def _unread(name: str, number: int, cache: str, inputs: Mapping[str, Sequence[str]]) -> str:
+    """What is said of a cache that no program reads."""
+    known = [label for labels in inputs.values() for label in labels]
+    hint = near(cache, known)
+    own = "; ".join(f"inputs of {program}: {', '.join(labels) or 'none'}" for program, labels in inputs.items())
+    return (
+        f"compile: {name} keeps output {number} in {cache}, and no input is called that{f', {hint}' if hint else ''} "
+        f"({own}). What nobody reads again is an output: leave it out of keeps"
+    )
 
 
 def _example(program: Program, graph: Graph, cache: str) -> Array | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from buda_emu.compiler.graph.graph import Shape
 from buda_emu.errors import InternalError
@@ -12,19 +12,6 @@ from buda_emu.errors import InternalError
 ShapeRule = Callable[..., Shape]
 Reference = Callable[..., Any]
 Decomposition = Callable[..., Any]
-Family = Literal[
-    "elementwise",
-    "compare",
-    "matmul",
-    "convolution",
-    "reduce",
-    "normalise",
-    "moves",
-    "index",
-    "order",
-    "quantise",
-    "source",
-]
 
 
 @dataclass(frozen=True, slots=True)

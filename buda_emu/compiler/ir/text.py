@@ -12,11 +12,12 @@ Ops on tiles stand after the core graph that they were made of, which names the 
 Lines that begin with # are comments.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.spec import CORE, FRONT
 from buda_emu.compiler.ir.arrays import Arrays
 from buda_emu.compiler.ir.graph_text import GraphReader, graph_lines
 from buda_emu.compiler.ir.tile_text import TileReader, placed_lines, tile_lines
@@ -28,8 +29,6 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.archs import ARCHS
 
 VERSION: Final = 1
-FRONT: Final = "front"
-CORE: Final = "core"
 TILE: Final = "tile"
 PLACED: Final = "placed"
 LEVELS: Final = (FRONT, CORE, TILE, PLACED)
@@ -212,6 +211,3 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
         return replace(found, arch=replace(found.arch, grid=fields["grid"]))
     except KeyError as error:
         tokens.fail(f"{error} is missing")
-
-
-__all__: Sequence[str] = ["CORE", "FRONT", "LEVELS", "PLACED", "TILE", "Ir", "IrFile", "parse_file", "print_file"]

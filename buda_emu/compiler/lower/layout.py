@@ -200,8 +200,3 @@ def moves(have: Layout, want: Layout) -> list[Move] | None:
             part.append(Move(replace(first, size=size), replace(second, size=size)))
         found += reversed(part)
     return found
-
-
-def from_moves(parts: Sequence[Move], extent: Extent, *, want: bool) -> Layout:
-    """A layout whose dimensions are the pieces of a move, as they are or as they are wanted."""
-    return Layout(tuple(((part.want if want else part.have),) for part in parts), extent)

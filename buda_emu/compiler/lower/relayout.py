@@ -8,7 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import made_size
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Extent, Layout, Move, Piece, from_moves, merged, moves, ordered, padded
+from buda_emu.compiler.lower.layout import TILE, Extent, Layout, Move, Piece, merged, moves, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
 from buda_emu.errors import InternalError
 
@@ -29,9 +29,8 @@ def relayout(low: Lowering, value: Value, want: Layout, *, loose: bool = False) 
         if parts is None:
             raise InternalError(f"no common pieces of {whole} and {want}")
     dims = want.dims
-    found = _move(
-        low, replace(value, layout=from_moves(parts, value.layout.extent, want=False)), parts, want.extent, loose
-    )
+    as_pieces = Layout(tuple((part.have,) for part in parts), value.layout.extent)
+    found = _move(low, replace(value, layout=as_pieces), parts, want.extent, loose)
     return replace(found, layout=_named(found.layout, parts, dims))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isqrt
 from typing import Any, Final, TypedDict, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.graph import FORWARD
@@ -226,6 +227,8 @@ class State:
 
     With several `slots` it is read whole through this ram of one entry, and written slot by slot through another one
     on the same memory, whose entries follow each other along t (NETLIST 1.10). `df`: its format, "" the model's.
+    `zeros`: it has a second entry, of zeros. `layout` places elements among those of `held`, row after row; slices of t
+    may have been cut since (`place/streamed.py`).
     """
 
     queue: str
@@ -236,6 +239,7 @@ class State:
     held: Words
     slots: int = 1
     df: str = ""
+    zeros: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -250,7 +254,8 @@ class State:
 
     def entries(self, held: Words) -> Words:
         """What it holds, [t, rows, columns], as entries of the written queue."""
-        return held.reshape(self.slots, -1, *held.shape[-2:])
+        entries = held.reshape(self.slots, -1, *held.shape[-2:])
+        return np.concatenate((entries, np.zeros_like(entries))) if self.zeros else entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.core import taps
+from buda_emu.compiler.frontend_ops.core import window_taps
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Dim, Layout, Piece, ordered, padded, reshaped
@@ -115,22 +115,11 @@ def _tapped(
     rank = len(shape)
     space, out = shape[2:], node.shape[2 - rank :]
     value = relayout(low, value, ordered(shape, [0], list(range(2, rank)), [1]))
-    attrs = node.attrs
     index = np.zeros((prod(kernel), prod(out)), np.int64)
     valid = np.ones(index.shape, bool)
-    for place, k in enumerate(kernel):
-        picks = taps(
-            space[place],
-            k,
-            attrs["strides"][place],
-            attrs["dilations"][place],
-            attrs["pads"][place],
-            out[place],
-            clamp=clamp,
-        )
-        picks = picks[::-1] if flipped else picks
+    for place, picks in enumerate(window_taps((space, kernel, out), node.attrs, clamp, flipped)):
         form = [1] * (2 * len(kernel))
-        form[place], form[len(kernel) + place] = k, out[place]
+        form[place], form[len(kernel) + place] = picks.shape
         spread = np.broadcast_to(picks.reshape(form), (*kernel, *out)).reshape(index.shape)
         index = index * space[place] + np.maximum(spread, 0)
         valid &= spread >= 0

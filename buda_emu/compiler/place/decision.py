@@ -1,6 +1,6 @@
 """A decision for every op, and the placement that it makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -103,6 +103,3 @@ def with_columns(op: TileOp, columns: int) -> TileOp:
         for number, use in enumerate(op.uses)
     ]
     return replace(op, uses=uses)
-
-
-__all__: Sequence[str] = ["OneEpoch", "PlacementDecision", "placed", "with_columns"]

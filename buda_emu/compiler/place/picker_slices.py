@@ -7,7 +7,7 @@ taps side by side (`hstack`), and a maximum over them, run in the same slices (`
 slice follow each other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import not_
@@ -145,6 +145,3 @@ def _cores(op: TileOp, slices: Slices, limit: int) -> int:
     if not slices.wide:
         rows = rows * slices.count if slices.gathered else rows // slices.count
     return max(count for count in divisors(rows) if count <= limit)
-
-
-__all__: Sequence[str] = ["Slices", "cut_apart", "groups_of", "has_room", "is_over_taps", "resliced"]

@@ -184,7 +184,7 @@ def _state(found: Placement, state: State) -> Queue:
     blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
     source = store.op if store else "HOST"
     df = state.df or found.target.activation_df
-    return Queue(state.written, source, "state", blocks, df, "ram", state.slots, "dram", ())
+    return Queue(state.written, source, "state", blocks, df, "ram", state.slots + state.zeros, "dram", ())
 
 
 def _readers(found: Placement) -> Readers:

@@ -157,13 +157,14 @@ def _quickest(forms: Forms, objective: Objective, entries: int) -> Found:
 
 def _step(forms: Forms, objective: Objective, entries: int) -> Found:
     """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
-    input reads what the one before it wrote: gradients are only added up."""
+    input reads what the one before it wrote: gradients are only added up, in L1."""
     if objective.effort == "low" or objective.step == 1:
         return _place(forms, entries, objective)
     tiles = forms.tiles
     first = _place(forms, entries, replace(objective, effort="low"))
     first = Found.of(objective, figures(first.placement, objective.work.epochs))
-    writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
+    in_rams = [store.op for name, store in tiles.stores.items() if not store.accumulate or tiles.states[name].zeros]
+    writers = {tiles.ops[name].program for name in in_rams}
     if not any(map(tiles.flows, writers)):
         with suppress(MemoryFullError):
             together = replace(objective, microbatch=objective.step)

@@ -71,11 +71,13 @@ def fitted(
 
 def between_programs(found: Placement) -> dict[str, int]:
     """Bytes of each queue that one program writes and another reads."""
+    readers: dict[str, set[str]] = {}
+    for placed in found.ops.values():
+        for use in placed.op.uses:
+            readers.setdefault(use.source, set()).add(placed.op.program)
     queues: dict[str, int] = {}
     for tensor, name in found.between.items():
-        program = found.ops[tensor].op.program
-        readers = (placed.op for placed in found.ops.values() if any(use.source == tensor for use in placed.op.uses))
-        if any(op.program != program for op in readers):
+        if readers.get(tensor, set()) - {found.ops[tensor].op.program}:
             queue = found.queues[name]
             queues[name] = buffer_bytes(found.target, queue) * prod(queue.blocks.grid)
     return queues

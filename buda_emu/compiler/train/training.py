@@ -166,8 +166,8 @@ class CompiledTraining(CompiledModel):
         for queue in self.placement.queues.values():
             if queue.role == "constant":
                 yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
-        for queue in self._states:
-            yield queue, self._read(queue)
+        for queue, state in self._states.items():
+            yield queue, state.entries(self._read(queue)[0])
 
     # ---------------------------------------------------------------------------------------------- the machine
     def _running(self, precision: Precision) -> Emulator:

@@ -6,6 +6,6 @@ Knows no particular format.
 
 from buda_emu.darwinn.flatbuffer.kinds import starts
 from buda_emu.darwinn.flatbuffer.read import Malformed, read
-from buda_emu.darwinn.flatbuffer.table import Table, fields_of
+from buda_emu.darwinn.flatbuffer.table import Table
 
-__all__ = ["Malformed", "Table", "fields_of", "read", "starts"]
+__all__ = ["Malformed", "Table", "read", "starts"]

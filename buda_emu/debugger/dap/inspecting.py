@@ -1,6 +1,7 @@
 """Requests that inspect: threads, frames, scopes, variables, memory, expressions."""
 
 import base64
+import re
 from collections.abc import Callable
 
 from buda_emu.debugger.console.changing import set_to, values_of
@@ -165,7 +166,7 @@ def _value(adapter: Adapter, text: str, *, names_only: bool = False) -> Message:
     queue = session.netlist.queues.get(text)
     if queue is not None:
         return _shown(queue_variable(adapter, queue))
-    if text.startswith("$"):
+    if re.fullmatch(r"\$\w+", text):
         return {"result": f"{int(session.evaluate(text))}", "type": "int", "variablesReference": 0}
     of, tile, _ = split_tile(text)
     try:

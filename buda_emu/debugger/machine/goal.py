@@ -1,13 +1,12 @@
 """Where a run is to stop, in addition to its breakpoints."""
 
-from typing import Final, Literal
+from typing import Literal
 
 from buda_emu.debugger.machine.position import STORED, Position
 from buda_emu.debugger.machine.stop import Event
 from buda_emu.records import dataclass
 
 Kind = Literal["step", "next", "input", "epoch", "finish", "until", "continue", "position"]
-FORWARD: Final[tuple[Kind, ...]] = ("step", "next", "input", "epoch", "finish", "until", "continue")
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,3 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
     top = count + len(lacking)
     for order in sorted(set(claimed) - set(range(top))):
         yield Finding(claimed[order][0], f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}")
-
-
-__all__ = ["absent", "from_l2", "orders", "rows"]

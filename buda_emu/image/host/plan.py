@@ -8,8 +8,9 @@ compiler by its name. Nothing here computes one: `COMPUTES` names the module tha
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
+from buda_emu.image.arrays import Array, np
 from buda_emu.image.fields import (
     FieldError,
     json_object,
@@ -22,16 +23,7 @@ from buda_emu.image.fields import (
     text,
     wanted,
 )
-from buda_emu.lazy import lazy
 from buda_emu.spec.infinity import STAND_IN
-
-if TYPE_CHECKING:  # checking an image needs no numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-else:
-    np = lazy("numpy")
 
 COMPUTES: Final = "buda_emu.compiler.on_host"
 """Has `computed(form, data)`, which gives a function of a host step's operands: imported when a plan is followed."""

@@ -5,18 +5,11 @@ than its stride here, so that a whole convolution becomes a product.
 """
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from buda_emu.image.arrays import Array, np
 from buda_emu.image.fields import FieldError, listed, whole
-from buda_emu.lazy import lazy
 
-if TYPE_CHECKING:  # checking an image needs no numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-else:
-    np = lazy("numpy")
 Sizes = tuple[int, ...]
 _MOST: Final = (1 << 31) - 1
 

@@ -34,8 +34,6 @@ from buda_emu.jit.compiling.runtime import emit_runtime
 from buda_emu.jit.machine_code.loading import ENTRY
 from buda_emu.jit.sources import INTRINSICS, Helper
 
-__all__ = ["machine_code"]
-
 _C_LIBRARY: Final = {
     "malloc", "free", "memcpy", "memmove", "memset", "sqrt", "sqrtf", "fma", "fmaf", "fmod", "fmodf", "floor", "floorf",
     "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "round", "roundf",

@@ -22,8 +22,6 @@ from buda_emu.jit.intrinsics.code import Builder, Value
 from buda_emu.jit.intrinsics.thread_team import emit_add, emit_pause, emit_read, word_place
 from buda_emu.jit.machine_code import gil_turns
 
-__all__ = ["emit_entry_point"]
-
 _BYTE: Final = ir.IntType(8)
 _POINTER: Final = _BYTE.as_pointer()
 _WORD: Final = ir.IntType(32)

@@ -8,8 +8,6 @@ from numba.core import cgutils
 
 from buda_emu.jit.intrinsics.code import Builder, Value
 
-__all__ = ["emit_runtime"]
-
 _POINTER: Final = ir.IntType(8).as_pointer()
 _WORD: Final = ir.IntType(32)
 _SIZE: Final = ir.IntType(64)

@@ -7,19 +7,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.cgutils import get_or_insert_function
 
-__all__ = [
-    "FLOAT",
-    "SIZE",
-    "Builder",
-    "Value",
-    "call_shared",
-    "llvm_fma",
-    "on_data",
-    "prefetch",
-    "splat",
-    "tile_pointer",
-]
-
 # llvmlite says nothing of its types.
 Builder: TypeAlias = Any
 Value: TypeAlias = Any

@@ -12,8 +12,6 @@ from numba.extending import lower_builtin, type_callable
 from buda_emu.jit.intrinsics.code import Builder, Value, call_shared, on_data
 from buda_emu.jit.intrinsics.vectors import lanes_for
 
-__all__ = ["intrinsic", "shared_intrinsic"]
-
 Emit = TypeVar("Emit", bound=Callable[..., Any])
 
 

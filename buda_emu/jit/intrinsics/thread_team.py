@@ -9,8 +9,6 @@ from buda_emu.jit.intrinsics.code import SIZE, Builder, Value
 from buda_emu.jit.intrinsics.declare import intrinsic
 from buda_emu.jit.job_slot import ARGUMENTS, CODE, add, pause, read, work_on
 
-__all__ = ["emit_add", "emit_pause", "emit_read", "word_place"]
-
 
 def word_place(builder: Builder, address: Value, number: Value) -> Value:
     """Where int64 number `number` after an address is."""

@@ -7,8 +7,6 @@ from numba.core import cgutils
 
 from buda_emu.jit.intrinsics.code import FLOAT, Builder, Value, splat
 
-__all__ = ["I8", "I16", "I32", "WIDE", "Vectors", "lanes_for"]
-
 I8: Final = ir.IntType(8)
 I16: Final = ir.IntType(16)
 I32: Final = ir.IntType(32)

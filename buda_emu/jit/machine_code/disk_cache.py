@@ -28,7 +28,6 @@ from buda_emu.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["alone", "cache_folder", "place", "read", "write"]
 
 _ROOMS: Final = ("jit", "kernels", "formats", "spec")  # what a kernel may import functions and constants from
 _PACKAGE: Final = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))  # noqa: PTH100, PTH118, PTH120

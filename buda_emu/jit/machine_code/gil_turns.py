@@ -11,8 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FREE", "NOBODY_WAITS", "SPINS", "TAKEN", "TURN", "take_turns", "turns_are_over"]
-
 NOBODY_WAITS: Final = 0  # threads share no function
 FREE: Final = 1
 TAKEN: Final = 2

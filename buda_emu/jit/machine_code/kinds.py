@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Raised", "kinds_of", "plain", "raised_at"]
-
 
 class Raised(Exception):  # noqa: N818 - nobody sees it
     """What a kernel raised, pickled as (class, arguments, place)."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 else:
     llvm = lazy("llvmlite.binding")
 
-__all__ = ["ENTRY", "OBJECTS", "load", "processor"]
 
 ENTRY: Final = "buda_emu_kernel"
 """What the entry points of kernels are called, before a number."""

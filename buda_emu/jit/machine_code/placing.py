@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-__all__ = ["placed", "processor"]
-
 # ELF-64, System V ABI and its supplement for AMD64.
 _MAGIC: Final = b"\x7fELF\x02\x01\x01"
 _HEADER: Final = struct.Struct("<16xHH4x16xQ10xHHH")  # type, machine, sections' place, size and count, names

@@ -13,8 +13,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper
 from buda_emu.kernels.functions.libm.expf import STEPS, steps_of_e
 
-__all__ = ["LARGEST", "exp_or_nan"]
-
 LARGEST: Final = np.finfo(np.float32).max
 MARGIN: Final = 2.0**-48  # relative
 _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))

@@ -18,8 +18,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper
 from buda_emu.kernels.fma import fma
 
-__all__ = ["GELU_SCALE", "gelu_derivative_or_nan", "gelu_or_nan"]
-
 MARGIN: Final = 2.0**-42  # relative, of 1 + tanh and of the bell
 
 GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)

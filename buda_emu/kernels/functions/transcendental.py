@@ -24,8 +24,6 @@ from buda_emu.kernels.functions.libm.tanh import tanh
 from buda_emu.kernels.functions.libm.tanhf import tanhf
 from buda_emu.kernels.tiles.gather import Tensor
 
-__all__ = ["FUNCTIONS"]
-
 _EPSILON: Final = np.float32(2.0**-23)
 
 

@@ -21,8 +21,6 @@ from buda_emu.kernels.tensix.conversions.blocks import (
 )
 from buda_emu.kernels.tiles.tile_memory import TILE
 
-__all__ = ["Assembled"]
-
 _EXPONENT: Final = 23  # where that of a single begins
 
 

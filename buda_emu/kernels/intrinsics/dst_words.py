@@ -29,8 +29,6 @@ from buda_emu.kernels.tensix.products.group_sums import (
 from buda_emu.kernels.tensix.products.prepared import INFINITE
 from buda_emu.kernels.tensix.words import TILE
 
-__all__ = ["Bf16", "Fp16", "Group", "Wide", "step_at"]
-
 Group: TypeAlias = tuple[Value, Value]
 """The pattern of M, and M with the sum."""
 

@@ -16,8 +16,6 @@ from buda_emu.kernels.tensix.products.group_sums import EXPONENT, M_FRACTION
 from buda_emu.kernels.tensix.products.prepared import COUNTS, HALVES
 from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP
 
-__all__ = ["Block", "Patterns", "Tops", "block_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class Block:

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from buda_emu.kernels.fma import fma_f32
 from buda_emu.kernels.tiles.tile_memory import EDGE, TILE
 
-__all__ = ["LANES", "LANE_TREE", "Tree", "add_dense_product", "dense_product"]
-
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 LANE_TREE: Final[Tree] = (((0, 4), (2, 6)), ((1, 5), (3, 7)))  # OPS 6.1
 LANES: Final = 8

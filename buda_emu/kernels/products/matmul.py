@@ -37,21 +37,6 @@ from buda_emu.kernels.tiles.tile_memory import (
     working_tiles,
 )
 
-__all__ = [
-    "AS_IT_IS",
-    "COLUMNS",
-    "GROUP",
-    "ONTO",
-    "PLUS",
-    "PLUS_ROW",
-    "Ending",
-    "Extent",
-    "Reading",
-    "matmul_blocks",
-    "matmul_reference",
-    "matmul_tiles",
-]
-
 DEPTH: Final = 16
 COLUMNS: Final = 32
 PARTS: Final = 64  # at least, for threads to share

@@ -9,29 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = [
-    "CACHE_LINE",
-    "EDGE",
-    "NO_RELU",
-    "RELU_FROM",
-    "RELU_WITHIN",
-    "TILE",
-    "WORKING_TILES",
-    "add_row",
-    "add_tile",
-    "copy_tile",
-    "expect_tile",
-    "fill_tile",
-    "is_aligned",
-    "is_finite",
-    "is_same",
-    "is_zero",
-    "relu_tile",
-    "tile_at",
-    "transpose_tile",
-    "working_tiles",
-]
-
 EDGE: Final = 32
 TILE: Final = EDGE * EDGE
 CACHE_LINE: Final = 64  # bytes

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
+from buda_emu.caches import kept_in, read_kept, sources, write_kept
 from buda_emu.netlist import nodes
 from buda_emu.netlist.cached.pickled import Result, pickled, unpickled
 from buda_emu.version import __version__
@@ -28,7 +28,7 @@ class NetlistCache:
     def __init__(self, data: bytes, path: str, arch: str | None, strict: bool) -> None:
         self._data = data
         self._file = ""
-        directory = _directory()
+        directory = kept_in(FOLDER)
         if directory:
             self._file = os.path.join(directory, _name(data, path, arch, strict))  # noqa: PTH118 - no pathlib here
 
@@ -47,15 +47,6 @@ class NetlistCache:
         if self._file:
             with suppress(RecursionError, pickle.PicklingError):
                 write_kept(self._file, _MAGIC, pickled(result, root), MOST_BYTES)
-
-
-def _directory() -> str:
-    """The folder, made if need be; "" when it cannot be written or is open to others."""
-    try:
-        directory = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
-    except RuntimeError:  # no home directory
-        return ""
-    return directory if usable(directory) else ""
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:

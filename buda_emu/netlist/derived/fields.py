@@ -5,7 +5,7 @@ Input counts of queues, tile dims of op inputs, vector modes, autoincrements tha
 
 from collections.abc import Mapping
 
-from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings, Tm
+from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings
 from buda_emu.netlist.sourced import evolve
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
@@ -37,17 +37,13 @@ def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> 
         tile = producer.blocking.tile_dim if producer is not None else FULL_TILE
         tms = op.input_tms[index]
         if tms:
-            flips = _transposes(tms)
+            flips = sum(tm.name == "transpose" for tm in tms)
             transposes += flips
             for _ in range(flips):
                 tile = _TRANSPOSED.get(tile, INVALID_TILE)
         tiles.append(tile)
     vector = op.attributes.vector or _default_vector(op.type, tiles[0] if tiles else FULL_TILE)
     return evolve(op, input_tile_dims=tuple(tiles), vector=vector, transpose=transposes % 2 == 1)
-
-
-def _transposes(tms: tuple[Tm, ...]) -> int:
-    return sum(tm.name == "transpose" for tm in tms)
 
 
 def _default_vector(op_type: str, tile: TileDim) -> str:

@@ -5,7 +5,6 @@ but the netlist's programs and the host has used. What depends on the host or on
 unknown nothing is said.
 """
 
-from buda_emu.netlist.flow.notes import Note
 from buda_emu.netlist.flow.walk import notes_of
 
-__all__ = ["Note", "notes_of"]
+__all__ = ["notes_of"]

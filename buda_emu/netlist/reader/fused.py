@@ -3,13 +3,13 @@
 from typing import Any
 
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import plural, quoted
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import FUSED_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
-from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.nodes import Node, Scalar, Sequence
 from buda_emu.netlist.reader.attributes import AttributeState, read_sub_op_attributes
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
+from buda_emu.netlist.reader.maps import body_of, keyed, of_one_key, read_fields
 from buda_emu.netlist.reader.tms import input_index, read_tms
 from buda_emu.netlist.reader.values import kind_of, readers
 
@@ -63,13 +63,10 @@ def _read_schedules(context: Context, node: Node) -> list[tuple[SubOp, ...]]:
 
 
 def _read_entry(context: Context, node: Node) -> list[SubOp]:
-    if not isinstance(node, Mapping) or len(node.pairs) != 1:
-        found = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, Mapping) else kind_of(node)
-        context.report(MALFORMED, node, f"an entry of a schedule needs a map {{name: op}}, not {found}")
-        return []
+    entry = of_one_key(context, "an entry of a schedule needs a map {name: op}", node, MALFORMED)
     fused_op = context.subject
     sub_ops: list[SubOp] = []
-    for name, key, value in keyed(context, node):
+    for name, key, value in keyed(context, entry) if entry is not None else ():
         context.subject = f"{fused_op}, op {name}"
         sub_ops.append(_read_sub_op(context, name, key, value))
     context.subject = fused_op

@@ -9,7 +9,7 @@ from buda_emu.netlist.model import Graph, Op
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.attributes import AttributeState, check_splice, read_attributes
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
+from buda_emu.netlist.reader.maps import body_of, keyed, named, read_fields
 from buda_emu.netlist.reader.queues import blocking_of
 from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
 from buda_emu.netlist.reader.values import NOT_LIST, NOT_MAP, kind_of, read_formats, readers, text_of
@@ -34,17 +34,8 @@ class GraphSection:
 
 def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
     """Read every graph of the section into `section`."""
-    context.subject = "graphs"
-    for name, key, value in keyed(context, body_of(context, "the section", node)):
-        context.subject = f"graph {name}"
-        first = section.graphs.get(name)
-        if first is not None:
-            line = first.name_node.line if first.name_node is not None else 0
-            hint = context.again(first.source, value)
-            context.report(DUPLICATE, key, f"there is already a graph of that name, in line {line}", hint)
-        else:
-            section.graphs[name] = _read_graph(context, name, key, value, section)
-        context.subject = "graphs"
+    for name, key, value in named(context, node, "graph", DUPLICATE, section.graphs):
+        section.graphs[name] = _read_graph(context, name, key, value, section)
 
 
 def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, section: GraphSection) -> Graph:

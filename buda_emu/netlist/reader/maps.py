@@ -1,12 +1,15 @@
 """Walking a map: bodies, keys, and the simple fields of a table."""
 
+from collections import abc
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.fields import Field
 from buda_emu.netlist.nodes import Mapping, Node, Scalar
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.values import NOT_MAP, Reader, kind_of, text_of
+from buda_emu.netlist.sourced import Sourced
 
 Other: TypeAlias = Callable[[str, Scalar, Node], None]
 
@@ -27,6 +30,35 @@ def keyed(context: Context, body: Mapping) -> Iterator[tuple[str, Scalar, Node]]
             yield text_of(key), key, value
         else:
             context.report(NOT_MAP, key, f"a key needs to be a name, not {kind_of(key)}")
+
+
+def named(
+    context: Context, node: Node, kind: str, rule: str, known: abc.Mapping[str, Sourced]
+) -> Iterator[tuple[str, Scalar, Node]]:
+    """As `keyed`, of a section of objects of a kind; one with the name of a `known` one is reported by `rule`.
+
+    The object is the subject of findings meanwhile.
+    """
+    context.subject = f"{kind}s"
+    for name, key, value in keyed(context, body_of(context, "the section", node)):
+        context.subject = f"{kind} {name}"
+        first = known.get(name)
+        if first is None:
+            yield name, key, value
+        else:
+            line = first.name_node.line if first.name_node is not None else 0
+            hint = context.again(first.source, value)
+            context.report(rule, key, f"there is already a {kind} of that name, in line {line}", hint)
+        context.subject = f"{kind}s"
+
+
+def of_one_key(context: Context, what: str, node: Node, rule: str) -> Mapping | None:
+    """A map of one key; None, reported, for anything else. `what` is to be which map."""
+    if isinstance(node, Mapping) and len(node.pairs) == 1:
+        return node
+    found = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, Mapping) else kind_of(node)
+    context.report(rule, node, f"{what}, not {found}")
+    return None
 
 
 def read_fields(

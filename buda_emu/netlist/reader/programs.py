@@ -7,7 +7,7 @@ from functools import partial
 
 from buda_emu.checker.fix import removing
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import plural, quoted
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.model import (
     Allocate,
@@ -24,7 +24,7 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import keyed
+from buda_emu.netlist.reader.maps import keyed, of_one_key
 from buda_emu.netlist.reader.values import integer, kind_of, text_of
 
 _ENDS = removing("the end of a program is implied")
@@ -44,11 +44,8 @@ def read_programs(
         return
     for item in node.items:
         context.subject = "programs"
-        if not isinstance(item, Mapping) or len(item.pairs) != 1:
-            found = f"a map with {plural(len(item.pairs), 'key')}" if isinstance(item, Mapping) else kind_of(item)
-            context.report(MALFORMED, item, f"an entry needs a map {{name: [instructions]}}, not {found}")
-            continue
-        for name, key, value in keyed(context, item):
+        entry = of_one_key(context, "an entry needs a map {name: [instructions]}", item, MALFORMED)
+        for name, key, value in keyed(context, entry) if entry is not None else ():
             context.subject = f"program {name}"
             programs[name] = _read_program(context, name, key, value, queues)
             order.append(name)
@@ -81,11 +78,8 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         hint = _ENDS if word == "endprogram" else near(word, ("endloop",))
         context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
         return None
-    if not isinstance(node, Mapping) or len(node.pairs) != 1:
-        found = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, Mapping) else kind_of(node)
-        context.report(MALFORMED, node, f"an instruction needs a map {{name: operand}}, not {found}")
-        return None
-    for word, key, value in keyed(context, node):
+    named = of_one_key(context, "an instruction needs a map {name: operand}", node, MALFORMED)
+    for word, key, value in keyed(context, named) if named is not None else ():
         if word in _INSTRUCTIONS:
             read = partial(_INSTRUCTIONS[word], _Statement(context, word, key, value, queues))
             return context.kept_or(value, id(key), read) if word == "execute" else read()

@@ -9,7 +9,7 @@ from buda_emu.netlist.fields import QUEUE_FIELDS
 from buda_emu.netlist.model import Buffer, Queue, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
+from buda_emu.netlist.reader.maps import body_of, named, read_fields
 from buda_emu.netlist.reader.tms import read_tms
 from buda_emu.netlist.reader.values import NOT_INTEGER, integer, kind_of, readers, text_of
 from buda_emu.netlist.scalars import parse_address
@@ -24,20 +24,11 @@ def read_queues(
     context: Context, node: Node, queues: dict[str, Queue], device_lists: dict[str, tuple[int, ...]]
 ) -> None:
     """Read every queue into `queues`; `device_lists` gets the chips of those written with a list (NETLIST 1.7)."""
-    context.subject = "queues"
-    for name, key, value in keyed(context, body_of(context, "the section", node)):
-        context.subject = f"queue {name}"
-        first = queues.get(name)
-        if first is not None:
-            line = first.name_node.line if first.name_node is not None else 0
-            hint = context.again(first.source, value)
-            context.report(DUPLICATE, key, f"there is already a queue of that name, in line {line}", hint)
-        else:
-            read = partial(_read_queue, context, name, key, value)
-            queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)
-            if devices is not None:
-                device_lists[name] = devices
-        context.subject = "queues"
+    for name, key, value in named(context, node, "queue", DUPLICATE, queues):
+        read = partial(_read_queue, context, name, key, value)
+        queues[name], devices = context.kept_or(value, (name, id(key), context.arch), read)
+        if devices is not None:
+            device_lists[name] = devices
 
 
 @lru_cache(4096)

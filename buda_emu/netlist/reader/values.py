@@ -4,7 +4,7 @@ Each reports what is wrong and returns None; the caller then keeps the field's d
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from buda_emu.checker.fix import replacing
 from buda_emu.checker.suggest import near
@@ -16,6 +16,7 @@ from buda_emu.netlist.scalars import parse_bool, parse_float, parse_int
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 
+T = TypeVar("T")
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
 NOT_INTEGER, NOT_BOOLEAN, NOT_NUMBER, NOT_LIST, NOT_MAP = "V180", "V181", "V182", "V183", "V184"
 
@@ -114,21 +115,19 @@ def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
     return FIDELITIES.get(word)
 
 
-def _items(context: Context, field: Field, node: Node) -> list[Node] | None:
-    if isinstance(node, Sequence):
-        return node.items
-    context.report(NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
-    return None
+def _each(context: Context, field: Field, node: Node, read: Callable[[Node], T | None]) -> tuple[T, ...] | None:
+    """What `read` makes of each entry of a list; None where it is none, or one is not read."""
+    if not isinstance(node, Sequence):
+        context.report(NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
+        return None
+    values = [read(item) for item in node.items]
+    known = tuple(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
 
 
 def read_ints(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
     """A list of integers."""
-    items = _items(context, field, node)
-    if items is None:
-        return None
-    values = [integer(context, f"{field.name}: an entry", item) for item in items]
-    known = tuple(value for value in values if value is not None)
-    return known if len(known) == len(values) else None
+    return _each(context, field, node, lambda item: integer(context, f"{field.name}: an entry", item))
 
 
 def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
@@ -147,24 +146,19 @@ def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | N
 
 def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
     """A list of names."""
-    items = _items(context, field, node)
-    if items is None:
+
+    def name(item: Node) -> str | None:
+        if isinstance(item, Scalar):
+            return text_of(item)
+        context.report(field.rule, item, f"{field.name}: an entry needs a name, not {kind_of(item)}")
         return None
-    texts = [text_of(item) for item in items if isinstance(item, Scalar)]
-    for item in items:
-        if not isinstance(item, Scalar):
-            context.report(field.rule, item, f"{field.name}: an entry needs a name, not {kind_of(item)}")
-    return tuple(texts) if len(texts) == len(items) else None
+
+    return _each(context, field, node, name)
 
 
 def read_formats(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
     """A list of number formats."""
-    items = _items(context, field, node)
-    if items is None:
-        return None
-    words = [read_format(context, field, item) for item in items]
-    known = tuple(word for word in words if word is not None)
-    return known if len(known) == len(words) else None
+    return _each(context, field, node, lambda item: read_format(context, field, item))
 
 
 def read_tile_dim(context: Context, field: Field, node: Node) -> tuple[int, int] | None:

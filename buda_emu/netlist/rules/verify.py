@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from buda_emu.checker import Check, Checker, Diagnostic
 from buda_emu.checker.checks import MAX_FINDINGS, RecordingChecker, TooManyFindingsError, in_order
-from buda_emu.checker.steps import Steps, finished
+from buda_emu.checker.steps import Steps
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -29,24 +29,6 @@ from buda_emu.spec.ops import OP_TYPES
 Phase = Literal["basic", "load", "device"]
 
 
-def verify(
-    netlist: Netlist,
-    *,
-    strict: bool = False,
-    skip: Set[str] = frozenset(),
-    read: Set[str] = frozenset(),
-    asked: set[str] | None = None,
-) -> list[Diagnostic]:
-    """Every finding about a netlist that was read, by object, not yet sorted by line.
-
-    `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
-    from them is left out, such as a name that is missing where another occurs twice. `strict` makes the device's rules
-    (N and R) errors. `asked` gets the rules that are asked of something (docs/stress/coverage.md). `source_line` of the
-    findings is left to the renderer.
-    """
-    return finished(verifying(netlist, strict=strict, skip=skip, read=read, asked=asked))
-
-
 def verifying(
     netlist: Netlist,
     *,
@@ -55,7 +37,13 @@ def verifying(
     read: Set[str] = frozenset(),
     asked: set[str] | None = None,
 ) -> Steps[list[Diagnostic]]:
-    """`verify` in steps of a few milliseconds."""
+    """Every finding about a netlist that was read, by object, not yet sorted by line; in steps of a few milliseconds.
+
+    `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
+    from them is left out, such as a name that is missing where another occurs twice. `strict` makes the device's rules
+    (N and R) errors. `asked` gets the rules that are asked of something (docs/stress/coverage.md). `source_line` of the
+    findings is left to the renderer.
+    """
     most = MAX_FINDINGS
     if asked is None:
         run = _Run(Checker(netlist.path, strict, read=read, most=most))

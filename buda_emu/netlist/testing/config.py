@@ -155,8 +155,8 @@ def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConf
         args,
         _entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
         _entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
-        reader.names(io.get("inputs"), "inputs"),
-        reader.names(io.get("outputs"), "outputs"),
+        reader.names(io.get("inputs"), "io-config: inputs", "queue names"),
+        reader.names(io.get("outputs"), "io-config: outputs", "queue names"),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
 from math import inf, isinf
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic
@@ -22,8 +22,10 @@ _NESTED_REPEAT: Final = r"\([^()]*[+*}][^()]*\)[+*{]"
 _LAST_CELL: Final = 32
 
 
-class FieldReader:
-    """One reading of a section; `findings` grows."""
+class SectionReader:
+    """One reading of a section; `findings` grows. `type_rule`: the rule for a value of another type."""
+
+    type_rule: ClassVar[str]
 
     def __init__(self, path: str, strict: bool) -> None:
         self._path = path
@@ -35,16 +37,34 @@ class FieldReader:
         if isinstance(node, nodes.Mapping):
             yield from node.items()
         elif node is not None and not (isinstance(node, nodes.Scalar) and node.is_null):
-            self._add("V201", node, f"{what} is a map")
+            self._add(self.type_rule, node, f"{what} is a map")
 
-    def names(self, node: nodes.Node | None, what: str) -> tuple[str, ...]:
+    def names(self, node: nodes.Node | None, what: str, of: str = "names") -> tuple[str, ...]:
         """A list of names."""
         if node is None or (isinstance(node, nodes.Scalar) and node.is_null):
             return ()
         if not isinstance(node, nodes.Sequence):
-            self._add("V201", node, f"io-config: {what} is a list of queue names")
+            self._add(self.type_rule, node, f"{what} is a list of {of}")
             return ()
         return tuple(item.text for item in node.items if isinstance(item, nodes.Scalar))
+
+    def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
+        found = self._finding(rule, node, message, hint)
+        require_few(self.findings, node, self._path, rule, found.severity)
+        self.findings.append(found)
+
+    def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
+        from buda_emu.netlist.rules import RULES  # with all rules, and only for what is wrong
+
+        severity = RULES[rule].at(self._strict)
+        mark = node.mark
+        return Diagnostic.at(mark, self._path, rule, severity, message, hint)
+
+
+class FieldReader(SectionReader):
+    """Reads a test-config."""
+
+    type_rule = "V201"
 
     def entry(self, kind: type[T], pairs: list[Entry], where: str) -> T:
         """One stimulus or comparison. A field without legal value keeps its default and is reported."""
@@ -88,18 +108,6 @@ class FieldReader:
         given = {key: value for key, _, value in pairs}
         node = given.get(blamed) or given.get("type", place)
         return self._finding("V204", node, f"{where}: {message}", hint)
-
-    def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
-        found = self._finding(rule, node, message, hint)
-        require_few(self.findings, node, self._path, rule, found.severity)
-        self.findings.append(found)
-
-    def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
-        from buda_emu.netlist.rules import RULES  # with all rules, and only for what is wrong
-
-        severity = RULES[rule].at(self._strict)
-        mark = node.mark
-        return Diagnostic.at(mark, self._path, rule, severity, message, hint)
 
 
 Problem = tuple[str, str, str]  # the field to blame, what is wrong, a hint

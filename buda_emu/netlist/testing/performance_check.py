@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from buda_emu.checker.checks import TooManyFindingsError, require_few
+from buda_emu.checker.checks import TooManyFindingsError
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
-from buda_emu.netlist.rules import RULES
 from buda_emu.netlist.scalars import parse_float, parse_int
+from buda_emu.netlist.testing.fields import SectionReader
 
 DEFAULT_RTOL: Final = 0.01
 
@@ -97,11 +97,8 @@ def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> 
     return reader.findings
 
 
-class _Reader:
-    def __init__(self, path: str, strict: bool) -> None:
-        self._path = path
-        self._strict = strict
-        self.findings: list[Diagnostic] = []
+class _Reader(SectionReader):
+    type_rule = "V205"
 
     def all_checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
         try:
@@ -110,8 +107,8 @@ class _Reader:
             self.findings.append(error.last)
 
     def _checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
-        for name, _, value in self._pairs(node, "performance-check"):
-            pairs = list(self._pairs(value, name))
+        for name, _, value in self.entries(node, "performance-check"):
+            pairs = list(self.entries(value, name))
             found = {key: item for key, _, item in pairs}
             for key, key_node, _ in pairs:
                 if key not in METRICS and key not in _KEYS:
@@ -121,22 +118,16 @@ class _Reader:
                 self._word(found.get("graph-name")),
                 self._word(found.get("program-name")),
                 tuple(self._bound(f"{name}: {metric}", metric, found[metric]) for metric in METRICS if metric in found),
-                tuple(self._words(found.get("target-cores"), f"{name}: target-cores")),
-                tuple(self._words(found.get("target-ops"), f"{name}: target-ops")),
+                self.names(found.get("target-cores"), f"{name}: target-cores"),
+                self.names(found.get("target-ops"), f"{name}: target-ops"),
                 self._inputs(found.get("target-inputs"), name),
                 self._word(found.get("test-group")),
                 self._word(found.get("test-name")),
             )
 
-    def _pairs(self, node: nodes.Node | None, what: str) -> Iterator[tuple[str, nodes.Scalar, nodes.Node]]:
-        if isinstance(node, nodes.Mapping):
-            yield from node.items()
-        elif node is not None and not (isinstance(node, nodes.Scalar) and node.is_null):
-            self._add("V205", node, f"{what} is a map")
-
     def _bound(self, where: str, metric: str, node: nodes.Node) -> Bound:
         values: dict[str, float] = {}
-        for key, _, item in self._pairs(node, where):
+        for key, _, item in self.entries(node, where):
             number = parse_float(item.text) if isinstance(item, nodes.Scalar) else None
             if key in ("expected", "rtol", "min_bound"):
                 if number is None or not isfinite(number):
@@ -161,14 +152,6 @@ class _Reader:
                 numbers.append(number)
         return tuple(numbers)
 
-    def _words(self, node: nodes.Node | None, what: str) -> Iterator[str]:
-        if node is None or (isinstance(node, nodes.Scalar) and node.is_null):
-            return
-        if not isinstance(node, nodes.Sequence):
-            self._add("V205", node, f"{what} is a list of names")
-            return
-        yield from (item.text for item in node.items if isinstance(item, nodes.Scalar))
-
     @staticmethod
     def _word(node: nodes.Node | None) -> str:
         return node.text if isinstance(node, nodes.Scalar) and not node.is_null else ""
@@ -176,9 +159,3 @@ class _Reader:
     def _hint(self, node: nodes.Node, message: str, hint: str) -> None:
         if hint:  # a misspelt metric; anything else is someone's note (NETLIST 6: unknown keys are ignored)
             self._add("V207", node, message, hint)
-
-    def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
-        mark = node.mark
-        severity = RULES[rule].at(self._strict)
-        require_few(self.findings, node, self._path, rule, severity)
-        self.findings.append(Diagnostic.at(mark, self._path, rule, severity, message, hint))

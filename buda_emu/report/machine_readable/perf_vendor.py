@@ -123,6 +123,3 @@ def _csv(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
-
-
-__all__ = ["op_perf_table", "perf_info_all_epochs_csv", "runtime_table_csv"]

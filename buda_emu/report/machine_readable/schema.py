@@ -92,10 +92,6 @@ def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": names}
 
 
-def _has_fields(kind: Any) -> bool:
-    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind))
-
-
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if isinstance(kind, Row):
         fields_of_it = {name: _of(one, definitions) for name, one in kind.fields.items()}
@@ -105,7 +101,7 @@ def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [_of(item, definitions) for item in cast("tuple[Any, ...]", kind)]}
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
-    if _has_fields(kind):
+    if isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind)):
         name = kind.__name__
         if name not in definitions:
             definitions[name] = {}  # so that a class may name itself

@@ -195,7 +195,7 @@ class _Epoch:
         shown = {item.name for item in self._model.links[:LINKS]}
         changes: dict[str, dict[int, float]] = {}
         for edge, path in zip(self._report.edges, self._report.paths, strict=True):
-            own = tasks.get(f"{edge.source} > {edge.target}", ())
+            own = tasks.get(edge.name, ()) if not edge.once else ()
             for way, size in path.loads():
                 if str(way) not in shown:
                     continue

@@ -8,8 +8,6 @@ from typing import Final
 
 from buda_emu.screen import Screen, Style
 
-__all__ = ["GAP", "MARKED", "WORDS", "plain"]
-
 GAP: Final = 2  # blanks between columns
 WORDS: Final[Mapping[str, tuple[Style, ...]]] = {
     "passed": ("green",), "FAILED": ("bold", "red"), "failed": ("red",), "error": ("red",), "warning": ("yellow",),

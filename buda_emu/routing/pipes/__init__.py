@@ -1,4 +1,3 @@
 """The pipe graph of a temporal epoch, as the vendor's net2pipe makes it: `maps` of tiles between producer and operand,
-`buffers`, `ops` (how ops read), `making` of pipes, and `rules` for what net2pipe refuses. `reading.py` reads the
-vendor's `pipegen.yaml`.
+`buffers`, `ops` (how ops read), `making` of pipes, and `rules` for what net2pipe refuses.
 """

@@ -268,11 +268,6 @@ def _pieces(buffer: Buffer) -> Iterable[int]:
     return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
 
 
-def input_buffers(buffers: Iterable[Buffer]) -> dict[int, int]:
-    """The id of the buffer that each number in `Pipe.inputs` means."""
-    return {buffer.id + offset: buffer.id for buffer in buffers for offset in _pieces(buffer)}
-
-
 def refused(message: str) -> RefusedError:
     """For what is not a pipe graph that pipegen2 knows."""
     return RefusedError(Refusal("pipe_graph", message))

@@ -19,7 +19,7 @@ def measure(nodes: Iterable[Node]) -> None:
         roots = [node for node in component if node.input is None]
         if not roots:
             raise refused("pipes form a circle")
-        roots.sort(key=_is_padding)
+        roots.sort(key=is_padding)
         order = in_order(roots, readers)
         _note_single_source_paths(order)
         _count_iterations([node for node in component if not readers(node)], roots, order)
@@ -60,7 +60,8 @@ def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
             yield component
 
 
-def _is_padding(node: Node) -> bool:
+def is_padding(node: Node) -> bool:
+    """Padding in DRAM: such a root comes after the others."""
     return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.routing.streams.connected import refused
-from buda_emu.routing.streams.flow import readers
+from buda_emu.routing.streams.flow import is_padding, readers
 from buda_emu.routing.streams.limits import MOST_PHASES
 from buda_emu.routing.streams.order import Walk, walked
 from buda_emu.routing.streams.rational import Kind, Node, Simple
@@ -57,7 +57,7 @@ class Phases:
         self._orders: dict[int, list[dict[Node, None]]] = {}
         self._number = 0
         roots = [node for node in nodes if node.input is None and readers(node)]
-        roots.sort(key=lambda root: not root.virtual and root.buffer.buffer.is_padding and root.buffer.dram_input)
+        roots.sort(key=is_padding)
         for root in roots:
             self._flow(root)
         counted = set[Node]()

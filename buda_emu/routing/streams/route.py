@@ -6,7 +6,7 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.garbage import no_collections
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
-from buda_emu.routing.streams.connected import NOWHERE, Connected, refused
+from buda_emu.routing.streams.connected import Connected, refused
 from buda_emu.routing.streams.counting import Linking, Steps, count
 from buda_emu.routing.streams.decompose import Subgraph, subgraphs
 from buda_emu.routing.streams.draft import Draft
@@ -146,7 +146,7 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
     for part in parts:
         for node in part.nodes:
             buffer = node.of
-            if node.virtual or buffer is None or node.place[1:3] == NOWHERE[1:3]:
+            if node.virtual or buffer is None:
                 continue
             core = cores.get(node.place)
             if core is None:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, Op
-from buda_emu.program.place import Place, instruction_text
+from buda_emu.program.instruction_text import instruction_text
+from buda_emu.program.place import Place
 from buda_emu.runtime.machine.journal import HOST, SETTINGS, Journal, Traffic
 from buda_emu.runtime.stop.causes import Scene, likely_cause
 from buda_emu.runtime.stop.waiting import waiting

@@ -17,7 +17,6 @@ DEVICES: Final = ("grayskull", "wormhole_b0", "blackhole")
 
 _SAME: Final = {"wormhole": "wormhole_b0"}  # PERF 1: the A0 part has the geometry of B0
 
-GIB: Final = 1 << 30
 Core = tuple[int, int]  # physical x, y
 
 

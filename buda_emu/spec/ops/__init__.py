@@ -3,7 +3,7 @@ folder of the same name in `buda_emu.ops`."""
 
 from buda_emu.spec.ops.binary import BINARY
 from buda_emu.spec.ops.copies import COPIES
-from buda_emu.spec.ops.declaration import Family, Group, OnDevice, OpType, Trait
+from buda_emu.spec.ops.declaration import Family, Group, OpType, Trait
 from buda_emu.spec.ops.depthwise import DEPTHWISE
 from buda_emu.spec.ops.embedding import EMBEDDING
 from buda_emu.spec.ops.fused import FUSED
@@ -17,7 +17,7 @@ from buda_emu.spec.ops.splice import SPLICE
 from buda_emu.spec.ops.tilizer import TILIZER
 from buda_emu.spec.ops.topk import TOPK
 
-__all__ = ["OP_TYPES", "SFPU_TYPES", "Family", "Group", "OnDevice", "OpType", "Trait"]
+__all__ = ["OP_TYPES", "SFPU_TYPES", "Family", "Group", "OpType", "Trait"]
 
 OP_TYPES = OpTypes(
     (

@@ -17,7 +17,7 @@ from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block
 from buda_emu.tensix.conversions.blocks import assemble
 from buda_emu.tensix.conversions.intermediate import RAW_AS, Intermediate
 from buda_emu.tensix.conversions.relu import INTEGERS, WORDS, ReluMode, relu
-from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode
+from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode, load
 from buda_emu.tensix.words import Core
 
 
@@ -141,10 +141,7 @@ def _widened(datums: U32, held_as: Intermediate) -> U32:
         return datums << np.uint32(16)
     if held_as not in ("Float16", "Bfp8"):
         return datums
-    exponent = datums >> np.uint32(10) & np.uint32(31)
-    wide = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(FAMILY_SHIFT))
-    fraction = (datums & np.uint32(0x3FF)) << np.uint32(13)
-    return (datums & np.uint32(0x8000)) << np.uint32(16) | wide << np.uint32(23) | fraction
+    return load(datums, "fp16")
 
 
 def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:

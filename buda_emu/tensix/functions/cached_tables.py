@@ -14,9 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
-
-__all__ = ["kept_table"]
+from buda_emu.caches import kept_in, read_kept, sources, write_kept
 
 FOLDER: Final = "tables"
 MOST_BYTES: Final = 16 << 20  # of all files; those that were not used for longest go first
@@ -42,11 +40,8 @@ def kept_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
 
 def _file(name: str, about: object) -> str:
     """Its place; "" where nothing can be kept."""
-    try:
-        folder = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
-    except RuntimeError:  # no home directory
-        return ""
-    if not usable(folder):
+    folder = kept_in(FOLDER)
+    if not folder:
         return ""
     text = repr((about, sources(*_ROOMS), sys.version, np.__version__))
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]

@@ -190,6 +190,3 @@ def _without_empty_loops(steps: list[Instruction]) -> list[Instruction]:
             if not any(isinstance(item, Execute) for item in found[start:]):
                 del found[start:]
     return found
-
-
-__all__ = ["executes", "tidy", "without_ops"]

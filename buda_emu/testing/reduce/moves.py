@@ -379,4 +379,3 @@ MOVES: Final[tuple[tuple[str, Move], ...]] = (
     ("queue fields", simpler_queues),
 )
 """In the order in which they are tried: each makes the next ones cheaper."""
-__all__ = ["MOVES", "Move"]

@@ -60,8 +60,7 @@ def contention(
     for edge, path in zip(edges, paths, strict=True):
         size = _carries(edge, path, name)
         if size:
-            flow = f"{edge.source} > {edge.target}"
-            carried[flow] = carried.get(flow, 0.0) + size
+            carried[edge.name] = carried.get(edge.name, 0.0) + size
     if not carried:
         return None
     total = sum(carried.values())

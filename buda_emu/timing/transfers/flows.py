@@ -55,9 +55,14 @@ class Flow:
     packet: int = 0
 
     @property
+    def ends(self) -> str:
+        """What it connects."""
+        return f"{self.source} > {self.target}"
+
+    @property
     def name(self) -> str:
         """Of the transfer, in schedules and reports."""
-        return f"{self.source} > {self.target}{', once' if self.once else ''}"
+        return f"{self.ends}, once" if self.once else self.ends
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:

@@ -75,7 +75,7 @@ def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
     for number in range(CHUNKS):
         first = number * size // CHUNKS  # chunks of equal length: up to 7 elements are never looked at
         end = first + size // CHUNKS
-        mismatches, where = _mismatches(expected[first:end], observed[first:end], comparison, nan_equals_nan=False)
+        mismatches, where = _mismatches(expected[first:end], observed[first:end], comparison)
         if exact and mismatches:
             text = f"{mismatches} of {end - first} differ, the first is element {first + where}"
             return Verdict(False, f"Exact, elements {first}..{end - 1}: {text}")
@@ -85,12 +85,12 @@ def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
     return Verdict(True)
 
 
-def _mismatches(expected: Array, observed: Array, comparison: Comparison, *, nan_equals_nan: bool) -> tuple[int, int]:
+def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
     """How many elements of a flat stretch do not match, and the first of them."""
     found, first = 0, -1
     for start in range(0, len(expected), _BLOCK):
         a, b = _doubles(expected[start : start + _BLOCK]), _doubles(observed[start : start + _BLOCK])
-        matches = _matches(a, b, comparison, nan_equals_nan=nan_equals_nan)
+        matches = _matches(a, b, comparison, nan_equals_nan=False)
         wrong = int(matches.size - np.count_nonzero(matches))
         if wrong and first < 0:
             first = start + int(np.argmin(matches))

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import InternalError
+from buda_emu.netlist.model import Op
+from buda_emu.runtime.machine.listeners import Listener
 
 Tiles = NDArray[np.float32]
 Key = tuple[str, str]  # "op" or "queue", and its name
@@ -63,6 +65,18 @@ class Rendezvous:
     def _check(self) -> None:
         if self._failed:
             raise PartnerFailedError
+
+
+class Side(Listener):
+    """Takes the results of ops of one run, on side 0 or 1, to the meeting."""
+
+    def __init__(self, meeting: Rendezvous, side: int) -> None:
+        self._meeting = meeting
+        self._side = side
+
+    def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """The result of an op for one input."""
+        self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:

@@ -22,10 +22,9 @@ from buda_emu.runtime.graph.plan import build_plan
 from buda_emu.runtime.graph.steps import Run
 from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
-from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.inputs.push import push
-from buda_emu.verify.op_by_op.lockstep import Key, PartnerFailedError, Rendezvous, run_both
+from buda_emu.verify.op_by_op.lockstep import Key, PartnerFailedError, Rendezvous, Side, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
 from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
@@ -169,13 +168,12 @@ def taker(netlist: Netlist) -> Callable[[Item], Parts]:
     return work
 
 
-class _Watch(Listener):
-    """Takes results to the meeting, and operands of the ideal run to who looks at them."""
+class _Watch(Side):
+    """Takes operands of the ideal run to who looks at them, too."""
 
     def __init__(self, meeting: Rendezvous, looking: "_Looking", side: int) -> None:
-        self._meeting = meeting
+        super().__init__(meeting, side)
         self._looking = looking
-        self._side = side
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
         if self._side == 0:
@@ -184,9 +182,6 @@ class _Watch(Listener):
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
         if self._side == 0:
             self._looking.keep(queue, tiles)
-
-    def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
 class _Looking:

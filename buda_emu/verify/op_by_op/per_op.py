@@ -11,13 +11,12 @@ from buda_emu.formats.ulp import ulp
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.precision import Precision
 from buda_emu.tensor.tilize import tilize
 from buda_emu.verify.comparison.moments import Moments
 from buda_emu.verify.observed import refusals
-from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, Tiles, run_both
+from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, Side, Tiles, run_both
 from buda_emu.verify.result import FirstBad, OpResult, ValueStats
 
 Array = NDArray[Any]
@@ -80,18 +79,11 @@ def run_pair(
     return PerOp(ops, tally.first_bad(ops, threshold), observed=outputs[1], expected=outputs[0])
 
 
-class _Meeting(Listener):
-    """Takes the tensors of one run to the meeting."""
-
-    def __init__(self, meeting: Rendezvous, side: int) -> None:
-        self._meeting = meeting
-        self._side = side
+class _Meeting(Side):
+    """Takes entries of queues to the meeting, too."""
 
     def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
         self._meeting.meet(self._side, ("queue", queue), tiles)
-
-    def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
-        self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
 class _Tally:

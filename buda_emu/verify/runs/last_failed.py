@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from buda_emu.caches import usable, user_caches
+from buda_emu.caches import kept_in
 from buda_emu.files import write_file
 from buda_emu.verify.result import CaseResult
 
@@ -74,8 +74,5 @@ def _absolute(directory: Path, name: str) -> str:
 
 def _path(directory: Path) -> Path | None:
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
-    try:
-        folder = Path(user_caches(), "buda-emu", "last-time")
-    except RuntimeError:  # no home directory
-        return None
-    return folder / f"{digest}.json" if usable(folder) else None
+    folder = kept_in("last-time")
+    return Path(folder, f"{digest}.json") if folder else None

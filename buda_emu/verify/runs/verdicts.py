@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.caches import own_caches, package_file, read_kept, sources, unpickled_of, usable, write_kept
+from buda_emu.caches import kept_in, package_file, read_kept, sources, unpickled_of, write_kept
 from buda_emu.errors import HostError
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify import result as results
@@ -105,11 +105,8 @@ def _from_machine(result: CaseResult) -> bool:
 
 def _file(name: str) -> str:
     """The place of a verdict; "" where nothing can be kept."""
-    try:
-        folder = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
-    except RuntimeError:  # no home directory
-        return ""
-    return os.path.join(folder, name) if usable(folder) else ""  # noqa: PTH118
+    folder = kept_in(FOLDER)
+    return os.path.join(folder, name) if folder else ""  # noqa: PTH118
 
 
 def _versions() -> tuple[Any, ...]:

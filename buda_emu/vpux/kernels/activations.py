@@ -24,10 +24,6 @@ def _sigmoid(x: Floats) -> Floats:
     return 1 / (1 + el.exp(-x))
 
 
-def _half_away(x: Floats) -> Floats:
-    return np.trunc(x + np.copysign(0.5, x))
-
-
 _PLAIN: Final[tuple[tuple[str, bool, str, Callable[[Floats], Floats]], ...]] = (
     ("relu", True, "max(x, 0)", lambda x: np.maximum(x, 0.0)),
     ("sigmoid", False, "1/(1 + e^-x)", _sigmoid),
@@ -96,7 +92,7 @@ def _round(call: Call) -> Array:
     if mode not in (0, 1):
         impossible(f"round mode {mode}: 0 and 1 are known")
     x = call.inputs[0].floats
-    return np.rint(x) if mode == 0 else _half_away(x)
+    return np.rint(x) if mode == 0 else np.trunc(x + np.copysign(0.5, x))
 
 
 def _all() -> Iterator[Kernel]:

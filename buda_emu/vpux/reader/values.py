@@ -17,7 +17,6 @@ MOST_ELEMENTS: Final = 1 << 48
 ALIAS = re.compile(r"[#!][A-Za-z_][\w$-]*(?![\w$.<-])")
 _DIALECT = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?)(?![\w.])")
-_INTEGER = re.compile(r"-?\d+")
 _WORD = re.compile(r"[A-Za-z_][\w$.]*")
 _DIMS = re.compile(r"(?:(?:\d+|\?)x)*")
 _ELEMENT = re.compile(r"[a-z][A-Za-z0-9]*")

@@ -6,8 +6,8 @@ import pytest
 
 from api.backend.binding import CLASSES, ENUMS, FUNCTIONS
 from api.backend.small import machine
+from backend_differences import DIFFERENCES
 from buda_emu import backend_api as api
-from buda_emu.api.backend.differences import DIFFERENCES
 
 NAMED = {name for difference in DIFFERENCES for name in difference.names}
 CONVERSIONS = {"to_json", "from_json"}  # harmless on the enums that do without them

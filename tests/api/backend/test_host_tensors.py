@@ -1,4 +1,4 @@
-"""Dimensions, strides and stacking of host tensors (NETLIST 7.4, LAYOUT 3.5, 5)."""
+"""Dimensions and strides of host tensors (NETLIST 7.4, LAYOUT 5)."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu import backend_api as api
-from buda_emu.api.backend.tensors.host_tensors import batch_back, batch_first, prestride, stack
+from buda_emu.api.backend.tensors.host_tensors import batch_back, batch_first, strided
 from buda_emu.errors import HostError
 
 
@@ -36,7 +36,7 @@ def test_dimensions_that_are_refused(dim, said):
         batch_first(np.zeros((2, 1, 4, 4), np.float32), dim)
 
 
-def strided(array, stride, offsets):
+def by_elements(array, stride, offsets):
     """NETLIST 7.4 Prestride, element by element."""
     w, depth, rows, cols = array.shape
     wx = min(max(x for x, _ in offsets) - min(x for x, _ in offsets) + 1, stride)
@@ -54,50 +54,25 @@ def strided(array, stride, offsets):
 @settings(deadline=None)
 @given(
     st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 9), st.integers(1, 9)),
-    st.integers(1, 4), st.integers(1, 4), st.integers(1, 4),
+    st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.sampled_from(["Float32", "Float16"]),
 )  # fmt: skip
-def test_prestride(shape, stride, kernel_x, kernel_y):
-    array = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+def test_prestride(shape, stride, kernel_x, kernel_y, word):
+    array = np.arange(1, np.prod(shape) + 1, dtype={"Float32": "f4", "Float16": "f2"}[word]).reshape(shape)
     strides = api.StrideDescriptor()
     strides.stride = stride
     strides.xy_offsets = [(x, y) for x in range(kernel_x) for y in range(kernel_y)]
-    np.testing.assert_array_equal(prestride(array, strides, "Float32"), strided(array, stride, strides.xy_offsets))
+    found = strided(array, strides, word)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, by_elements(array, stride, strides.xy_offsets))
 
 
 @pytest.mark.parametrize(
     ("offsets", "word", "said"),
-    [([(0, 0)], "Int8", "Int8 cannot be strided"), ([], "Float32", "needs xy_offsets"),
-     ([(0, 0), (1, 1)], "Float16", "the 2 xy_offsets do not fill their box of 2 x 2")],
+    [([(0, 0)], "Int8", "Int8 cannot be strided"), ([], "Float32", "needs at least one offset"),
+     ([(0, 0), (1, 1)], "Float16", "2 prestride offsets do not fill their 2x2 box")],
 )  # fmt: skip
 def test_prestride_refuses(offsets, word, said):
     strides = api.StrideDescriptor()
     strides.stride, strides.xy_offsets = 2, offsets
     with pytest.raises(HostError, match=said):
-        prestride(np.zeros((1, 1, 4, 4), np.float32), strides, word)
-
-
-@pytest.mark.parametrize("row_major", [True, False])
-def test_stack_follows_the_formula(row_major):
-    h, v, rows, cols = 2, 3, 4, 5
-    array = np.arange(2 * 12 * rows * cols, dtype=np.float32).reshape(2, 12, rows, cols)
-    found = stack(array, h, v, row_major, untilized=False)
-    assert found.shape == (2, 2, v * rows, h * cols)
-    for zo, vr, hc in np.ndindex(2, v, h):
-        z = (zo * v + vr) * h + hc if row_major else (zo * h + hc) * v + vr
-        part = found[:, zo, vr * rows : (vr + 1) * rows, hc * cols : (hc + 1) * cols]
-        np.testing.assert_array_equal(part, array[:, z])
-
-
-@pytest.mark.parametrize(
-    ("h", "v", "row_major", "untilized", "said"),
-    [(5, 1, True, False, "do not divide t = 12"), (0, 1, True, False, "do not divide"),
-     (2, 1, True, True, "by rows only"), (1, 2, False, True, "by rows only")],
-)  # fmt: skip
-def test_stack_refuses(h, v, row_major, untilized, said):
-    with pytest.raises(HostError, match=said):
-        stack(np.zeros((1, 12, 2, 2), np.float32), h, v, row_major, untilized)
-
-
-def test_stacking_rows_of_an_untilized_queue_moves_nothing():
-    array = np.arange(24, dtype=np.float32).reshape(1, 4, 2, 3)
-    assert stack(array, 1, 2, row_major=True, untilized=True).ravel().tolist() == array.ravel().tolist()
+        strided(np.zeros((1, 1, 4, 4), np.float32), strides, word)

@@ -236,8 +236,7 @@ def test_a_report_folder(tmp_path, capsys):
 
 
 def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
-    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
     path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
     assert main(["test", str(path), "-n", "1"]) == 0
     files = ["--junitxml", str(tmp_path / "r.xml"), "--report", str(tmp_path / "report")]

@@ -35,8 +35,7 @@ ALL = ["nets/bad.yaml", "nets/good.yaml", "nets/more/rejected.yaml", "nets/more/
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
-    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets/more").mkdir(parents=True)
     for name, content in zip(ALL, (BAD, GOOD, REJECTED, STOPPED), strict=True):

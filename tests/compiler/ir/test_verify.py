@@ -10,7 +10,8 @@ import pytest
 from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file
+from buda_emu.compiler.graph.spec import FRONT
+from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file
 from buda_emu.compiler.ir.tile_rules import OWN
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.tiles import TileAttributes

@@ -5,7 +5,8 @@ import pytest
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.ir.text import FRONT, Ir
+from buda_emu.compiler.graph.spec import FRONT
+from buda_emu.compiler.ir.text import Ir
 from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable

@@ -137,6 +137,30 @@ def test_a_look_at_precision_ideal(run):
     assert state(run) == held
 
 
+def test_precision_ideal_may_stand_where_it_was_interrupted(run):
+    run.go("step", 60)
+    assert run.evaluate("pcc(q_out[0], ideal)") > 0.99  # the other machine is there
+    run.go("step", 30)
+    interrupt_at(run, 70, engine=run._shadow)
+    with pytest.raises(StoppedShortError):
+        run.evaluate("pcc(q_out[0], ideal)")
+    assert run.seek(run._shadow.stop.position).position == run._shadow.stop.position
+    assert run.evaluate("pcc(q_out[0], ideal)") > 0.99
+
+
+def test_in_the_middle_of_several_inputs_it_stands_in_the_first(run):
+    real = run.engine.inputs
+
+    def watched(*arguments):
+        real(*arguments)
+        run.interrupt()
+
+    run.engine.inputs = watched
+    stop = run.cont()
+    assert (stop.reason, stop.position.input, run.engine.op_now.name) == ("interrupted", 0, "first")
+    assert {name: tiles.shape for name, tiles in run.engine.values.items()} == {"q_in": (1, 1, 1024)}
+
+
 @pytest.mark.parametrize("condition", ["", "first"])
 def test_a_condition_of_precision_ideal_is_asked_again(run, condition):
     """And counts its hit once."""

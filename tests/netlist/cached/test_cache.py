@@ -25,7 +25,7 @@ TEST_CONFIG = "test-config:\n  test-args: {loops: 3, other: [1, 'two']}\n"
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setattr(cache, "own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
     return tmp_path / "caches" / cache.FOLDER
 
 

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from buda_emu.netlist.rules import NOT_CHECKED, ROUTED, RULES, STAGES, Rule
+from buda_emu.checker import Rule
+from buda_emu.netlist.rules import NOT_CHECKED, ROUTED, RULES
 from buda_emu.netlist.rules.registry import (
     fused_check,
     graph_check,
@@ -13,6 +14,7 @@ from buda_emu.netlist.rules.registry import (
     program_check,
     queue_check,
 )
+from buda_emu.netlist.rules.rule import STAGES
 from netlist.rules.test_rules import CASES
 
 KINDS = (fused_check, graph_check, netlist_check, op_check, program_check, queue_check)

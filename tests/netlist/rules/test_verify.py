@@ -1,13 +1,16 @@
-"""How `verify` runs the checks: follow-on findings, broken objects, copies, the phases, and large files."""
+"""How `verifying` runs the checks: follow-on findings, broken objects, copies, the phases, and large files."""
 
 import time
+from collections.abc import Set
 
 import pytest
 
+from buda_emu.checker import Diagnostic
 from buda_emu.checker.checks import MAX_SEARCHES
+from buda_emu.checker.steps import finished
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.rules import verify
+from buda_emu.netlist.rules.verify import verifying
 from netlist.rules import bases as b
 from netlist.rules.cases import edited
 
@@ -22,8 +25,12 @@ def accepted(text: str) -> Netlist:
     return netlist
 
 
+def verified(netlist: Netlist, skip: Set[str] = frozenset()) -> list[Diagnostic]:
+    return finished(verifying(netlist, skip=skip))
+
+
 def test_an_accepted_netlist_has_no_findings() -> None:
-    assert verify(accepted(b.MATMUL)) == []
+    assert verified(accepted(b.MATMUL)) == []
 
 
 def test_an_op_without_sizes_is_not_measured() -> None:
@@ -57,8 +64,8 @@ def test_independent_errors_are_all_found() -> None:
 def test_skipped_objects_are_not_judged() -> None:
     netlist = check_text(edited(b.COPY, (("cp", "buf_size_mb: 2", "buf_size_mb: 3"),))).netlist
     assert netlist is not None
-    assert [item.rule for item in verify(netlist)] == ["V080"]
-    assert verify(netlist, skip={"cp"}) == []
+    assert [item.rule for item in verified(netlist)] == ["V080"]
+    assert verified(netlist, skip={"cp"}) == []
 
 
 def test_copies_on_several_devices_report_once() -> None:

@@ -10,8 +10,8 @@ from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import RoutedEpoch, route_netlist
 from buda_emu.routing.pipes.library_order import sorted_as_vendor
 from buda_emu.routing.pipes.links import Links
-from buda_emu.routing.pipes.reading import read
 from buda_emu.spec.cluster import Cluster, cluster_of
+from pipe_reading import read
 from routing.between_chips.random_chips import Link, chips, cluster
 from routing.canonical import differences
 from routing.texts import ONE, Size, netlist, op, queue
@@ -180,6 +180,20 @@ def test_the_vendors_sort_exchanges_equals() -> None:
     assert sorted_as_vendor(range(17), lambda _: 0) == [8, 16, 15, 14, 13, 12, 11, 10, 9, 0, 7, 6, 5, 4, 3, 2, 1]
     numbers = [number * 7919 % 101 for number in range(200)]
     assert sorted_as_vendor(numbers, int) == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("factor", "kinds", "expected"),
+    [
+        (1, 3, "18 3 6 15 9 0 12 10 19 17 16 14 13 11 8 7 5 4 2 1"),
+        (1, 5, "15 0 5 10 20 16 14 19 11 9 21 6 4 1 18 22 23 17 13 12 8 7 3 2"),
+        (3, 7, "28 21 7 0 14 15 29 27 22 20 13 6 1 8 9 16 19 5 23 26 2 12 10 17 18 11 4 24 25 3"),
+    ],
+)
+def test_the_vendors_sort_of_few_kinds(factor: int, kinds: int, expected: str) -> None:
+    """As `std::sort` of libstdc++ orders them."""
+    order = list(map(int, expected.split()))
+    assert sorted_as_vendor(range(len(order)), lambda one: one * one * factor % kinds) == order
 
 
 def hold(text: str, links: Cluster, folder: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
-from buda_emu.routing.pipes.between_chips.ethernet import Relay, size_relays
+from buda_emu.routing.pipes.between_chips.ethernet import L1_BYTES, Relay, size_relays
 from buda_emu.routing.pipes.model import Buffer
-from buda_emu.routing.pipes.reading import read
+from pipe_reading import read
 from routing.between_chips.random_copies import copies, stacked_copies
 from routing.between_chips.test_chips import agree
 from routing.canonical import differences
@@ -102,6 +102,14 @@ def test_operand_and_result_of_a_copy_share_bytes() -> None:
 )
 def test_sizes_of_relays(pieces: list[int], epoch_tiles: int, gathered: int, expected: list[int]) -> None:
     relays = [Relay(piece, 2080, epoch_tiles, gathered) for piece in pieces]
+    size_relays(relays, 0)
+    assert [relay.tiles for relay in relays] == expected
+
+
+@pytest.mark.parametrize(("beyond", "expected"), [(0, [6, 6]), (1, [6, 1])])
+def test_relays_grow_into_the_last_byte(beyond: int, expected: list[int]) -> None:
+    gathered = L1_BYTES - 2 * 6 * 2080 + beyond
+    relays = [Relay(2, 2080, 64, gathered), Relay(2, 2080, 64, 0)]
     size_relays(relays, 0)
     assert [relay.tiles for relay in relays] == expected
 

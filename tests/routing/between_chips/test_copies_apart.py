@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from buda_emu.routing.checking import check_text
+from buda_emu.routing.pipes.links import Links
 from buda_emu.spec.cluster import Cluster, cluster_of
 from routing.between_chips.random_chips import Link, cluster, copied, padded, to_itself
 from routing.between_chips.test_chips import agree, errors_of, hold, links_of
@@ -131,6 +132,19 @@ def test_channels_follow_from_where_chips_stand_not_from_their_numbers() -> None
     links: list[Link] = [(0, 0, 2, 8), (2, 0, 1, 8)]
     known = cluster_of(yaml.safe_load(cluster(3, links, [(0, 0), (2, 0), (1, 0)])), "cluster.yaml")
     assert links_of(_copy(1, through=2), known) == [((0, 0), (2, 8)), ((2, 0), (1, 8))]
+
+
+@pytest.mark.parametrize(("sides", "channel"), [("lrd", 0), ("rd", 1), ("d", 2), ("lru", 3)])
+def test_a_copy_to_where_no_link_leads_goes_left_first(sides: str, channel: int) -> None:
+    """Then right, then down; towards the other chip, which is up, wherever there is a link."""
+    places = {"l": (0, 1), "r": (2, 1), "d": (1, 0), "u": (1, 2)}
+    links: list[Link] = [(0, "lrdu".index(side), number, 8) for number, side in enumerate(sides, 1)]
+    other = len(sides) if "u" in sides else len(sides) + 1
+    stands = [(1, 1), *(places[side] for side in sides), *([] if "u" in sides else [places["u"]])]
+    if "u" not in sides:
+        links.append((1, 4, other, 9))
+    known = Links(cluster_of(yaml.safe_load(cluster(other + 1, links, stands)), "cluster.yaml"))
+    assert known.of_copy(0, other, 1)[0] == [channel]
 
 
 def test_pieces_and_padding_for_more_cores_than_there_are() -> None:

@@ -11,7 +11,7 @@ TABLE = np.arange(1 << 16, dtype=np.uint16)[::-1].copy()
 
 @pytest.fixture
 def caches(tmp_path, monkeypatch):
-    monkeypatch.setattr(cached_tables, "own_caches", lambda: str(tmp_path / "caches"))
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: str(tmp_path / "caches"))
     return tmp_path / "caches" / cached_tables.FOLDER
 
 
@@ -54,7 +54,7 @@ def test_without_a_folder_it_is_made_each_time(caches, monkeypatch):
     def no_home():
         raise RuntimeError
 
-    monkeypatch.setattr(cached_tables, "own_caches", no_home)
+    monkeypatch.setattr("buda_emu.caches.own_caches", no_home)
     calls = []
     made(1, calls)
     made(1, calls)

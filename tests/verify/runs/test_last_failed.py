@@ -5,7 +5,6 @@ import json
 import pytest
 
 from buda_emu.verify.result import CaseResult
-from buda_emu.verify.runs import last_failed
 from buda_emu.verify.runs.last_failed import failed_last_time, longest_first, recall, remember
 
 
@@ -60,6 +59,6 @@ def test_without_a_place_to_write_nothing_is_remembered(tmp_path, monkeypatch):
     def no_home():
         raise RuntimeError
 
-    monkeypatch.setattr(last_failed, "user_caches", no_home)
+    monkeypatch.setattr("buda_emu.caches.user_caches", no_home)
     remember(tmp_path, results("a.yaml", status="failed"))
     assert recall(tmp_path) == {}

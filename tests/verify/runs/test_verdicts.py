@@ -23,7 +23,7 @@ TIMEOUT = 600.0
 
 @pytest.fixture
 def caches(tmp_path, monkeypatch):
-    monkeypatch.setattr(verdicts, "own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
     return tmp_path / "caches" / verdicts.FOLDER
 
 

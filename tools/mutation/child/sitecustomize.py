@@ -22,7 +22,10 @@ if "BUDA_EMU_MUTANT" in os.environ:
             return None
 
         def exec_module(self, module):  # type: ignore[no-untyped-def]
+            exec(self.get_code(module.__name__), vars(module))
+
+        def get_code(self, name):  # type: ignore[no-untyped-def] # noqa: ARG002 - `python -m` asks for it
             with open(_FILE, "rb") as file:  # noqa: PTH123 - before every test
-                exec(marshal.load(file), vars(module))
+                return marshal.load(file)
 
     sys.meta_path.insert(0, _Changed())

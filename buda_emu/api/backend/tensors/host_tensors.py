@@ -1,7 +1,6 @@
-"""Host tensors on their way into queues and back: dimensions, element types, strides, stacking (NETLIST 4.6, 7.4)."""
+"""Host tensors on their way into queues and back: dimensions, element types, strides (NETLIST 4.6, 7.4)."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +10,10 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.formats.host import host_decode, host_read
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import FORMATS, is_raw
+from buda_emu.tensor.host import prestride
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_SIDE = 32  # LAYOUT 5: rows and columns of what prestride makes are whole tiles
 
 
 def batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
@@ -41,40 +39,14 @@ def _unused(dim: int) -> int:
     return 4 - dim
 
 
-def prestride(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
+def strided(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
     """Activations [w, z, y, x] as the first layer of a convolution wants them, [w, 1, R, C] (LAYOUT 5).
 
     Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets that do not fill their box.
     """
     if word not in ("Float32", "Float16", "Float16_b"):
         raise HostError(f"a tensor of {word} cannot be strided on the host")
-    s = strides.stride
-    window_x, window_y = _window(strides.xy_offsets, s)
-    w, channels, height, width = array.shape
-    rows, cols = -(-height // s), -(-width // s)
-    padded = np.zeros((w, channels, rows * s, cols * s), array.dtype)
-    padded[:, :, :height, :width] = array
-    parts = padded.reshape(w, channels, rows, s, cols, s)[:, :, :, :window_y, :, :window_x]
-    used, length = channels * window_y * window_x, rows * cols
-    result = np.zeros((w, 1, _whole(used), _whole(length)), array.dtype)
-    # row = ((y mod s) * window_x + x mod s) * channels + z, column = (y div s) * cols + x div s
-    result[:, 0, :used, :length] = parts.transpose(0, 3, 5, 1, 2, 4).reshape(w, used, length)
-    return result
-
-
-def _window(offsets: Sequence[tuple[int, int]], stride: int) -> tuple[int, int]:
-    """Columns and rows of a stride's window that the kernel reaches."""
-    if not offsets:
-        raise HostError("a stride descriptor needs xy_offsets")
-    spans = [(min(axis), max(axis)) for axis in zip(*offsets, strict=True)]
-    extents = [last - first + 1 for first, last in spans]
-    if len(set(offsets)) != math.prod(extents):
-        raise HostError(f"the {len(set(offsets))} xy_offsets do not fill their box of {extents[0]} x {extents[1]}")
-    return min(extents[0], stride), min(extents[1], stride)
-
-
-def _whole(size: int) -> int:
-    return -(-size // _SIDE) * _SIDE
+    return prestride(array, strides.stride, strides.xy_offsets)
 
 
 def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]":
@@ -111,26 +83,6 @@ def read_back(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArr
     if FORMATS[df].kind == "int":
         return elements, df
     return elements, "Float16_b" if FORMATS[df].family == "b" else "Float16"
-
-
-def stack(array: "NDArray[Any]", h: int, v: int, row_major: bool, untilized: bool) -> "NDArray[Any]":
-    """[n, t, R, C] with h z-slices side by side and v below each other: [n, t/(h*v), R*v, C*h] (LAYOUT 3.5).
-
-    Raises HostError where they do not divide t, and for columns of what the device has untilized.
-    """
-    if h == v == 1:
-        return array
-    n, t, rows, cols = array.shape
-    if h < 1 or v < 1 or t % (h * v):
-        raise HostError(f"hstack_factor {h} and vstack_factor {v} do not divide t = {t}")
-    if untilized and (h > 1 or not row_major):
-        raise HostError("an untilized queue can be stacked by rows only, in row-major order")
-    depth = t // (h * v)
-    if row_major:
-        parts = array.reshape(n, depth, v, h, rows, cols).transpose(0, 1, 2, 4, 3, 5)
-    else:
-        parts = array.reshape(n, depth, h, v, rows, cols).transpose(0, 1, 3, 4, 2, 5)
-    return parts.reshape(n, depth, v * rows, h * cols)
 
 
 def refuse_repacking(df: str, ideal: bool) -> None:

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 
 from buda_emu import darwinn
-from buda_emu.cli.output import say, say_json
+from buda_emu.cli.output import say_json, say_lines
 from buda_emu.darwinn.summary import summarise
 from buda_emu.report.darwinn.inspect import inspect_lines
 
@@ -22,6 +22,5 @@ def main(args: argparse.Namespace) -> int:
         content |= {"summary": asdict(summary), "tree": package.to_dict()}
         say_json(content)
         return 0
-    for line in inspect_lines(summary, report):
-        say(line)
+    say_lines(inspect_lines(summary, report))
     return 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from buda_emu import darwinn
 from buda_emu.checker.text import shown
-from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
+from buda_emu.cli.output import say, say_json, say_lines, write_json, write_output, write_picture
 from buda_emu.darwinn.assumptions import SRAM_BYTES
 from buda_emu.darwinn.model import Package
 from buda_emu.darwinn.picture import replay_picture
@@ -46,8 +46,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json({**replay_json(found), "outputs": outputs})
     else:
-        for line in replay_lines(found):
-            say(line)
+        say_lines(replay_lines(found))
     for path in _pictures(args):
         write_picture(path, replay_picture(found))
     if args.report is not None:

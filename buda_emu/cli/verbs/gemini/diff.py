@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from buda_emu import gemini
 from buda_emu.cli.arguments.gemini import rates_of
-from buda_emu.cli.output import say, say_json
+from buda_emu.cli.output import say_json, say_lines
 from buda_emu.gemini.compare import compare
 from buda_emu.report.terminal.gemini import comparison_lines
 
@@ -16,6 +16,5 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(asdict(found))
         return 0
-    for line in comparison_lines(found):
-        say(line)
+    say_lines(comparison_lines(found))
     return 0

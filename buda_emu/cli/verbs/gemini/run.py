@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.output import say, say_json, write_picture
+from buda_emu.cli.output import say, say_json, say_lines, write_picture
 from buda_emu.gemini.compare_trace import TraceDifferences, trace_differences
 from buda_emu.gemini.figures import run_figures
 from buda_emu.gemini.model import IR
@@ -27,12 +27,10 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(_content(ir, timeline, asdict(figures), differences))
         return 0
-    for line in run_lines(ir, figures):
-        say(line)
+    say_lines(run_lines(ir, figures))
     if differences is not None:
         say()
-        for line in difference_lines(differences):
-            say(line)
+        say_lines(difference_lines(differences))
     return 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.output import say, say_json
+from buda_emu.cli.output import say_json, say_lines
 from buda_emu.errors import HostError
 from buda_emu.files import read_yaml
 from buda_emu.gemini.statistics import energy, statistics
@@ -22,8 +22,7 @@ def main(args: argparse.Namespace) -> int:
         content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
         say_json({**content, "energy": spent})
         return 0
-    for line in statistics_lines(found, spent):
-        say(line)
+    say_lines(statistics_lines(found, spent))
     return 0
 
 

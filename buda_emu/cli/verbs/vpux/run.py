@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.cli.output import say, write_json, write_output, write_picture
+from buda_emu.cli.output import say_lines, write_json, write_output, write_picture
 from buda_emu.errors import Exit, HostError
 from buda_emu.report.terminal.vpux import comparison_lines, race_lines, run_lines
 from buda_emu.verify.inputs.numpy_files import map_npy
@@ -70,13 +70,11 @@ def _inputs(given: list[str]) -> dict[int, Any]:
 
 
 def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
-    for line in race_lines(result, result.races) if args.quiet else run_lines(result, words):
-        say(line)
+    say_lines(race_lines(result, result.races) if args.quiet else run_lines(result, words))
 
 
 def _show_comparison(args: argparse.Namespace, found: Comparison, words: str) -> int:
-    for line in comparison_lines(found):
-        say(line)
+    say_lines(comparison_lines(found))
     _write(args, found.second, words)
     return Exit.OK if found.is_equal else Exit.DIFFERS
 

@@ -16,7 +16,7 @@ _PLAIN = {
     "Identity": "identity",
     "Sub": "subtract", "Mul": "multiply", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less",
     "LessOrEqual": "less_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Add": "add",
-    "PRelu": "prelu", "Equal": "equal",
+    "PRelu": "prelu", "Equal": "equal", "Where": "where",
 }  # fmt: skip
 """Operators that are one front-end op on all operands."""
 
@@ -118,12 +118,6 @@ def gelu(call: Call) -> Node:
 def swish(call: Call) -> Node:
     """x sigmoid(alpha x)"""
     return call.b.silu(call[0], alpha=float(call.attr("alpha", 1.0)))
-
-
-@onnx_op("Where")
-def where(call: Call) -> Node:
-    """`where`"""
-    return call.b.where(call[0], call[1], call[2])
 
 
 @onnx_op("Cast", "CastLike")

@@ -144,6 +144,3 @@ def _size(tensor: Any) -> int | None:
     if not _WHOLE_BYTES.fullmatch(kind.name) or min(tensor.dims, default=0) < 0:
         return None
     return prod(tensor.dims) * kind.itemsize
-
-
-__all__ = ["by_reference", "elsewhere", "take_in"]

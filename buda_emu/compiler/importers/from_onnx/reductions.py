@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -127,14 +128,21 @@ def lrn(call: Call) -> Node:
 @onnx_op("CumSum")
 def cumsum(call: Call) -> Node:
     """`cumsum`: a triangular matrix"""
+    return call.b.cumsum(call[0], **_running(call))
+
+
+@onnx_op("CumProd")
+def cumprod(call: Call) -> Node:
+    """Along a constant axis."""
+    return call.b.cumprod(call[0], **_running(call))
+
+
+def _running(call: Call) -> dict[str, Any]:
+    """Where a sum or product runs along."""
     axis = call.constant(1, "axis")
     assert axis is not None
-    return call.b.cumsum(
-        call[0],
-        dim=int(axis.reshape(-1)[0]),
-        exclusive=bool(call.attr("exclusive", 0)),
-        reverse=bool(call.attr("reverse", 0)),
-    )
+    ends = {name: bool(call.attr(name, 0)) for name in ("exclusive", "reverse")}
+    return {"dim": int(axis.reshape(-1)[0]), **ends}
 
 
 @onnx_op("MeanVarianceNormalization")
@@ -160,16 +168,3 @@ def top_k(call: Call) -> tuple[Node, Node]:
     assert count is not None
     attrs = {"dim": call.attr("axis", -1), "count": int(count.ravel()[0]), "descending": bool(call.attr("largest", 1))}
     return call.b.ordered(call[0], **attrs), call.b.order(call[0], **attrs)
-
-
-@onnx_op("CumProd")
-def cumprod(call: Call) -> Node:
-    """Along a constant axis."""
-    axis = call.constant(1, "axis")
-    assert axis is not None
-    return call.b.cumprod(
-        call[0],
-        dim=int(axis.ravel()[0]),
-        exclusive=bool(call.attr("exclusive", 0)),
-        reverse=bool(call.attr("reverse", 0)),
-    )

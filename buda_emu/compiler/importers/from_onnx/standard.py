@@ -145,16 +145,3 @@ def _sentence(error: Exception | None) -> str:
     """Without the place in onnx's sources, and what it prints of the node."""
     text = str(error).partition("\n")[0]
     return text.removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
-
-
-__all__ = [
-    "dims_of",
-    "dtype_of",
-    "family",
-    "has_graph",
-    "schema_of",
-    "shapes_of",
-    "told_of",
-    "type_bytes",
-    "wrong_in_evaluator",
-]

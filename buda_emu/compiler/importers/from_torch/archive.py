@@ -104,6 +104,3 @@ def _of_sizes(text: str) -> bool:
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
             return False
     return True
-
-
-__all__ = ["check_archive"]

@@ -12,8 +12,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.fma import fma
 
-__all__ = ["exp", "exp_in_range"]
-
 _STEPS: Final = 128  # table entries per power of two
 _STEPS_PER_UNIT: Final = float.fromhex("0x1.71547652b82fep+7")  # 128 / ln 2
 _STEP_HIGH: Final = float.fromhex("0x1.62e42fefa0000p-8")  # ln 2 / 128

@@ -12,8 +12,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.fma import fma
 
-__all__ = ["STEPS", "expf", "steps_of_e"]
-
 STEPS: Final = 32  # table entries per power of two
 _STEPS_PER_UNIT: Final = float.fromhex("0x1.71547652b82fep+5")  # 32 / ln 2
 # Added to a number of magnitude below 2^51 this rounds it to an integer, which the low bits of the sum then hold.

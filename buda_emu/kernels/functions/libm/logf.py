@@ -12,8 +12,6 @@ import numpy as np
 from buda_emu.jit.kernel import kernel
 from buda_emu.kernels.fma import fma
 
-__all__ = ["logf"]
-
 _INVERSES: Final = np.array(
     [
         float.fromhex(inverse)

@@ -12,8 +12,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.fma import fma
 
-__all__ = ["LARGE", "cosf", "cosf_small", "sinf", "sinf_small"]
-
 _HALF_PI: Final = float.fromhex("0x1.921fb54442d18p+0")
 _QUADRANTS_PER_RADIAN: Final = float.fromhex("0x1.45f306dc9c883p+23")  # 2/pi in units of 2^-24
 _INTEGER: Final = 1.5 * 2.0**52  # an integer added to it stands in the low bits of the sum

@@ -11,8 +11,6 @@ import numpy as np
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.fma import fma
 
-__all__ = ["tanh"]
-
 _SATURATED: Final = 22.0  # the tangent of larger numbers is 1, as is that of this one
 
 _INVERSE_LN2: Final = float.fromhex("0x1.71547652b82fep+0")

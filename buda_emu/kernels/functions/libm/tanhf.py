@@ -13,8 +13,6 @@ import numpy as np
 
 from buda_emu.jit.kernel import helper, kernel
 
-__all__ = ["tanhf"]
-
 _ZERO: Final = np.float32(0)
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1)

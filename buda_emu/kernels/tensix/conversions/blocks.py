@@ -10,19 +10,6 @@ import numpy as np
 
 from buda_emu.jit.kernel import helper
 
-__all__ = [
-    "FARTHEST",
-    "FRACTION",
-    "GROUP",
-    "LEADING",
-    "MOST",
-    "SHARED_ONE",
-    "assemble_groups",
-    "assemble_row",
-    "packed_as",
-    "spread_groups",
-]
-
 GROUP: Final = 16
 FRACTION: Final = 127
 LEADING: Final = 128

@@ -10,8 +10,6 @@ import numpy as np
 
 from buda_emu.kernels.tensix.conversions.blocks import assemble_groups
 
-__all__ = ["MAGNITUDE", "Early", "early_groups", "early_halves", "early_words"]
-
 MAGNITUDE: Final = 0x7FFFFFFF
 
 

@@ -10,7 +10,6 @@ from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.tensix.images import as_rows
 
 U = np.uint32
-I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
 L = np.int64
 
 _TILE: Final = np.uint64(1024)

@@ -20,7 +20,6 @@ from buda_emu.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 
 U = np.uint32
-I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
 
 _ROW: Final = np.uint64(TILE)
 _SIGN: Final = U(0x80000000)

@@ -18,27 +18,6 @@ from buda_emu.kernels.fma import fma_f32
 from buda_emu.kernels.tensix.products.prepared import aligned
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
 
-__all__ = [
-    "AWAY",
-    "EXPONENT",
-    "FP16_MOST",
-    "FRACTION_BITS",
-    "INVERSE",
-    "MAGIC",
-    "MAGNITUDE",
-    "ROUNDING",
-    "SIGN",
-    "SRCA_CUTS",
-    "SRCB_CUTS",
-    "SRC_BITS",
-    "UPWARD",
-    "add_by_singles",
-    "add_words",
-    "multiply_by_singles",
-    "multiply_exactly",
-    "multiply_words",
-]
-
 LANES: Final = 16
 """Of the widest vectors: `special`, int32[LANES], tells lanes with numbers too large or too small."""
 LIFT: Final = 112

@@ -15,7 +15,6 @@ I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where nu
 LANES: Final = 256
 """Lanes of one row: a quarter of a tile, so that the registers of a program fit the first-level cache."""
 
-_ROW: Final = np.uint64(LANES)
 _INFINITY: Final = U(0x7F800000)
 _FRACTION: Final = U(0x007FFFFF)
 _HIDDEN: Final = U(0x00800000)

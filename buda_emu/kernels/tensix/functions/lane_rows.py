@@ -13,31 +13,6 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.functions.fma import LANES, fma_any
 
-__all__ = [
-    "ADD",
-    "ADD_FLOATS",
-    "AND",
-    "EQUAL",
-    "EXPONENT",
-    "FMA",
-    "GREATER",
-    "LESS",
-    "LOOKUP",
-    "MERGE",
-    "MULTIPLY",
-    "OR",
-    "SELECT",
-    "SHIFT_LEFT",
-    "SHIFT_RIGHT",
-    "SUBTRACT",
-    "SUBTRACT_FLOATS",
-    "TABLE_BREAKS",
-    "TO_FLOAT",
-    "TO_INTEGER",
-    "UNLESS",
-    "execute_row",
-]
-
 # An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
 # shift, the bound of TO_INTEGER, the table of LOOKUP; with UNLESS the third operand of MULTIPLY is the condition where
 # nobody reads the result. A condition is a word whose sign bit tells.

@@ -28,31 +28,6 @@ from buda_emu.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, T
 Group: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 """The pattern of M, and M with the sum."""
 
-__all__ = [
-    "ABOVE",
-    "AWAY",
-    "BUG",
-    "EXPONENT",
-    "FINER",
-    "FP16_MOST",
-    "HALF",
-    "HALF_BELOW",
-    "HALF_OF_M",
-    "INVERSE",
-    "INVERSE_WIDE",
-    "LEAST",
-    "LEAST_FP16",
-    "LEAST_WIDE",
-    "LOWEST_COMMON",
-    "LOWEST_WIDE",
-    "MAGNITUDE",
-    "M_FRACTION",
-    "OFFSET",
-    "SIGN",
-    "UNIT",
-    "UNIT_WIDE",
-    "add_tile",
-]
 
 ABOVE: Final = 13
 """The exponent field of M is X + ABOVE; its first bit of fraction is set, too."""

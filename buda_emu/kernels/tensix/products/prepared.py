@@ -22,29 +22,7 @@ groups of both faces, the first in the lowest byte: of SrcA at [k in a group][co
 
 A byte is 0 for a zero, SPAN + 1 for the least exponent of all, and so on; those of SrcA are less by 128. Bytes mean
 nothing where exponents are more than SPAN apart."""
-Parts: TypeAlias = Any
-"""float32[2 * 1024]: the parts of two phases, one after the other."""
 
-__all__ = [
-    "COUNTS",
-    "EXPONENTS",
-    "HALVES",
-    "INFINITE",
-    "MORE",
-    "MORE_OF_POWER",
-    "NO_EXPONENT",
-    "POWER",
-    "SPAN",
-    "SRCA_BOTH",
-    "SRCA_FIRST",
-    "SRCB_FIRST",
-    "aligned",
-    "cut_words",
-    "move_words",
-    "prepare_srca",
-    "prepare_srcb",
-    "range_of",
-]
 
 INFINITE: Final = 255
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from buda_emu.kernels.tensix.words import Index, Setting, Tensor
 
-__all__ = ["Extent", "Product", "Source"]
-
 
 class Source(NamedTuple):
     """An operand in a register file: words uint32[w or 1, tiles, 1024] (1: the same entry for every w), read through

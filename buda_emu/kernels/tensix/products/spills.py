@@ -17,23 +17,6 @@ from buda_emu.kernels.tensix.conversions.blocks import assemble_row, spread_grou
 from buda_emu.kernels.tensix.products.prepared import range_of
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
 
-__all__ = [
-    "AS_IT_WAS",
-    "EXPONENT",
-    "FRACTION_BITS",
-    "HALF",
-    "INVERSE",
-    "KEPT",
-    "LEAST",
-    "MAGNITUDE",
-    "MOST",
-    "SIGN",
-    "SPILLS",
-    "spill_any",
-    "spill_words",
-    "through_blocks",
-]
-
 AS_IT_WAS: Final = 0
 BLOCKS: Final = 1
 TF32: Final = 2

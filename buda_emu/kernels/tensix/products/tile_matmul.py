@@ -15,8 +15,6 @@ from buda_emu.kernels.tensix.products.product import Product
 from buda_emu.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
 from buda_emu.kernels.tensix.words import TILE, Tensor
 
-__all__ = ["matmul_blocks", "matmul_tiles", "runs"]
-
 _NO_ENDS: Final = np.zeros(0, np.bool_)
 _MOVED: Final = (-48, -96, 48)
 """What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles."""

@@ -1,7 +1,7 @@
 """Untilized results leave the chip: they go to one queue and nowhere else (NETLIST V029, V030, V071, V072)."""
 
 from buda_emu.checker.fix import putting
-from buda_emu.netlist.model import Op, Queue
+from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
@@ -82,11 +82,7 @@ def untilized_operands(ctx: Context, op: Op) -> Findings:
     for index, name in enumerate(op.inputs):
         source = ctx.queues.get(name)
         producer = ctx.ops.get(source.input if source is not None else name)
-        if producer is not None and producer.untilize_output and not _host_fed(source):
+        if producer is not None and producer.untilize_output and not (source is not None and source.host_fed):
             way = f"through {name}, " if source is not None else ""
             what = f"input {index} reads {way}the untilized result of op {producer.name}"
             yield Finding(item_mark(op, "inputs", index), what, "only the host can read untilized data")
-
-
-def _host_fed(queue: Queue | None) -> bool:
-    return queue is not None and queue.host_fed

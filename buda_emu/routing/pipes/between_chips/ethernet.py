@@ -102,16 +102,12 @@ def not_carried(epoch: Epoch, op: Op) -> str:
     if op.inputs[0] in epoch.prologue:
         return f"a prologue would keep {op.inputs[0]} on an Ethernet core"
     width = device(epoch.netlist.arch_name).grid[1]
-    for channel in channels_of(epoch, op)[0] if _is_padded(op) else ():
+    for channel in channels_of(epoch, op)[0] if any(pad.rt or pad.ct for pad in op.input_pad) else ():
         column = ETHERNET_CORES[epoch.netlist.arch_name][channel][1]
         if column >= width:
             what = f"none has column {column}, as channel {channel}"
             return f"padding is kept on a worker core of the same place, and {what}"
     return ""
-
-
-def _is_padded(op: Op) -> bool:
-    return any(pad.rt or pad.ct for pad in op.input_pad)
 
 
 @dataclass(slots=True)

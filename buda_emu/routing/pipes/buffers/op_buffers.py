@@ -91,7 +91,7 @@ class OpBuffers:
             self.core[id] = core
             between_ids = self._ids.several(len(between))
             if has_output_buffer(op):
-                shared = between_ids[0] if between and shares_output(op, True) else -1
+                shared = between_ids[0] if between and shares_output(op) else -1
                 self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
             for place, (own, one) in enumerate(zip(between_ids, between, strict=True)):
                 extra = self._gradient_fields(op, cell, place) if op.gradient_op else {}

@@ -86,7 +86,7 @@ def intermediate_buffers(
 
 
 def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
-    if shares_output(op, True):
+    if shares_output(op):
         return out.size_tiles * (out.replicate or 1)
     if op.has("sub-ops"):
         return fused.intermediate_tiles[index] if fused is not None else 1

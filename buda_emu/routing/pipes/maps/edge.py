@@ -257,16 +257,15 @@ def _serve_in_turn(pipes: list[EdgePipe], reading: Reading, found: Phases, row_m
     if not over_cores and not r_padding and not c_padding:
         return
     # Where all pieces of one direction go to the same cores the dests repeat: one period of them is enough.
-    period = 0
-    if (row_major and c_factor > 1) or (not row_major and r_factor == 1):
-        if r_factor > 1 and cut_r == 1 and cut_c > 1 and not r_padding:
-            period = c_factor
-    elif c_factor > 1 and cut_c == 1 and cut_r > 1 and not c_padding:
+    period = r_factor * c_factor
+    if row_major and cut_r == 1 and cut_c > 1 and not r_padding:
+        period = c_factor
+    elif not row_major and cut_c == 1 and cut_r > 1 and not c_padding:
         period = r_factor
     for pipe in pipes:
         (row, column) = pipe.dests[0]
         pipe.dests, pipe.padding = [], []
-        for turn in range(period or r_factor * c_factor):
+        for turn in range(period):
             down, across = divmod(turn, c_factor) if row_major else (turn % r_factor, turn // r_factor)
             dest_row = ALL if row == ALL else row + down * rows // r_factor
             dest_column = ALL if column == ALL else column + across * columns // c_factor

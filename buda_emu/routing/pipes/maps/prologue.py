@@ -37,7 +37,7 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
         raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
-    total = _column_tiles(reading)
+    total = reading.t * reading.mblock[0] * reading.ublock[0] * reading.mblock[1] * reading.ublock[1]
     count = reading.grid[0]
     while (reading.kept or total) % count:
         count -= 1
@@ -57,10 +57,6 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
     grid = (count, columns)
     first = EdgeMap(granularity, True, load, source.blocking.grid_size, grid)
     return TwoSteps(first, EdgeMap(size, True, gather, grid, reading.grid), count, size)
-
-
-def _column_tiles(reading: Reading) -> int:
-    return reading.t * reading.mblock[0] * reading.ublock[0] * reading.mblock[1] * reading.ublock[1]
 
 
 def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:

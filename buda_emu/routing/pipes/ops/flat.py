@@ -46,9 +46,6 @@ class Tilizer(OpKind):
         own = inputs.sources[0].blocking
         return flat_rows_map(own, inputs.op.blocking.grid_size, own.mblock[0] * own.ublock[0] * own.tile_dim[0])
 
-    def shared(self, inputs: OpInputs, index: int) -> Shared:
-        return Shared(rows=index > 0)
-
     def block(self, inputs: OpInputs, index: int) -> tuple[int, int]:
         own, source = inputs.op.blocking, inputs.sources[index].blocking
         down = max(1, own.grid_size[0] // source.grid_size[0])

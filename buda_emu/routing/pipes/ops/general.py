@@ -27,10 +27,11 @@ def has_output_buffer(op: Op) -> bool:
     return not op.gradient_op and not is_drainer(op)
 
 
-def shares_output(op: Op, has_intermediate: bool) -> bool:
-    """Whether output and intermediate buffer are the same bytes (of an Ethernet copy: input and output buffer)."""
+def shares_output(op: Op) -> bool:
+    """Whether output and intermediate buffer, where there is one, are the same bytes (of an Ethernet copy: input and
+    output buffer)."""
     one_kind = op.intermed_df == op.out_df and not op.untilize_output and op.type not in ("fused_op", "topk")
-    return (has_output_buffer(op) and has_intermediate and one_kind) or is_ethernet(op)
+    return (has_output_buffer(op) and one_kind) or is_ethernet(op)
 
 
 def kernel_broadcast(op: Op, index: int) -> tuple[int, bool]:

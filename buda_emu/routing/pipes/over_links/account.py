@@ -108,7 +108,7 @@ class Account:
             for id in ops.outputs[op.name]:
                 core = self._placed(id, Core(op.target_device, *self.buffers.core[id]))
                 held = results.get(core, [0])
-                self.budget(core).bytes += max(held) if shares_output(op, True) else sum(held)
+                self.budget(core).bytes += max(held) if shares_output(op) else sum(held)
         for (name, reader), ids in self.buffers.queues.forks.items():
             if reader in self.epoch.ops and not self.buffers.edges[reader].as_read.get(name, False):
                 tiles, size = self.buffers.queues.slot(self.epoch.netlist.queues[name])

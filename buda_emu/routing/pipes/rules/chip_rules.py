@@ -115,10 +115,15 @@ def _unread(epoch: Epoch) -> Iterator[Refusal]:
     for op in epoch.ops.values():
         fused = epoch.fused(op)
         for index in range(len(op.inputs)):
-            unread = f"input{index}" not in fused.readers if fused is not None else op.has("reduces") and index > 0
+            unread = f"input{index}" not in fused.readers if fused is not None else index > 0 and _reads_one(op)
             if unread:
                 what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
                 yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)
+
+
+def _reads_one(op: Op) -> bool:
+    """A reduce, or flat data without an index: a tilizer."""
+    return op.has("reduces") or (op.has("reads flat data") and not op.has("row-wise index"))
 
 
 def _without_channel(epoch: Epoch) -> Iterator[Refusal]:

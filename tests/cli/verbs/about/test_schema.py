@@ -57,8 +57,9 @@ def test_perf(name, capsys, tmp_path):
     form, content = schema("perf", capsys), json.loads((tmp_path / "r.json").read_text())
     holds(form, content)
     assert bool(content["performance_check"]) is (name == "checked")
-    assert set(form["$defs"]["Epoch"]["properties"]) == set(content["epochs"][0])
-    assert set(form["$defs"]["OpFigures"]["properties"]) == set(content["epochs"][0]["ops"][0])
+    epoch = form["properties"]["epochs"]["items"]["properties"]
+    assert set(epoch) == set(content["epochs"][0])
+    assert set(epoch["ops"]["items"]["properties"]) == set(content["epochs"][0]["ops"][0])
 
 
 def test_check(capsys, tmp_path):

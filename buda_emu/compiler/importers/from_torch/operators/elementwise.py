@@ -21,7 +21,7 @@ plain(
         "bitwise_or": "logical_or", "logical_xor": "logical_xor", "gt": "greater", "ge": "greater_equal", "lt": "less",
         "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "div": "divide", "tan": "tan",
         "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
-        "acosh": "acosh", "atanh": "atanh",
+        "acosh": "acosh", "atanh": "atanh", "where": "where",
     },
     whole=("silu", "mish", "hardswish", "hardsigmoid"),
 )  # fmt: skip
@@ -126,12 +126,6 @@ def xlogy(b: Builder, x: Any, y: Any) -> Node:
     """x log(y), and 0 where x is 0"""
     nothing = b.equal(number(x), 0.0)
     return b.multiply(number(x), b.log(b.where(nothing, 1.0, number(y))))
-
-
-@aten("where")
-def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
-    """`where`"""
-    return b.where(condition, number(x), number(y))
 
 
 @aten("masked_fill")

@@ -160,7 +160,7 @@ rule(
     "N",
     "an operand that nothing of the op reads",
     "A core has a buffer for each operand of a fused op that one of its sub-ops reads, and for the one operand of "
-    "a reduce; net2pipe ends at others.",
+    "a reduce or tilizer; net2pipe ends at others.",
     "a fused op with three inputs whose definition reads input0 and input1",
     "a fused op with two inputs whose definition reads input0 and input1",
     NET2PIPE,

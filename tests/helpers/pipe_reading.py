@@ -8,8 +8,12 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from buda_emu.errors import PipeGraphError
 from buda_emu.routing.pipes.model import Buffer, Pipe, PipeGraph
+
+
+class PipeGraphError(ValueError):
+    """A text that is no such file."""
+
 
 RENAMED = {
     Buffer: {"uniqid": "id", "id": "operand", "md_op_name": "op", "chip_id": "chip"},

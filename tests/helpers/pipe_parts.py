@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection
 
 from buda_emu.routing.pipes.model import Buffer, Pipe, PipeGraph
-from buda_emu.routing.streams.connected import input_buffers
 
 
 def around(graph: PipeGraph, op: str) -> PipeGraph:
@@ -28,7 +27,7 @@ _Wanted = Callable[[Collection[Buffer], Collection[Buffer]], bool]
 
 def _part(graph: PipeGraph, wanted: _Wanted, ops: Collection[str]) -> PipeGraph:
     by_id = {buffer.id: buffer for buffer in graph.buffers}
-    found = input_buffers(graph.buffers)
+    found = {number: buffer.id for buffer in graph.buffers for number in _numbers(buffer)}
     pipes = list[Pipe]()
     kept = {buffer.id for buffer in graph.buffers if buffer.op in ops}
     for pipe in graph.pipes:
@@ -39,3 +38,9 @@ def _part(graph: PipeGraph, wanted: _Wanted, ops: Collection[str]) -> PipeGraph:
             kept |= inputs | outputs
     kept |= {by_id[id].buffer_space_shared for id in kept}
     return PipeGraph(graph.name, tuple(buffer for buffer in graph.buffers if buffer.id in kept), tuple(pipes))
+
+
+def _numbers(buffer: Buffer) -> list[int]:
+    """What stands for a buffer in `Pipe.inputs`: a scattered one has a number for each piece."""
+    pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
+    return [buffer.id + piece * buffer.scatter_gather_num_tiles for piece in range(pieces)]

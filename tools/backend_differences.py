@@ -1,6 +1,7 @@
-"""How this module differs from the compiled one: the list of docs/python/backend-api.md, which a test keeps up to date.
+"""How `buda_emu.backend_api` differs from the compiled module: the list of docs/python/backend-api.md.
 
-Each public name that only one of the two has, and each whose signature or fields differ, is named here.
+Each public name that only one of the two has, and each whose signature or fields differ, is named here; a test keeps it
+up to date.
 """
 
 from dataclasses import dataclass
