@@ -58,7 +58,7 @@ def refined(best: Found, entries: int) -> Found:
         if best.cycles > best.host:
             ended.append(_to_the_end(found, entries))
             best = min(best, ended[-1], key=cycles_of)
-    return min(best, *combined([*single, *ended], entries), key=cycles_of) if single else best
+    return min([best, *combined([*single, *ended], entries)], key=cycles_of) if single else best
 
 
 def _to_the_end(found: Found, entries: int) -> Found:
