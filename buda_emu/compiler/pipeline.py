@@ -116,9 +116,14 @@ def _waits_for_one(form: Ir, context: Context) -> bool:
     return context.objective.microbatch == 1 or form.graph.one_by_one
 
 
+def _has_one_chip(form: Ir, context: Context) -> bool:
+    """The same on one chip: on several, products and what is between them are cut over the chips."""
+    return context.objective.chips == 1 and _waits_for_one(form, context)
+
+
 def _whole_rows(form: Ir, context: Context) -> int:
     """Elements in a row, at most, of which one op takes the softmax."""
-    return TILE_WIDTH * context.target.dest_tiles if context.fuse and _waits_for_one(form, context) else 0
+    return TILE_WIDTH * context.target.dest_tiles if context.fuse and _has_one_chip(form, context) else 0
 
 
 def _factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
@@ -134,10 +139,10 @@ def _late_factors(forms: Sequence[Ir], context: Context) -> list[Ir]:
 
 
 def _for_one(step: Run) -> Run:
-    """Where one input is on its way."""
+    """Where one input is on its way, on one chip."""
 
     def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
-        return [item for form in forms for item in (step([form], context) if _waits_for_one(form, context) else [form])]
+        return [item for form in forms for item in (step([form], context) if _has_one_chip(form, context) else [form])]
 
     return run
 

@@ -16,10 +16,13 @@ def fuse_products(tiles: TileGraph, target: Target) -> TileGraph:
     """`p = matmul(x, w); y = add(p, r)` becomes one op, if nobody else reads p, and r does not come later than x; of
     two products that are added, both."""
     readers, depths = Readers(tiles), _depths(tiles)
+    shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
     for op in list(tiles.ops.values()):
         if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
             continue
-        products = _products(readers, op)
+        if any(step.has("vector unit") for step in steps_of(op)):  # which takes longer than the way to it
+            continue
+        products = [product for product in _products(readers, op) if product.name not in shown]
         while products and _is_late(op, products, depths):
             products.remove(min(products, key=lambda product: _ready(product, depths)))
         made = _joined(op, products) if products else None

@@ -184,11 +184,10 @@ def widened(table: CandidateTable, decisions: Mapping[str, PlacementDecision]) -
 
 
 def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, grid_transpose: bool) -> PlacementDecision | None:
-    """In its grid; where grids may be transposed (grid_transpose), lying if there is room, else standing."""
-    own = rows, columns = choice.blocks.grid
-    sizes = sorted({own, (columns, rows)}) if grid_transpose else [own]
-    for size in sizes:
-        at = room.take(size)
-        if at is not None:
-            return PlacementDecision(choice, epoch, chip, at, grid_transpose=size != own)
-    return None
+    """In its grid, else, where that is asked for, in the transposed one (grid_transpose)."""
+    rows, columns = choice.blocks.grid
+    at = room.take((rows, columns))
+    if at is not None:
+        return PlacementDecision(choice, epoch, chip, at)
+    at = room.take((columns, rows)) if grid_transpose and rows != columns else None
+    return None if at is None else PlacementDecision(choice, epoch, chip, at, grid_transpose=True)

@@ -1,5 +1,7 @@
 """Layers of a model are found, and a single input's epochs end at the same place of each."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.spec import FRONT
 from buda_emu.compiler.ir.text import Ir
 from buda_emu.compiler.pipeline import PASSES, Context
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.repeats import Repeated, repeated
@@ -44,8 +47,14 @@ def chain(layers: int) -> CandidateTable:
 def test_epochs_end_at_the_same_place_of_each_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     table = chain(6)
     monkeypatch.setattr(single_input, "ALIKE", 9.0)
-    made = SingleInput.of(table, 0.94).decisions_by_layers()
-    assert made is not None
+    judged: list[float] = []
+
+    def cycles_of(decisions: Mapping[str, PlacementDecision]) -> float:
+        judged.append(1 + max(decision.epoch for decision in decisions.values()))
+        return judged[-1]
+
+    made, *_ = SingleInput.of(table, 0.94).decisions_by_layers(cycles_of)
+    assert min(judged) == 1 + max(decision.epoch for decision in made.values())
     epochs = [made[op.name].epoch for op in table.ops]
     ends = {n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]}
     assert ends
@@ -53,5 +62,5 @@ def test_epochs_end_at_the_same_place_of_each_layer(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_model_without_layers_or_with_small_ones_has_no_such_epochs():
-    assert SingleInput.of(chain(1), 0.94).decisions_by_layers() is None
-    assert SingleInput.of(chain(6), 0.94).decisions_by_layers() is None  # several find room in an epoch
+    assert SingleInput.of(chain(1), 0.94).decisions_by_layers(lambda _: 0.0) == []
+    assert SingleInput.of(chain(6), 0.94).decisions_by_layers(lambda _: 0.0) == []  # several find room in an epoch
