@@ -1,14 +1,17 @@
 """Caches that stay on the machine, and greedy decoding against torch's."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import judged
@@ -95,6 +98,26 @@ def test_decoder_layers_that_fit_are_an_epoch_each_and_quicker_than_with_free_lo
     free = refine.FULL
     monkeypatch.setattr(refine, "decisions_of_one", lambda table, *_: [searched_decisions(table, ONE_BY_ONE, free)])
     assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
+
+
+def test_what_an_op_reads_of_caches_is_there_when_it_begins(tmp_path):
+    model = example("gpt").GPT(96, 256, 8, 1, 128).eval()
+    m = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
+    tiles = m.placement.tiles
+    read = [
+        (use.buffer, tiles_read(tiles, placed.op, placed.blocks, number))
+        for placed in m.placement.ops.values()
+        for number, use in enumerate(placed.op.uses)
+        if use.source in tiles.states and placed.blocks.t * prod(placed.blocks.mblock) > 2
+    ]
+    assert read
+    assert all(buffer == tiles for buffer, tiles in read), read
+    without = re.sub(r"input_buf_min_size_tiles: [[0-9, ]*[]], ", "", m.text)
+    assert without != m.text
+    for number, text in enumerate((m.text, without)):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    with_room, plain = (be.perf(tmp_path / f"{number}.yaml").cycles for number in range(2))
+    assert with_room <= plain
 
 
 def test_no_op_moves_a_cache_whose_slots_and_heads_are_whole_tiles():

@@ -143,6 +143,10 @@ def _expected(op: TileOp) -> Iterator[Expected]:
             "c": (t, rows, op.inner or None),
         }
         yield along.get(str(dim), (None, None, None))
+    elif op.steps:
+        read = {name for step in op.steps for name in step.inputs}
+        for number in range(len(op.uses)):
+            yield op.operand_shape(number) if f"input{number}" in read else (None, None, None)
 
 
 def _more(op: TileOp) -> int:

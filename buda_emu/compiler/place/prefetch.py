@@ -1,5 +1,6 @@
 """Room for all of what an op of a single input reads out of DRAM: it is there when the op begins, and does not come in
-parts while the op works (`input_buf_min_size_tiles`)."""
+parts while the op works (`input_buf_min_size_tiles`). Where L1 is full, the output buffer has room for this input
+alone."""
 
 from dataclasses import replace
 
@@ -27,18 +28,22 @@ def prefetch(found: Placement, epoch: int | None = None) -> None:
 def _with_room(found: Placement, placed: Placed) -> Placed:
     op, target = placed.op, found.target.of(placed.op.precision)
     tile = size_of_tile(target.activation_df, target.arch.alignment)
-    free = target.buffer_room - buffer_bytes(target, op, placed.blocks, held=held_bytes(found, placed))
     uses = list(op.uses)
     wanted = {
         number: tiles_read(found.tiles, op, placed.blocks, number)
         for number, use in enumerate(uses)
         if use.source not in placed.held and _is_read(found, placed, use.source)
     }
+    blocks, held = placed.blocks, held_bytes(found, placed)
+    free = target.buffer_room - buffer_bytes(target, op, blocks, held=held)
+    if sum(wanted.values()) * tile > free and blocks.buf_size_mb > 2 * blocks.t:
+        blocks = replace(blocks, buf_size_mb=2 * blocks.t)
+        free = target.buffer_room - buffer_bytes(target, op, blocks, held=held)
     for number, tiles in sorted(wanted.items(), key=lambda item: item[::-1]):
         if tiles * tile <= free:
             free -= tiles * tile
             uses[number] = replace(uses[number], buffer=max(uses[number].buffer, tiles))
-    return placed if uses == op.uses else replace(placed, op=replace(op, uses=uses))
+    return placed if uses == op.uses else replace(placed, op=replace(op, uses=uses), blocks=blocks)
 
 
 def _is_read(found: Placement, placed: Placed, source: str) -> bool:

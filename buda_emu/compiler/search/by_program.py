@@ -26,9 +26,9 @@ def combined(found: Sequence[Found], entries: int) -> list[Found]:
     count = 0
     for program, number in chosen.items():
         own = _of_program(table, alike[number].decisions or {}, program)
-        first = min(decision.epoch for decision in own.values())
-        decisions |= {name: replace(item, epoch=item.epoch - first + count) for name, item in own.items()}
-        count = 1 + max(decisions[name].epoch for name in own)
+        order = {epoch: count + n for n, epoch in enumerate(sorted({item.epoch for item in own.values()}))}
+        decisions |= {name: replace(item, epoch=order[item.epoch]) for name, item in own.items()}
+        count += len(order)
     try:
         placement = placed(table.tiles, table.target, decisions, best.objective, entries)
     except UnsupportedError:
