@@ -1,7 +1,7 @@
 """What is computed row by row, with the maxima and sums of the rows, becomes one fused op (OPS 8): a softmax, or what a
 norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -62,9 +62,10 @@ class _Rows:
         for name, roots in owners.items():
             if len(roots) == _TIMES and any(owners[reader] != roots for reader, _ in self.readers.of(name)):
                 shared.setdefault(tuple(roots), set()).add(name)
-        return found.union(*(names for names in shared.values() if len(names) == 1), filter(self._is_dear, owners))
+        dear = (name for name in owners if self._is_dear(name, cones))
+        return found.union(*(names for names in shared.values() if len(names) == 1), dear)
 
-    def _is_dear(self, name: str) -> bool:
+    def _is_dear(self, name: str, ends: Container[str]) -> bool:
         """Whether something wider than a block is read more than once, and computing it anew takes more than an op on
         one tensor (`again`)."""
         op, tiles = self.tiles.ops[name], self.tiles
@@ -72,7 +73,11 @@ class _Rows:
             return False
         made = [use.source for use in op.uses if use.source not in tiles.constants]
         wide = [source for source in made if tiles.shape_of(source)[2] > 1]
-        return len(wide) > 1 or any(source in tiles.ops and self._is_by_row(tiles.ops[source]) for source in wide)
+        return len(wide) > 1 or any(
+            source not in ends and self._is_by_row(tiles.ops[source]) and not self._is_dear(source, ends)
+            for source in wide
+            if source in tiles.ops
+        )
 
     def _depths(self, by_row: set[str]) -> dict[str, int]:
         """Products and moves one after the other up to each op."""
