@@ -40,7 +40,7 @@ from buda_emu.compiler.passes.late_factors import late_factors
 from buda_emu.compiler.passes.neutral import neutral
 from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.passes.split_concats import split_concats
-from buda_emu.compiler.place.fork_room import give_room
+from buda_emu.compiler.place.operand_room import give_room
 from buda_emu.compiler.place.stacked import stacked_rows
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
