@@ -11,7 +11,7 @@ from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES
 
 _FAMILIES: Final = ("binary", "unary", "sfpu")
-_MOST: Final = 128
+MOST: Final = 128
 """Sub-ops of one fused op: a longer chain becomes several, which several cores compute at a time."""
 
 
@@ -53,7 +53,7 @@ def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
     members = {root.name: root}
     best: Group | None = None
     refused: set[str] = set()
-    while len(members) < _MOST:
+    while len(members) < MOST:
         found = _next(readers, members, root, refused)
         if found is None:
             break

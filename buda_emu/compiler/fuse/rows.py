@@ -2,10 +2,11 @@
 norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
 
 from collections.abc import Container, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from buda_emu.compiler.fuse.chains import is_elementwise
+from buda_emu.compiler.fuse.chains import MOST, is_elementwise
 from buda_emu.compiler.fuse.half_tiles import equal_columns
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.fuse.spreads import SPREADING, spreads_column
@@ -21,7 +22,8 @@ _TIMES: Final = 2
 def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
     """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
     where nothing but this reads what is between. What two such ops need, each of them computes."""
-    found = _Rows(tiles, Readers(tiles), target)
+    shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
+    found = _Rows(tiles, Readers(tiles), target, {name: n for n, name in enumerate(tiles.ops)}, shown)
     for group in found.groups():
         made = [found.fused(root, members) for root, members in group.items()]
         if None not in made:
@@ -31,9 +33,13 @@ def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
+    """`order`: of each op its number; `shown`: the ops that the host or a ram takes."""
+
     tiles: TileGraph
     readers: Readers
     target: Target
+    order: Mapping[str, int]
+    shown: AbstractSet[str]
 
     # ------------------------------------------------------------------------------------------------------- groups
     def groups(self) -> list[dict[str, list[str]]]:
@@ -43,8 +49,10 @@ class _Rows:
         ends = {name for name in by_row if not self._stays_inside(name, by_row)}
         depths = self._depths(by_row)
         while True:
-            cones = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
-            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values())) - ends
+            both = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
+            cones = {name: cone for name, (cone, _) in both.items()}
+            more = self._handed_on(cones).union(*(self._early(cone, depths) for cone in cones.values()))
+            more = more.union(*(before for _, before in both.values())) - ends
             if not more:
                 break
             ends |= more
@@ -123,11 +131,10 @@ class _Rows:
     def _stays_inside(self, name: str, by_row: set[str]) -> bool:
         """Whether all that reads an op is by row, of the same rows."""
         op, tiles = self.tiles.ops[name], self.tiles
-        shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
         found = self.readers.of(name)
         return (
             bool(found)
-            and name not in shown
+            and name not in self.shown
             and all(reader in by_row and self._is_inner(tiles.ops[reader], place, op) for reader, place in found)
         )
 
@@ -140,22 +147,23 @@ class _Rows:
             return place == 0 and not tms
         return not tms or (columns == 1 and tms == (("broadcast", "c", reader.shape[2]),))
 
-    def _cone(self, root: str, by_row: set[str], ends: set[str]) -> list[str]:
-        """The op and all before it that stays inside, operands first."""
-        found: dict[str, None] = {}
-
-        def visit(name: str) -> None:
-            op = self.tiles.ops[name]
-            for place, use in enumerate(op.uses):
-                source = self.tiles.ops.get(use.source)
-                if source is None or source.name not in by_row or source.name in ends or source.name in found:
-                    continue
-                if self._is_inner(op, place, source):
-                    visit(source.name)
-            found[name] = None
-
-        visit(root)
-        return list(found)
+    def _cone(self, root: str, by_row: set[str], ends: set[str]) -> tuple[list[str], list[str]]:
+        """The op and what is before it that stays inside, operands first, but no more than one fused op has; and what
+        is before these then."""
+        found, left = {root}, [root]
+        while left and len(found) < MOST:
+            op = self.tiles.ops[left.pop()]
+            inner = (
+                use.source
+                for place, use in enumerate(op.uses)
+                if use.source in by_row
+                and use.source not in ends
+                and self._is_inner(op, place, self.tiles.ops[use.source])
+            )
+            new = [name for name in dict.fromkeys(inner) if name not in found]
+            found.update(new)
+            left += new
+        return sorted(found.difference(left) | {root}, key=self.order.__getitem__), left
 
     # ---------------------------------------------------------------------------------------------------- fused ops
     def fused(self, root: str, members: list[str]) -> TileOp | None:
@@ -194,12 +202,14 @@ class _Rows:
 
 def _joined(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
     """Those that share ops together."""
-    found: list[dict[str, list[str]]] = []
+    group_of: dict[str, dict[str, list[str]]] = {}
     for root, cone in cones.items():
-        met = [group for group in found if any(not set(cone).isdisjoint(other) for other in group.values())]
-        found = [group for group in found if group not in met]
-        found.append({name: own for group in met for name, own in group.items()} | {root: cone})
-    return found
+        group = {root: cone}
+        for name in cone:
+            group |= group_of.get(name, {})
+        for own in group.values():
+            group_of.update(dict.fromkeys(own, group))
+    return list({id(group): group for group in group_of.values()}.values())
 
 
 def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:

@@ -1,5 +1,6 @@
 """What is computed row by row, with the maxima and sums of the rows, becomes one fused op."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.fuse.rows import fuse_rows
+from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.target import Target
 from compiler.pass_pairs import becomes, stays
 from vendor_router import needs_vendor_router, refusal
 
@@ -116,3 +120,15 @@ def test_the_vendors_programs_take_them(arch: str, tmp_path: Path):
     made = be.compile(Attention(256).eval(), (torch.randn(1, 96, 256),), arch=arch, microbatch=1, objective="latency")
     assert any(placed.op.sums_rows and placed.blocks.grid[0] > 1 for placed in made.placement.ops.values())
     assert refusal(made.text, arch, tmp_path) == ""
+
+
+def test_thousands_of_ops_that_follow_each_other_are_looked_through_quickly():
+    """More than one fused op has: neither too deep, nor each with all before it."""
+    graph = TileGraph(inputs={"x": InputQueue("x", "x", (1, 1, 2), (1, 32, 64))})
+    for n in range(3000):
+        graph.ops[f"a{n}"] = TileOp(f"a{n}", "exp", [Use(f"a{n - 2}" if n > 1 else "x")], (1, 1, 2))
+        if n % 2:
+            graph.ops[f"m{n}"] = TileOp(f"m{n}", "add", [Use(f"a{n}"), Use(f"a{n - 1}")], (1, 1, 2))
+    begin = time.process_time()
+    assert len(fuse_rows(graph, Target.named("wormhole_b0", "Float16_b", "HiFi3")).ops) == 4500
+    assert time.process_time() - begin < 10
