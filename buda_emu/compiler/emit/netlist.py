@@ -130,7 +130,7 @@ def _written(placed: Placed) -> dict[str, Any]:
     """What the attributes map of an op says: of what it is, and of how it is divided."""
     op, blocks = placed.op, placed.blocks
     found = dict(op.attrs)
-    if blocks.m_k and not op.steps:
+    if blocks.m_k:
         found |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
     if op.steps:
         found["fused_op_id"] = op.name

@@ -4,7 +4,7 @@ is there before, and the way between the two is saved."""
 from collections.abc import Mapping
 from dataclasses import replace
 
-from buda_emu.compiler.fuse.readers import Readers
+from buda_emu.compiler.fuse.readers import Readers, depths_of
 from buda_emu.compiler.fuse.spreads import steps_of
 from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
@@ -15,8 +15,7 @@ from buda_emu.compiler.target import Target
 def fuse_products(tiles: TileGraph, target: Target) -> TileGraph:
     """`p = matmul(x, w); y = add(p, r)` becomes one op, if nobody else reads p, and r does not come later than x; of
     two products that are added, both."""
-    readers, depths = Readers(tiles), _depths(tiles)
-    shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
+    readers, depths, shown = Readers(tiles), depths_of(tiles), tiles.shown
     for op in list(tiles.ops.values()):
         if not (op.is_tile_by_tile and op.may_be_cut) or op.attrs.get("untilize"):
             continue
@@ -29,14 +28,6 @@ def fuse_products(tiles: TileGraph, target: Target) -> TileGraph:
         if made is not None and has_grid(target, made):
             readers.put([*products, op], made)
     return tiles
-
-
-def _depths(tiles: TileGraph) -> dict[str, int]:
-    """Ops one after the other up to each."""
-    found: dict[str, int] = {}
-    for op in tiles.ops.values():
-        found[op.name] = 1 + max((found.get(use.source, 0) for use in op.uses), default=0)
-    return found
 
 
 def _products(readers: Readers, op: TileOp) -> list[TileOp]:

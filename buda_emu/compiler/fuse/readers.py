@@ -1,9 +1,19 @@
 """Readers of values, and the fusion of two consecutive ops."""
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import Unpack
 
 from buda_emu.compiler.lower.tiles import TileAttributes, TileGraph, TileOp, Use
+
+
+def depths_of(tiles: TileGraph, uncounted: Container[str] = ()) -> dict[str, int]:
+    """Ops one after the other up to each, and it, without those that are not counted."""
+    found: dict[str, int] = {}
+    for op in tiles.ops.values():
+        before = max((found.get(use.source, 0) for use in op.uses), default=0)
+        found[op.name] = before + (op.name not in uncounted)
+    return found
 
 
 class Readers:

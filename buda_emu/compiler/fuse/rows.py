@@ -2,15 +2,14 @@
 norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
 
 from collections.abc import Container, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
 from buda_emu.compiler.fuse.chains import MOST, is_elementwise
 from buda_emu.compiler.fuse.half_tiles import equal_columns
-from buda_emu.compiler.fuse.readers import Readers
+from buda_emu.compiler.fuse.readers import Readers, depths_of
 from buda_emu.compiler.fuse.spreads import SPREADING, spreads_column
-from buda_emu.compiler.lower.schedule import Part, kept_columns, scheduled, schedules
+from buda_emu.compiler.lower.schedule import Part, scheduled, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import SHARED, has_grid
 from buda_emu.compiler.target import Target
@@ -22,8 +21,8 @@ _TIMES: Final = 2
 def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
     """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
     where nothing but this reads what is between. What two such ops need, each of them computes."""
-    shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
-    found = _Rows(tiles, Readers(tiles), target, {name: n for n, name in enumerate(tiles.ops)}, shown)
+    order = {name: number for number, name in enumerate(tiles.ops)}
+    found = _Rows(tiles, Readers(tiles), target, order, tiles.shown)
     for group in found.groups():
         made = [found.fused(root, members) for root, members in group.items()]
         if None not in made:
@@ -39,7 +38,7 @@ class _Rows:
     readers: Readers
     target: Target
     order: Mapping[str, int]
-    shown: AbstractSet[str]
+    shown: frozenset[str]
 
     # ------------------------------------------------------------------------------------------------------- groups
     def groups(self) -> list[dict[str, list[str]]]:
@@ -47,7 +46,7 @@ class _Rows:
         group. Only groups that take a maximum or a sum of rows."""
         by_row = {op.name for op in self.tiles.ops.values() if self._is_by_row(op)}
         ends = {name for name in by_row if not self._stays_inside(name, by_row)}
-        depths = self._depths(by_row)
+        depths = depths_of(self.tiles, by_row)  # products and moves
         while True:
             both = {name: self._cone(name, by_row, ends) for name in self.tiles.ops if name in ends}
             cones = {name: cone for name, (cone, _) in both.items()}
@@ -86,13 +85,6 @@ class _Rows:
             for source in wide
             if source in tiles.ops
         )
-
-    def _depths(self, by_row: set[str]) -> dict[str, int]:
-        """Products and moves one after the other up to each op."""
-        found: dict[str, int] = {}
-        for op in self.tiles.ops.values():
-            found[op.name] = max((found.get(use.source, 0) for use in op.uses), default=0) + (op.name not in by_row)
-        return found
 
     def _early(self, cone: list[str], depths: Mapping[str, int]) -> set[str]:
         """What takes sums and is done before something else is there that it is computed with: an op of its own takes
@@ -213,10 +205,8 @@ def _joined(cones: Mapping[str, list[str]]) -> list[dict[str, list[str]]]:
 
 
 def _is_in_step(steps: tuple[SubOp, ...], columns: int, dest: int) -> bool:
-    """Whether all that is read after a sum is one block (OPS 8.3), and what has more blocks in a schedule as many. The
-    vector unit has one block at most: columns are not divided over cores, which it takes longest for."""
-    if kept_columns(steps, columns) > dest:
-        return False
+    """Whether what has more than one block in a schedule has as many (OPS 8.3). The vector unit has one block at most:
+    columns are not divided over cores, which it takes longest for."""
     if any(step.has("vector unit") and (step.columns or columns) > dest for step in steps):
         return False
     wide = [{step.columns or columns for step in schedule if not step.inner} for schedule in schedules(steps)]

@@ -56,8 +56,7 @@ def spreads_column(tiles: TileGraph, op: TileOp) -> bool:
 def can_spread(readers: Readers, name: str) -> bool:
     """Whether each reader of a tensor can spread its columns itself."""
     tiles, found = readers.tiles, readers.of(name)
-    shown = {item.op for item in (*tiles.stores.values(), *tiles.outputs.values())}
-    return bool(found) and name not in shown and all(_reads_column(tiles.ops[op], place) for op, place in found)
+    return bool(found) and name not in tiles.shown and all(_reads_column(tiles.ops[op], place) for op, place in found)
 
 
 def _reads_column(op: TileOp, place: int) -> bool:

@@ -26,9 +26,7 @@ def fuse_stores(tiles: TileGraph) -> TileGraph:
 
 def _only_copies(tiles: TileGraph, op: TileOp, source: TileOp) -> bool:
     """Whether the nop adds nothing to what an op makes that may write a ram."""
-    free = source.may_be_cut and source.name not in {
-        other.op for other in (*tiles.stores.values(), *tiles.outputs.values())
-    }
+    free = source.may_be_cut and source.name not in tiles.shown
     plain = op.type == "nop" and not op.attrs and op.uses == [Use(source.name)]
     return free and plain and op.program == source.program and op.precision == source.precision
 

@@ -318,6 +318,11 @@ class TileGraph:
         raise KeyError(name)
 
     @property
+    def shown(self) -> frozenset[str]:
+        """The ops whose results a ram or the host takes."""
+        return frozenset(item.op for item in (*self.stores.values(), *self.outputs.values()))
+
+    @property
     def trains(self) -> bool:
         """Whether gradients are added up."""
         return any(store.accumulate for store in self.stores.values())

@@ -140,7 +140,7 @@ def _divided_products(target: Target, op: TileOp, grid: tuple[int, int], held: i
     if prod(block) > target.dest_tiles or products * ((grid[0] > 1) + (grid[1] > 1)) > SHARED:
         return None
     for inner in reversed(divisors(max(step.inner for step in op.steps))):
-        found = Blocks(grid, t, (1, 1), block, buffers, u_kt=inner, most=target.dest_tiles)
+        found = Blocks(grid, t, (1, 1), block, buffers, u_kt=inner)
         if buffer_bytes(target, op, found, held=held) <= target.buffer_room:
             return found
     return None

@@ -45,34 +45,24 @@ class View:
 
 
 def view(op: TileOp, blocks: Blocks, operand: int) -> View:
-    """Of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders)."""
-    (rows, columns), (m, n), (r, c) = blocks.grid, blocks.mblock, blocks.ublock
-    if op.type == "depthwise" and operand == 0:
-        return View((rows, 1), (m, blocks.m_k * n), (r, c), by_rows=False)
-    if op.has("rows by columns") and (operand == 0 or (operand == 2 and op.attrs.get("identity"))):  # its table, too
-        return View((rows, 1), (m, blocks.m_k), (r, blocks.u_kt), by_rows=False)
+    """Of operand number `operand` (OPS 6.1, 6.3; FRONTEND 3.4 for the orders); of a fused op with sums as the step has
+    it that reads it first."""
+    part, own = op, blocks
     if op.has_sums:
-        return _view_of_step(op, blocks, operand)
-    if op.has("inner dimension") and operand == 1:
-        return View((1, columns), (blocks.m_k, n), (blocks.u_kt, c))
-    if op.has("reduces") and op.attrs["dim"] == "r":
-        return View(blocks.grid, (blocks.m_k, n), (blocks.u_kt, c), by_rows=False)
-    if op.has("reduces") and op.attrs["dim"] == "c":
-        return View(blocks.grid, (m, blocks.m_k), (r, blocks.u_kt))
-    return View(blocks.grid, blocks.mblock, blocks.ublock)
-
-
-def _view_of_step(op: TileOp, blocks: Blocks, operand: int) -> View:
-    step = op.reader(operand)
-    own = step_blocks(op, blocks, step)
+        part = op.reader(operand)
+        own = step_blocks(op, blocks, part)
     (rows, columns), (m, n), (r, c) = own.grid, own.mblock, own.ublock
+    if op.type == "depthwise" and operand == 0:
+        return View((rows, 1), (m, own.m_k * n), (r, c), by_rows=False)
+    if part.has("reduces") and part.attrs["dim"] == "r":
+        return View(own.grid, (own.m_k, n), (own.u_kt, c), by_rows=False)
+    if part.has("reduces") and part.attrs["dim"] == "c":
+        return View(own.grid, (m, own.m_k), (r, own.u_kt))
+    if op.is_summed(operand) or (operand == 2 and op.attrs.get("identity")):  # a picker's words as its tiles
+        return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
     if op.is_factor(operand):
         return View((1, columns), (own.m_k, n), (own.u_kt, c))
-    if step.has("reduces"):
-        return View(own.grid, (m, own.m_k), (r, own.u_kt))
-    if step.inner:
-        return View((rows, 1), (m, own.m_k), (r, own.u_kt), by_rows=False)
-    return View(own.grid, (m, n), (r, c))
+    return View(own.grid, own.mblock, own.ublock)
 
 
 # ------------------------------------------------------------------------------------------------------------- stacks

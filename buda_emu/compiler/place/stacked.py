@@ -24,7 +24,7 @@ def stacked_rows(tiles: TileGraph) -> TileGraph:
 
 
 def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
-    kept = {store.op for store in tiles.stores.values()} | {output.op for output in tiles.outputs.values()}
+    kept = tiles.shown
     done: dict[str, int] = {}
     found = replace(tiles, ops={})
     for op in tiles.ops.values():

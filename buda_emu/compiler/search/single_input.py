@@ -90,7 +90,7 @@ class SingleInput:
         """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
         epochs are alike, and what the search finds for one serves all. Of the places that are expected to be nearly the
         best: everywhere that for which `cycles_of` finds the least, that with the next least, and that with the fewest
-        epochs. None where there are no layers."""
+        epochs. Nothing where there are no layers."""
         best, chosen = self._fewest_cycles()[1], [frozenset[int]() for _ in range(3)]
         for region in self._layers:
             places = range(1, region.period + 1)
@@ -102,7 +102,8 @@ class SingleInput:
                 found = sorted(likely, key=lambda n: cycles_of(self.decisions(chosen[0] | ends[n])))
                 few = min(likely, key=lambda n: (len(expected[n][0]), expected[n][1]))
                 best = expected[found[0]][1]
-                chosen = [kept | ends[n] for kept, n in zip(chosen, (*found[:1], found[:2][-1], few), strict=True)]
+                ranks = (ends[found[0]], ends[found[:2][-1]], ends[few])
+                chosen = [kept | own for kept, own in zip(chosen, ranks, strict=True)]
         return [self.decisions(kept) for kept in dict.fromkeys(chosen) if kept]
 
     @cached_property
@@ -136,12 +137,10 @@ def _packed(
             middle = (low + high) // 2
             shapes = [item.dearest(PRICES[middle]) for item in own[start:end]]
             room = sum(shape[0].cores for shape in shapes) <= prod(table.target.arch.grid)
-            tried = (
-                on_chip(table, range(start, end), shapes, epoch, 0, grid_transpose=grid_transpose)
-                for grid_transpose in (False, True)
-                if room
+            ways = (
+                on_chip(table, range(start, end), shapes, epoch, 0, grid_transpose=turned) for turned in (False, True)
             )
-            found = next((item for item in tried if item is not None), None)
+            found = next(filter(None, ways), None) if room else None
             if found is not None:
                 best, high = found, middle
             else:

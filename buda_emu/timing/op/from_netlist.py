@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
 from buda_emu.spec.attributes import Attributes
@@ -34,11 +35,14 @@ def operands_of(netlist: Netlist, op: Op) -> tuple[Mapping[int, int], ...]:
         own = {number: number for number in range(len(op.inputs))}
         return (own, {}) if op.attributes.sfpu_op in SFPU_TYPES else (own,)
     fused = netlist.fused_ops[op.attributes.fused_op_id]
-    return tuple(_outside(part) for schedule in fused.schedules for part in schedule)
+    return tuple(_outside(part.inputs) for schedule in fused.schedules for part in schedule)
 
 
-def _outside(part: SubOp) -> dict[int, int]:
-    return {place: int(match[1]) for place, name in enumerate(part.inputs) if (match := _OUTSIDE.match(name))}
+@lru_cache(1 << 12)
+def _outside(inputs: tuple[str, ...]) -> Mapping[int, int]:
+    """By the place of an operand of a sub-op the number of the fused op's operand that it is; the search asks for the
+    same ones again and again."""
+    return {place: int(match[1]) for place, name in enumerate(inputs) if (match := _OUTSIDE.match(name))}
 
 
 def _part(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
@@ -47,7 +51,7 @@ def _part(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
     ublock = part.ublock if part.ublock[0] > 0 else op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
     formats = _sources(op)
-    outside = [formats[number] for number in _outside(part).values() if number < len(formats)]
+    outside = [formats[number] for number in _outside(part.inputs).values() if number < len(formats)]
     return _call(netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df])
 
 
