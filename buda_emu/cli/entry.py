@@ -15,6 +15,7 @@ def entry() -> NoReturn:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start the threads of BLAS takes a seventh of numpy's import
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is open yet that would have to be cleaned up
     from buda_emu.cli.main import entry as run
+    from buda_emu.interrupt import interrupt
 
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, interrupt if before is signal.default_int_handler else before)
     run()

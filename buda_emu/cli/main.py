@@ -165,7 +165,7 @@ def _tell(settings: Settings, verbose: bool) -> None:
 
 
 def _stems_from_interrupt(error: BaseException) -> bool:
-    """Some modules make an ImportError of a Ctrl-C that comes while they are imported."""
+    """Python and some modules raise another error in place of a Ctrl-C that came while a module was imported."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, KeyboardInterrupt):

@@ -89,6 +89,15 @@ def test_a_failure_is_one_line_and_its_code(error, code, failing, capsys):
     assert len(shown.err.splitlines()) == 1
 
 
+def test_an_interrupt_in_place_of_which_another_error_came(failing, capsys):
+    """As Python 3.11 raises one where a class is made."""
+    error = RuntimeError("Error calling __set_name__")
+    error.__cause__ = KeyboardInterrupt()
+    failing(error)
+    assert run("ops") == 130
+    assert capsys.readouterr().err == "buda-emu: interrupted\n"
+
+
 @pytest.mark.parametrize("error", [InternalError("two implementations"), ZeroDivisionError("division by zero")])
 def test_only_our_own_fault_shows_a_traceback(error, failing, capsys):
     failing(error)

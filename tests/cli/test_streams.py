@@ -83,3 +83,26 @@ entry.entry()
 ' """)
         assert "Traceback" not in done.stderr
         assert done.returncode == 130
+
+
+@pytest.mark.parametrize("module", ["datetime", "zlib"])
+def test_an_interrupt_while_a_c_extension_is_imported_shows_no_traceback(shell, module: str) -> None:
+    """numpy's C parts import these, and raise ImportError in place of what these raise."""
+    done = shell(f"""
+        {sys.executable} -c '
+import os, signal, sys
+from importlib.machinery import ExtensionFileLoader
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        frame = sys._getframe()
+        while name == "{module}" and (frame := frame.f_back):
+            if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+                print("inside", file=sys.stderr)
+                os.kill(os.getpid(), signal.SIGINT)
+                break
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["buda-emu", "run", os.environ["NET"]]
+from buda_emu.cli.entry import entry
+entry()
+' """)
+    assert (done.returncode, done.stderr) == (130, "inside\nbuda-emu: interrupted\n")

@@ -3,7 +3,9 @@
 import argparse
 from collections.abc import Iterator, Mapping
 from functools import partial
+from inspect import currentframe
 from pathlib import Path
+from signal import SIGINT
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments.compile import EXAMPLE
@@ -21,6 +23,7 @@ from buda_emu.compiler.steps import compile_from, compile_until
 from buda_emu.debugger.machine.interrupts import ctrl_c
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.host.plan import DeviceStep
+from buda_emu.interrupt import interrupt
 from buda_emu.report.terminal.text import table
 
 
@@ -60,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 def _interrupted(observer: Observer) -> None:
     """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
     if observer.work is None or not observer.work.end():
-        raise KeyboardInterrupt
+        interrupt(SIGINT, currentframe())
 
 
 def _observer(args: argparse.Namespace, progress: Progress) -> Observer:

@@ -7,6 +7,8 @@ from signal import SIGINT, default_int_handler
 from threading import current_thread, main_thread
 from typing import Any, Final
 
+from buda_emu.interrupt import interrupt
+
 # What `signal.signal` and `signal.getsignal` call. They look up an enum for every handler, and catch the ValueError of
 # those that are functions: three calls for each move of a debugger are 5 % of a run of a millisecond.
 _SIGNAL: Final[Any] = import_module("_signal")
@@ -22,7 +24,8 @@ class Interrupt:
 def ctrl_c(stop: Callable[[], None]) -> Generator[None]:
     """Meanwhile Ctrl-C calls `stop`, in place of a KeyboardInterrupt wherever this thread happens to be. Nothing
     changes on other threads, and where somebody else handles it, or nobody wants it."""
-    if current_thread() is not main_thread() or _SIGNAL.getsignal(SIGINT) is not default_int_handler:
+    before = _SIGNAL.getsignal(SIGINT)
+    if current_thread() is not main_thread() or before not in (default_int_handler, interrupt):
         yield
         return
 
@@ -33,4 +36,4 @@ def ctrl_c(stop: Callable[[], None]) -> Generator[None]:
     try:
         yield
     finally:
-        _SIGNAL.signal(SIGINT, default_int_handler)
+        _SIGNAL.signal(SIGINT, before)
