@@ -20,6 +20,7 @@ from pathlib import Path
 
 import buda_emu as be
 from buda_emu.debugger.machine.position import START
+from buda_emu.spec.precision import Precision
 from buda_emu.verify.inputs.push import push
 from conditions import ROOT, SHARED, conditions
 
@@ -43,7 +44,7 @@ def _seconds(work: Callable[[], None], before: Callable[[], object], times: int)
     return total
 
 
-def debugged(path: Path, precision: str, repeat: int) -> float:
+def debugged(path: Path, precision: Precision, repeat: int) -> float:
     """The median ratio of a debugged run to a plain one."""
     netlist = be.load(path)
     with be.debug(netlist, precision=precision, threads=1) as run, be.Emulator(netlist, precision, 1) as plain:
@@ -114,7 +115,8 @@ def main() -> None:
         if not path.is_file():
             print(f"{path}: not there")
             continue
-        for precision in ("format", "device"):
+        precisions: tuple[Precision, ...] = "format", "device"
+        for precision in precisions:
             ratio = debugged(path, precision, args.repeat)
             print(f"debugged  {path.stem:24} {precision:7} {ratio:.3f}   bound {BOUND}", flush=True)
             if args.before is not None:

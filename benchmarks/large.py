@@ -27,7 +27,7 @@ from buda_emu.device.host_memory import parse_size
 from buda_emu.spec.formats import tile_bytes
 
 SHARD = 4 << 30
-MODELS = {
+MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "llama-3-8b": (transformers.LlamaConfig, transformers.LlamaForCausalLM, {
         "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "rope_theta": 500000.0, "max_position_embeddings": 8192,
@@ -69,7 +69,11 @@ def without_data(name: str, layers: int | None, dtype: Any = torch.bfloat16) -> 
     return Logits(model)
 
 
-def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], np.ndarray[Any, Any]]]:
+Content = np.ndarray[Any, Any] | tuple[np.ndarray[Any, Any], np.random.Generator]
+"""All numbers, or those that are repeated in another order, drawn by the generator."""
+
+
+def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], Content]]:
     """Names, shapes and bfloat16 as uint16, one after the other."""
     seen: set[int] = set()
     for number, (name, tensor) in enumerate(module.state_dict(keep_vars=True).items()):
@@ -79,10 +83,10 @@ def random_tensors(module: Any) -> Iterator[tuple[str, tuple[int, ...], np.ndarr
         stream = np.random.default_rng(number)
         if tensor.ndim < 2:
             values = np.zeros(tensor.shape, np.float32) if name.endswith("bias") else np.ones(tensor.shape, np.float32)
+            yield name, tuple(tensor.shape), _halves(values)
         else:
             part = stream.standard_normal(1 << 22, np.float32) * np.float32(tensor.shape[-1] ** -0.5)
-            values = None
-        yield name, tuple(tensor.shape), _halves(values) if values is not None else (_halves(part), stream)
+            yield name, tuple(tensor.shape), (_halves(part), stream)
 
 
 def _halves(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

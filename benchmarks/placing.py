@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,7 @@ def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, 
 
 
 @contextmanager
-def refusals(row: str) -> Iterator[None]:
+def refusals(row: str) -> Generator[None]:
     """What the compiler refuses stands in its row; the next one follows."""
     try:
         yield

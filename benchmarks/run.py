@@ -47,7 +47,6 @@ sys.path.append(str(ROOT / "tools"))
 from bench_history import changes, file_of, keep, latest, read
 
 Figures = dict[str, list[float]]
-Figures = dict[str, list[float]]
 REFERENCE_SGEMM = 105.0  # GFLOP/s of one core of the machine that ran the reference (corpus/README)
 
 

@@ -101,7 +101,8 @@ def main() -> int:
             break
     settled = [item for item in minutes if item[0] >= args.minutes / 5]
     if len(settled) > 2:
-        slope = float(np.polyfit(*zip(*settled, strict=True), 1)[0]) * 60
+        at, held = zip(*settled, strict=True)
+        slope = float(np.polyfit(at, held, 1)[0]) * 60
         print(f"growth after the first fifth: {slope:+.1f} MiB an hour")
     time.sleep(2)
     rest = {kind: names - before[kind] for kind, names in left().items()}

@@ -11,6 +11,7 @@ import copy
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -165,7 +166,9 @@ def paces(only):
     """A row for each training and number of microbatches: modelled steps a second of each effort."""
     print("| training | microbatches | first legal | found | times | epochs | CPU s to compile, low | found |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    all_cases = [(name, module, batches[0][0], choices) for name, module, batches, choices in cases()]
+    all_cases: list[tuple[str, nn.Module, torch.Tensor, dict[str, Any]]] = [
+        (name, module, batches[0][0], choices) for name, module, batches, choices in cases()
+    ]
     torch.manual_seed(0)
     all_cases.append(("BERT, narrow, adamw", Encoders(), torch.randint(0, 1000, (4, 64)), {"optimizer": "adamw"}))
     for name, module, x, choices in all_cases:

@@ -87,7 +87,7 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
     first = time.perf_counter() - start
     np.matmul(left, right, product)
     assert np.allclose(tilized(product), out, atol=1e-2)
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "sgemm": partial(np.matmul, left, right, product),
         "tiles": partial(tiles, False),
         "transposed": partial(tiles, True),

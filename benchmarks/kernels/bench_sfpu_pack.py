@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -79,7 +80,9 @@ def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
     moved = np.empty(values.nbytes, np.uint8)
     for name, function in FUNCTIONS.items():
         for approximate in (False, True) if "approximate" in function.parameters else (None,):
-            chosen = {key: approximate if key == "approximate" else PARAMETERS[key] for key in function.parameters}
+            chosen: dict[str, Any] = {
+                key: approximate if key == "approximate" else PARAMETERS[key] for key in function.parameters
+            }
             bound = bind(name, **chosen)
             sign = np.uint32(0x7FFFFFFF if name in POSITIVE else 0xFFFFFFFF)
             images = [values & sign] * len(function.reads)

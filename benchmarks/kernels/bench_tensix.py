@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles
 from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.conversions.unpack_tiles import unpacker
 from buda_emu.tensix.elementwise.maxpool import KEPT
+from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.products.fidelity import phase_mask
 from buda_emu.tensix.words import kernel_setting
 
@@ -39,7 +41,7 @@ from conditions import conditions
 EDGE = 16  # in tiles: products of 512 x 512 x 512
 TILES = 256
 
-PRODUCTS = [  # math_fidelity, register format, what Dst holds
+PRODUCTS: list[tuple[str, str, DstMode]] = [  # math_fidelity, register format, what Dst holds
     ("LoFi", "Float16_b", "bf16"),
     ("LoFi", "Float16_b", "fp32"),
     ("LoFi", "Float16", "fp16"),
@@ -90,6 +92,7 @@ def products(rng: np.random.Generator, seconds: float) -> None:
             took = best_of(partial(kernel, 0, EDGE * EDGE, dst, product), seconds)
             print_product(fidelity, register, mode, macs, took, sgemm, beside)
     in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
+    setting = kernel_setting("b", "fp32", "wormhole_b0")
     product = Product(Source(in0, index, none), Source(in1, index, none), extent, 0b1111, False, setting)
     took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, product), seconds)
     print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
@@ -110,7 +113,7 @@ def per_datum(rng: np.random.Generator, seconds: float) -> None:
     """The table of everything else."""
     dst = np.zeros((TILES, 1024), np.uint32)
     a, b = words(rng, TILES, "Float16_b"), words(rng, TILES, "Float16_b")
-    codes = {8: rng.integers(0, 256, dst.shape).astype(np.uint8)}
+    codes: dict[int, NDArray[Any]] = {8: rng.integers(0, 256, dst.shape).astype(np.uint8)}
     codes[16], codes[32] = (a >> np.uint32(16)).astype(np.uint16), a
     shared = rng.integers(100, 140, (TILES, 64)).astype(np.uint8)
     index = np.arange(TILES, dtype=np.int32)

@@ -45,7 +45,7 @@ class Diffusion:
 class Decoded(nn.Module):
     """The half of an autoencoder that makes images."""
 
-    def __init__(self, vae: nn.Module) -> None:
+    def __init__(self, vae: Any) -> None:
         super().__init__()
         self.vae = vae
 

@@ -5,7 +5,7 @@ stands here is how they are called."""
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ DEEP = 24
 large: PCC 0.955. If they are 9 times as large it is 0.9999999 (FLAN-T5: 0.999997)."""
 FAR = -1e9
 Caches = tuple[Tensor, ...]
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Decoder(nn.Module):
     """A window of tokens and its positions, then the caches: scores, and what the caches are to hold of the window. A
     subclass says what becomes of tokens: `scores`."""
 
-    def __init__(self, model: nn.Module, length: int, given: int = 0) -> None:
+    def __init__(self, model: Any, length: int, given: int = 0) -> None:
         super().__init__()
         self.model, self.length, self.given = model, length, given
 
@@ -96,7 +97,10 @@ class Decoder(nn.Module):
 class T5Decoder(Decoder):
     """Its layers take the bias of positions beside the mask: that of earlier tokens hangs on the window's positions."""
 
-    def __init__(self, model: nn.Module, length: int, given: int) -> None:
+    rows: Tensor
+    near: Tensor
+
+    def __init__(self, model: Any, length: int, given: int) -> None:
         super().__init__(model, length, given)
         attention = model.decoder.block[0].layer[0].SelfAttention
         whole = attention.compute_bias(length, length)[0].detach()  # heads, queries, keys
@@ -148,14 +152,14 @@ class Encoder(nn.Module):
     def forward(self, source: Tensor) -> tuple[Tensor, ...]:
         """[1, heads, places, size] each."""
         x = self.encoder(source, return_dict=False)[0]
-        made = [projection(x) for pair in self.projections for projection in pair]
+        made = [projection(x) for pair in self.projections.children() for projection in pair.children()]
         return tuple(item.reshape(1, item.shape[1], self.heads, -1).transpose(1, 2) for item in made)
 
 
-def sharpened(module: nn.Module, scores: float = 4) -> nn.Module:
+def sharpened(module: Module, scores: float = 4) -> Module:
     """With larger matrices and smaller embeddings, so that tokens hang on what layers compute, and differ. `scores`:
     how much larger those of queries and keys are, by which attention amplifies what rounding does."""
-    scaled: dict[int, nn.Module] = {}
+    scaled: dict[int, nn.Embedding | nn.Linear | nn.Conv1d] = {}
     for part in module.modules():  # embeddings first: some share their weights with the last product
         if isinstance(part, nn.Embedding):
             scaled.setdefault(id(part.weight), part)
@@ -166,7 +170,7 @@ def sharpened(module: nn.Module, scores: float = 4) -> nn.Module:
         for part in scaled.values():
             part.weight.mul_(0.3 if isinstance(part, nn.Embedding) else 4)
         for name, part in module.named_modules():
-            if scores != 4 and name.endswith((".q", ".k")):
+            if scores != 4 and isinstance(part, nn.Linear) and name.endswith((".q", ".k")):
                 part.weight.mul_(scores / 4)
     return module.eval()
 

@@ -1,12 +1,12 @@
 """One cell of the table: a model on a board, by torch or by ONNX. Runs in a process of its own, so that its peak of
 memory is its own."""
 
-import io
 import resource
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -81,7 +81,7 @@ def measure(
     settings = model.settings(board)
     cell = Cell(model.name, board, form, str(settings), commit, effort)
     name, _, chips = board.partition(":")
-    options = {
+    options: dict[str, Any] = {
         "board": name,
         "chips": int(chips) if chips else None,
         "df": settings.df,
@@ -102,6 +102,7 @@ def measure(
                 tell("compiling")
                 begin = time.process_time()
                 compiled = _compiled(source, given, settings.microbatch, name=model.name, **options)
+                del source, given
         except be.BudaError as error:
             cell.problem = str(error).splitlines()[0]
             return cell
@@ -112,19 +113,18 @@ def measure(
         _model(cell, compiled, "decode" if isinstance(made, Generation) else "")
         tell("checking")
         cell.findings = len(compiled.check(strict=True))
-        expected = None
         with TemporaryDirectory() as folder:
-            if checks and not isinstance(made, Generation):
-                expected = _saved(compiled, made, Path(folder))
-                del compiled, source, given, made  # with all parameters: a run takes as much memory once more
+            if isinstance(made, Generation):
+                run = partial(_generate, compiled, made)
+            elif checks:
+                run = partial(_correlate, _saved(compiled, made, Path(folder)), Path(folder))
+            else:
+                return cell
+            del compiled, made  # with all parameters: a run takes as much memory once more
             for precision in checks:
                 show(cell)
                 tell(f"running, {precision}")
-                if expected is not None:
-                    cell.pcc[precision] = difference("", expected, _run(Path(folder), precision)).pcc or 0.0
-                else:
-                    _generate(cell, compiled, made, precision)
-                    compiled.close()
+                run(cell, precision)
     return cell
 
 
@@ -143,12 +143,13 @@ def _saved(compiled: Any, made: Any, folder: Path) -> Any:
     return module(*inputs).numpy()
 
 
-def _run(folder: Path, precision: Precision) -> Any:
-    """The output of the image, beside what its epochs leave to each other."""
+def _correlate(expected: Any, folder: Path, cell: Cell, precision: Precision) -> None:
+    """The output of the image, beside what its epochs leave to each other, compared with the original's."""
     image = be.load_image(folder / "model.tti")
     report = run_netlist(image.netlist, inputs=folder / "inputs.npz", precision=precision, image=image)
+    assert image.model is not None
     (output,) = image.model.by_queue
-    return report.arrays[output]
+    cell.pcc[precision] = difference("", expected, report.arrays[output]).pcc or 0.0
 
 
 def _model(cell: Cell, compiled: Any, program: str) -> None:
@@ -160,7 +161,7 @@ def _model(cell: Cell, compiled: Any, program: str) -> None:
     cell.bounds, cell.longest = bounds(perf.run), longest(perf.run)
 
 
-def _generate(cell: Cell, compiled: Any, made: Generation, precision: str) -> None:
+def _generate(compiled: Any, made: Generation, cell: Cell, precision: Precision) -> None:
     """Scores of a window beside the original's; in `ideal` tokens, one after the other."""
     expected = made.greedy(TOKENS)
     if made.source:
@@ -174,6 +175,7 @@ def _generate(cell: Cell, compiled: Any, made: Generation, precision: str) -> No
     window[0, : len(tokens)] = torch.tensor(tokens)
     ours = compiled(window, torch.arange(WINDOW)[None], program="decode", precision=precision)[0][0, : len(tokens)]
     cell.pcc[precision] = difference("", made.scores(torch.tensor([tokens]))[0].numpy(), ours).pcc or 0.0
+    compiled.close()
 
 
 def _compiled(source: Any, given: Any, microbatch: int, **options: Any) -> Any:
@@ -192,12 +194,13 @@ def _source(module: Any, inputs: tuple[Any, ...], form: str) -> tuple[Any, tuple
         return torch.export.export(module, inputs).run_decompositions({}), None
     import onnx
 
-    written = io.BytesIO()
-    torch.onnx.export(module, inputs, written, dynamo=False, opset_version=17)
-    return onnx.load_from_string(written.getvalue()), None
+    with TemporaryDirectory() as folder:
+        written = Path(folder) / "model.onnx"
+        torch.onnx.export(module, inputs, written, dynamo=False, opset_version=17)
+        return onnx.load(written), None
 
 
-def bounds(run: Any) -> Mapping[str, float]:
+def bounds(run: Any) -> dict[str, float]:
     """Shares of the chip's time of a round: loading, and of the rest what sets each epoch's pace. `host link`: how long
     it takes beside that time, which it bounds where it is above 1."""
     total = sum(epoch.runs * epoch.cycles for epoch in run.epochs) or 1.0

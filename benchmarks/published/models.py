@@ -155,6 +155,7 @@ def _yolov5s() -> Source:
     from pathlib import Path
 
     package = importlib.import_module("yolov5.models.yolo")
+    assert package.__file__ is not None
     module = package.Model(str(Path(package.__file__).parent / "yolov5s.yaml"), ch=3).eval()
     with torch.no_grad():
         module(_image(320))  # makes the grids of anchors, which the exporter then finds

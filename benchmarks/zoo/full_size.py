@@ -95,7 +95,8 @@ class MobileNetV2(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        width, parts = 32, [_convolved(3, 32, 3, 2)]
+        width = 32
+        parts: list[nn.Module] = [_convolved(3, 32, 3, 2)]
         for expand, out, depth, stride in (
             (1, 16, 1, 1),
             (6, 24, 2, 2),
@@ -237,7 +238,7 @@ class T5Layer(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor, other: Tensor | None = None) -> Tensor:
         x = x + self.attention(self.norm1(x), bias)
-        if self.cross is not None:
+        if self.cross is not None and self.norm2 is not None:
             x = x + self.cross(self.norm2(x), None, other)
         return x + self.wo(fn.relu(self.wi(self.norm3(x))))
 
@@ -327,6 +328,8 @@ class Llama(nn.Module):
 
 class WhisperEncoder(nn.Module):
     """Whisper-tiny's encoder: 30 seconds as 3000 frames of 80 bands, 4 layers of 384 on 1500 states."""
+
+    position: Tensor
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +18,11 @@ def settled(module: nn.Module) -> nn.Module:
     """In eval mode, with statistics of batch norms that are not 0 and 1."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d | nn.BatchNorm1d):
-            nn.init.uniform_(part.running_mean, -0.5, 0.5)
-            nn.init.uniform_(part.running_var, 0.5, 1.5)
+            mean, variance = part.running_mean, part.running_var
+            assert mean is not None
+            assert variance is not None
+            nn.init.uniform_(mean, -0.5, 0.5)
+            nn.init.uniform_(variance, 0.5, 1.5)
     return module.eval()
 
 
@@ -133,7 +137,7 @@ def small_unet() -> Source:
 def dense_fan_out() -> Source:
     layers = {f"c{n}": nn.Conv2d(8 + 6 * n, 6, 3, padding=1) for n in range(5)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         for n in range(5):
             x = torch.cat([x, fn.relu(getattr(self, f"c{n}")(x))], 1)
         return x.mean((2, 3))
@@ -151,7 +155,7 @@ def inception() -> Source:
         "head": nn.Linear(46, 11),
     }
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         parts = [self.a(x), self.b(x), self.c(x), self.d(fn.max_pool2d(x, 3, 1, 1))]
         return self.head(fn.relu(torch.cat(parts, 1)).mean((2, 3)))
 
@@ -162,7 +166,7 @@ def inception() -> Source:
 def shuffled_channels() -> Source:
     layers = {"a": nn.Conv2d(20, 20, 1), "b": nn.Conv2d(20, 20, 3, padding=1, groups=20), "c": nn.Conv2d(40, 8, 1)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         left, right = x.chunk(2, 1)
         right = self.b(fn.relu(self.a(right)))
         both = torch.cat([left, right], 1).unflatten(1, (2, 20)).transpose(1, 2).flatten(1, 2)
@@ -175,7 +179,7 @@ def shuffled_channels() -> Source:
 def squeeze_and_excite() -> Source:
     layers = {"c": nn.Conv2d(5, 33, 3, 2, 1), "down": nn.Conv2d(33, 9, 1), "up": nn.Conv2d(9, 33, 1)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         x = fn.silu(self.c(x))
         return x * torch.sigmoid(self.up(fn.relu(self.down(x.mean((2, 3), keepdim=True)))))
 
@@ -228,7 +232,7 @@ def wide_mlp() -> Source:
 def many_outputs() -> Source:
     layers = {"body": nn.Linear(50, 96), **{f"h{n}": nn.Linear(96, 5 + 30 * n) for n in range(5)}}
 
-    def forward(self: nn.Module, x: Tensor) -> tuple[Tensor, ...]:
+    def forward(self: Any, x: Tensor) -> tuple[Tensor, ...]:
         x = torch.tanh(self.body(x))
         return (x, *(getattr(self, f"h{n}")(x) for n in range(5)), x.softmax(-1))
 
@@ -239,7 +243,7 @@ def many_outputs() -> Source:
 def splits_and_joins() -> Source:
     layers = {"a": nn.Linear(90, 120), "b": nn.Linear(40, 33), "c": nn.Linear(113, 10)}
 
-    def forward(self: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor, y: Tensor) -> Tensor:
         one, two, three = self.a(torch.cat([x, y], -1)).split([40, 50, 30], -1)
         return self.c(torch.cat([self.b(one), two * two.sigmoid(), three.abs()], -1)).flip(0)
 
@@ -255,7 +259,7 @@ def recommender() -> Source:
         "top": nn.Linear(19, 1),
     }
 
-    def forward(self: nn.Module, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    def forward(self: Any, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
         parts = torch.stack([self.a(a), self.b(b), fn.relu(self.bottom(x))], 1)
         products = parts @ parts.transpose(1, 2)
         crossed = torch.stack([products[:, 0, 1], products[:, 0, 2], products[:, 1, 2]], 1)
@@ -268,7 +272,7 @@ def recommender() -> Source:
 def mixed_experts() -> Source:
     layers = {"gate": nn.Linear(48, 4), **{f"e{n}": nn.Linear(48, 48) for n in range(4)}}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         weights = self.gate(x).softmax(-1)
         return x + sum(weights[:, n : n + 1] * fn.gelu(getattr(self, f"e{n}")(x)) for n in range(4))
 
@@ -289,7 +293,7 @@ def elementwise() -> Source:
 def masked_attention() -> Source:
     layers = {name: nn.Linear(72, 72) for name in "qkvo"}
 
-    def forward(self: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor, mask: Tensor) -> Tensor:
         parts = (getattr(self, name)(x).unflatten(-1, (6, 12)).transpose(1, 2) for name in "qkv")
         found = fn.scaled_dot_product_attention(*parts, attn_mask=mask)
         return self.o(found.transpose(1, 2).flatten(2))
@@ -326,7 +330,7 @@ def long_short_term() -> Source:
 def unrolled_cell() -> Source:
     layers = {"ix": nn.Linear(12, 30), "hh": nn.Linear(30, 30), "out": nn.Linear(30, 2)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         state = torch.zeros(x.shape[0], 30)
         for n in range(x.shape[1]):
             state = torch.tanh(self.ix(x[:, n]) + self.hh(state))
@@ -339,7 +343,7 @@ def unrolled_cell() -> Source:
 def word_classifier() -> Source:
     layers = {"words": nn.Embedding(300, 40), "body": nn.Linear(40, 64), "head": nn.Linear(64, 6)}
 
-    def forward(self: nn.Module, tokens: Tensor) -> Tensor:
+    def forward(self: Any, tokens: Tensor) -> Tensor:
         x = self.words(tokens)
         return self.head(fn.relu(self.body(x)).amax(1)).log_softmax(-1)
 
@@ -353,7 +357,7 @@ def mixer() -> Source:
         layers |= {f"n{n}": nn.LayerNorm(40), f"t{n}": nn.Linear(25, 60), f"u{n}": nn.Linear(60, 25)}
         layers |= {f"m{n}": nn.LayerNorm(40), f"c{n}": nn.Linear(40, 80), f"d{n}": nn.Linear(80, 40)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         x = self.patch(x).flatten(2).transpose(1, 2)
         for n in range(2):
             n1, t, u, n2, c, d = (getattr(self, f"{word}{n}") for word in "ntumcd")
@@ -368,7 +372,7 @@ def mixer() -> Source:
 def relative_positions() -> Source:
     layers = {"qkv": nn.Linear(60, 180), "out": nn.Linear(60, 60), "bias": nn.Embedding(79, 5)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, 5, 12)).permute(2, 0, 3, 1, 4)
         places = torch.arange(40)[:, None] - torch.arange(40)[None] + 39
         scores = q @ k.transpose(-1, -2) / 12**0.5 + self.bias(places).permute(2, 0, 1)
@@ -381,7 +385,7 @@ def relative_positions() -> Source:
 def linear_attention() -> Source:
     layers = {"qkv": nn.Linear(32, 96), "norm": nn.LayerNorm(32)}
 
-    def forward(self: nn.Module, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
         q, k = fn.elu(q) + 1, fn.elu(k) + 1
         return x + (q @ (k.transpose(1, 2) @ v)) / (q @ k.sum(1, keepdim=True).transpose(1, 2))

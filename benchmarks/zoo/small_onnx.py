@@ -23,7 +23,8 @@ TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProt
 def outputs(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """What the onnx package's evaluator says."""
     names = [item.name for item in model.graph.input]
-    return list(ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True))))
+    found: Any = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    return list(found)
 
 
 def outputs_of_onnxruntime(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
@@ -34,7 +35,8 @@ def outputs_of_onnxruntime(model: ModelProto, inputs: Sequence[Array]) -> list[A
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [item.name for item in model.graph.input]
-    return list(session.run(None, dict(zip(names, inputs, strict=True))))
+    found: Any = session.run(None, dict(zip(names, inputs, strict=True)))
+    return list(found)
 
 
 def quantised(module: Any, inputs: Sequence[Any]) -> Source:

@@ -259,6 +259,9 @@ def yolo_v5() -> Source:
 class CachedLayer(nn.Module):
     """A layer of T5's decoder whose keys and values of earlier windows, and of the encoder, are given."""
 
+    cross_k: Tensor
+    cross_v: Tensor
+
     def __init__(self, width: int, heads: int, inner: int, memory: int) -> None:
         super().__init__()
         self.heads = heads
@@ -294,6 +297,8 @@ class T5Decoder(nn.Module):
     """T5-base's decoder for a window of 32 tokens behind 480 that caches hold, beside 64 of the encoder. Keys and
     values of the encoder's side are constants: in the vendor's netlist, too, they lie in DRAM and nothing computes
     them."""
+
+    bias: Tensor
 
     def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, inner: int = 3072) -> None:
         super().__init__()

@@ -71,15 +71,19 @@ def test_an_interrupt_while_modules_are_imported_shows_no_traceback(shell) -> No
     for microseconds in (10_000, 40_000, 150_000):
         done = shell(f"""
             {sys.executable} -c '
-import signal, sys
-import os, threading
-timer = threading.Timer({microseconds / 1e6}, os.kill, (os.getpid(), signal.SIGINT))
+import os, signal, sys, threading
+from buda_emu.cli.entry import entry
+handle = signal.signal
+def first(*given):
+    signal.signal = handle
+    before = handle(*given)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    return before
+signal.signal = first
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # what comes before belongs to Python
+threading.Timer({microseconds / 1e6}, os.kill, (os.getpid(), signal.SIGINT)).start()
 sys.argv = ["buda-emu", "run", os.environ["NET"]]
-from buda_emu.cli import entry
-before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # what comes before belongs to Python
-signal.signal(signal.SIGINT, before)
-timer.start()
-entry.entry()
+entry()
 ' """)
         assert "Traceback" not in done.stderr
         assert done.returncode == 130
