@@ -43,8 +43,8 @@ class Session(Changing):
         programs: Sequence[str] = (),
         parameters: Mapping[str, str] | None = None,
         inputs: Path | None = None,
-        seed: int = 0,
-        threads: int = 1,
+        seed: int,
+        threads: int,
         memory_limit: int | None = None,
         history_limit: int = DEFAULT_LIMIT,
     ) -> None:

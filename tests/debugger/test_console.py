@@ -90,6 +90,7 @@ def test_the_picture_of_an_epoch_has_values(tmp_path):
         assert f"min {scaled[0]:.4g}" in texts
         assert f"max {scaled[1]:.4g}" in texts
         assert "min -3.797, max 3.156" in texts
+        assert "red: the op where the run stands" in texts
         execute(console, "next")  # into the next input: of x another entry is read, of outputs the entry before stands
         assert any(line.startswith("   [0] ") and "-> e2e_probs" in line for line in execute(console, "graph").lines)
 
@@ -218,6 +219,30 @@ def test_inside_of_an_op_step_and_back_go_by_units():
         assert "epoch forward" in told(console, "s")  # it has left the op
         told(console, "into 0,0")
         assert "epoch forward" in told(console, "back")
+
+
+def test_inside_of_an_op_without_a_place_is_its_first_tile():
+    with session(TRAINING, precision="device") as run:
+        console = Console(run)
+        told(console, "break h", "c")
+
+        def packed(line):
+            return execute(console, f"s {execute(console, line).data['steps'] - 1}").data["step"]
+
+        assert packed("into") == packed("into 0,0") != packed("into 0,1")
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"), [("1234567", "1234567"), ("0 - 12345678", "-12345678"), ("1e16", "1e+16"), ("0.5", "0.5")]
+)
+def test_integers_are_shown_with_all_digits(console, expression, shown):
+    assert told(console, f"print {expression}") == shown
+
+
+def test_variables_are_those_of_the_program_that_runs(console):
+    assert told(console, "info vars") == "no program runs"
+    lines = told(console, "break op a", "c", "info vars").splitlines()
+    assert lines == ["$p_loop_count = 2", "$x_global = 0", "$x_local = 0", "$x_shadow = 0"]
 
 
 def test_the_nearest_command_may_be_one_of_two_letters(console):

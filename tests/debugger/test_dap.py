@@ -1,6 +1,7 @@
 """The Debug Adapter Protocol through whole sessions, and what clients do that should not."""
 
 import base64
+import io
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
 from buda_emu.debugger.dap.adapter import HANDLERS
+from buda_emu.debugger.dap.protocol import Channel
 from buda_emu.debugger.figures import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
@@ -29,6 +31,15 @@ def line_of(words):
 def client():
     with Here() as found:
         yield found
+
+
+def test_messages_are_numbered_from_one():
+    sink = io.BytesIO()
+    channel = Channel(io.BytesIO(), sink)
+    channel.event("initialized")
+    channel.event("terminated")
+    sent = Channel(io.BytesIO(sink.getvalue()), sink)
+    assert [sent.read()["seq"] for _ in range(2)] == [1, 2]
 
 
 def test_a_whole_session(client):

@@ -44,11 +44,7 @@ class Goal:
         return target.step != STORED
 
     def most_inputs(self, instruction: int, done: int) -> int | None:
-        """How many inputs may run together, so that none is run over; None: as many as can."""
-        if self.kind in ("next", "input"):
-            return 1
-        if self.kind == "epoch" and instruction > self.start.position.instruction:
-            return 1 if done == 0 else None
+        """How many inputs may run together, where no op stops it, up to the target; None: as many as can."""
         target = self.target
         if target is None or target.instruction != instruction or not target.in_epoch:
             return None

@@ -150,6 +150,21 @@ def test_finish_and_until_leave_loops(looped):
         assert run.finish().reason == "end"
 
 
+def test_back_to_the_start_of_a_program_and_then_of_all(tmp_path):
+    """Of the second program before its first instruction, from wherever in it; from there to the start."""
+    path = tmp_path / "two.yaml"
+    path.write_text(many_inputs(loops=1).replace("entries: 6", "entries: 18"))
+    with session(str(path), programs=["p", "p"]) as run:
+        run.step(6)
+        begun = run.stop.position
+        assert (run.engine.program, run.engine.index) == ("p", 0)
+        run.step(2)
+        run.back("finish")
+        assert run.stop.position == begun
+        run.back("finish")
+        assert run.stop.position == START
+
+
 def test_a_program_that_fails_can_be_gone_back_from(tmp_path):
     path = tmp_path / "fails.yaml"
     lines = many_inputs().replace("loop: 3", "loop: 4")  # the output queue is full in the fourth round
