@@ -53,8 +53,9 @@ def few(arch: str) -> Iterator[Case]:
         yield str(seed), one_or_two(seed, arch), arch, None
 
 
-def linked(make: Callable[[int], tuple[str, str]]) -> Iterator[Case]:
-    for seed in range(24):
+def linked(make: Callable[[int], tuple[str, str]], *more: int) -> Iterator[Case]:
+    """`more`: seeds that are drawn beside the first."""
+    for seed in (*range(24), *more):
         text, links = make(seed)
         yield str(seed), text, WORMHOLE, cluster_of(yaml.safe_load(links), "cluster.yaml")
 
@@ -76,7 +77,7 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "near the limits of grayskull": partial(near, GRAYSKULL),
     "one or two on wormhole_b0": partial(few, WORMHOLE),
     "one or two on grayskull": partial(few, GRAYSKULL),
-    "chips": partial(linked, chips),
+    "chips": lambda: linked(chips, 26),  # which gathers what comes from another chip's queue
     "copied": partial(linked, copied),
     "to itself": partial(linked, to_itself),
     "padded": partial(linked, padded),

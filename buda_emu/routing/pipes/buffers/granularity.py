@@ -32,8 +32,13 @@ def op_cut(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges], queues: Mapping[s
     maps = [edge for _, edge in _edges_to(epoch, op.name, edges)]
     if not (op.untilize_output or op.gradient_op):
         maps += [queues[queue.name] for queue in epoch.fed.get(op.name, ())]
-    cut = _shared(op.name, whole, maps, exact=True)
-    return cut if cut.scattered else Cut(False, whole)
+    for edge in maps:
+        if whole % edge.granularity:
+            raise RefusedError(
+                "V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {op.name} buffers"
+            )
+    tiles = gcd(whole, *(edge.granularity for edge in maps))
+    return Cut(tiles != whole or any(edge.out_of_order for edge in maps), tiles)
 
 
 def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
@@ -72,20 +77,6 @@ def _edges_to(epoch: Epoch, producer: str, edges: Mapping[str, OpEdges]) -> Iter
             for index, source in enumerate(op.inputs):
                 if source == producer:
                     yield op, edges[name].maps[index]
-
-
-def _shared(name: str, whole: int, maps: Iterable[EdgeMap], *, exact: bool) -> Cut:
-    scattered, tiles = False, whole
-    for edge in maps:
-        scattered |= edge.out_of_order
-        if edge.granularity != whole:
-            scattered = True
-            if exact and whole % edge.granularity:
-                raise RefusedError(
-                    "V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {name} buffers"
-                )
-            tiles = gcd(tiles, edge.granularity)
-    return Cut(scattered, tiles)
 
 
 def _within_buffers(epoch: Epoch, queue: str, op: Op, edges: OpEdges, tiles: int) -> int:

@@ -97,11 +97,9 @@ class Nocs:
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
         """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
-        total = 0
-        for a, b, size in zip(start, end, self.device.noc_grid, strict=True):
-            ahead = b - a + (size if b < a else 0)
-            total += ahead if noc == 0 or ahead == 0 else size - ahead
-        return total
+        sizes = self.device.noc_grid
+        ahead = [b - a + (size if b < a else 0) for a, b, size in zip(start, end, sizes, strict=True)]
+        return sum(ahead) if noc == 0 else sum(size - hops for hops, size in zip(ahead, sizes, strict=True) if hops)
 
     def _nearer(self, start: tuple[int, int], end: tuple[int, int]) -> int:
         return 1 if self.distance(0, start, end) > self.distance(1, start, end) else 0
