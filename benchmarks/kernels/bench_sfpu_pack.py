@@ -23,13 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.formats.bits import single
 from buda_emu.kernels.tensix.conversions import l1_acc
 from buda_emu.kernels.tensix.conversions.pack import Conversion, pack
 from buda_emu.kernels.tensix.functions.dropout import random_words
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.conversions.intermediate import intermediate
 from buda_emu.tensix.functions.dropout import seeded
-from buda_emu.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run, single
+from buda_emu.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run
 from buda_emu.tensix.lanes import store, touched
 from conditions import conditions
 

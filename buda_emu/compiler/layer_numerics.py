@@ -7,7 +7,7 @@ from typing import Any, Final
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.report.terminal.text import correlation, table
-from buda_emu.verify.op_by_op.numerics_result import OpNumerics
+from buda_emu.verify.op_by_op.numerics_result import OpNumerics, own_error
 from buda_emu.version import RESULT_VERSION
 
 SHOWN: Final = 5
@@ -65,11 +65,6 @@ def _repair(op: OpNumerics) -> Iterator[str]:
     if op.repair is not None:
         changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
         yield f"op {op.name}: {changes}: {own_error(op):.1e} -> {op.repair.error:.1e}"
-
-
-def own_error(op: OpNumerics) -> float:
-    """Relative, of the op by itself."""
-    return (op.local.rms or 0.0) if op.local is not None else 0.0
 
 
 def layer_of(graph: Graph, placement: Placement, op: str) -> str:

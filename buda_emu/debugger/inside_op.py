@@ -145,20 +145,20 @@ class RecordingUnits(ReferenceUnits):
         """See `Units`: Dst as the packer finds it, and what it leaves in L1."""
         self._note("Dst", "as the packer reads it", to.mode, dst)
         packed = super().pack(dst, to, out)
-        self._stored("packer", f"{to.mode} to {to.df}{' with relu' if to.relu else ''}", packed)
+        self._packed(f"{to.mode} to {to.df}{' with relu' if to.relu else ''}", packed)
         return packed
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         total = super().add_in_l1(old, new)
-        self._stored("packer", "added to what is in L1", total)
+        self._packed("added to what is in L1", total)
         return total
 
-    def _stored(self, unit: str, what: str, bits: Bits) -> None:
+    def _packed(self, what: str, bits: Bits) -> None:
         rows = bits.rows()
         if len(rows) == 1:
             words = rows.datums[0].reshape(32, 32).astype(np.uint32)
             exponents = None if rows.exponents is None else rows.exponents[0].reshape(32, 2).copy()
-            self.steps.append(Step(unit, what, bits.df, words, exponents))
+            self.steps.append(Step("packer", what, bits.df, words, exponents))
 
 
 def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step], Bits]:

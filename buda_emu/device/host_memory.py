@@ -45,9 +45,9 @@ def resident_memory(root: str | os.PathLike[str] = "") -> int:
     return (int(counts[1]) - int(counts[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def mapped_memory(root: str | os.PathLike[str] = "") -> int:
-    """Bytes of addresses that this process has now; 0 where the system does not say. `root`: where `proc` is."""
-    counts = next(lines(f"{root}/proc/self/statm"), "").split()
+def mapped_memory() -> int:
+    """Bytes of addresses that this process has now; 0 where the system does not say."""
+    counts = next(lines("/proc/self/statm"), "").split()
     return int(counts[0]) * os.sysconf("SC_PAGE_SIZE") if counts else 0
 
 

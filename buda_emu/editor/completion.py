@@ -60,7 +60,7 @@ def _candidates(text: OpenText, place: Place) -> Iterator[Offer]:
         return
     section = keys[0]
     if section == "devices":
-        yield from _fields(DEVICE_FIELDS, place, keys[1:])
+        yield from _device_fields(place, keys[1:])
     elif section == "queues" and len(keys) > 1:
         yield from _in_object(text, QUEUE_FIELDS, place, keys[2:])
     elif section == "graphs":
@@ -184,11 +184,11 @@ def _variables(text: OpenText, program: str) -> Iterator[Offer]:
     return (Offer(name.text, "variable") for name in text.names.defined("variable", program))
 
 
-def _fields(table: Table, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+def _device_fields(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if not keys:
-        yield from _keys({name: field.doc for name, field in table.items()}, place.block)
-    elif keys[0] in table:
-        yield from (Offer(word, "word") for word in table[keys[0]].words)
+        yield from _keys({name: field.doc for name, field in DEVICE_FIELDS.items()}, place.block)
+    elif keys[0] in DEVICE_FIELDS:
+        yield from (Offer(word, "word") for word in DEVICE_FIELDS[keys[0]].words)
 
 
 def _values(text: OpenText, field: Field) -> Iterator[Offer]:

@@ -18,6 +18,16 @@ def to_bits(values: F32) -> U32:
     return np.ascontiguousarray(values).reshape(values.shape).view(np.uint32)
 
 
+def single(value: float) -> int:
+    """The bit pattern of a number as a float32."""
+    return int(to_bits(np.array([value], dtype=np.float32))[0])
+
+
+def bit_length(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bits of each value, 0 for 0; exact up to 53 bits."""
+    return np.frexp(value.astype(np.float64))[1].astype(np.int64)
+
+
 def from_bits(bits: Codes) -> F32:
     """The float32 values that have these bit patterns; same shape."""
     return np.ascontiguousarray(bits, dtype=np.uint32).reshape(bits.shape).view(np.float32)

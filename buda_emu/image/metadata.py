@@ -115,11 +115,11 @@ class Transform:
 _NO_SHAPE: Final = MappingProxyType({"valid_": False, "type_": "FREE", "dims_": []})
 
 
-def transform_json(type: str) -> dict[str, Any]:
-    """A transform that says nothing but its type, with all the keys that readers need (FRONTEND 7)."""
+def no_transform_json() -> dict[str, Any]:
+    """A transform that does nothing, with all the keys that readers need (FRONTEND 7)."""
     shapes = ("original_shape", "reinterpreted_shape", "unpadded_shape")
     blank: dict[str, Any] = {item.name: dict(_NO_SHAPE) if item.name in shapes else 0 for item in fields(Transform)}
-    return {**blank, "type": type}
+    return {**blank, "type": "NoTransform"}
 
 
 NO_TRANSFORM: Final = Transform(type="NoTransform")

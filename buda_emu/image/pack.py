@@ -21,7 +21,7 @@ from buda_emu.formats.packing import pack_datums
 from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.host.plan import FOLDER
-from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
+from buda_emu.image.metadata import ARCH_WORDS, VERSION, no_transform_json
 from buda_emu.image.mismatch import DEVICE
 from buda_emu.image.model_io import KEY
 from buda_emu.image.names import TOP, check_unique, checked_name
@@ -229,7 +229,7 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
         "optimizer": None,
         "training": training,
         "microbatch_size": microbatch,
-        "microbatch_count": _count(args, "microbatch_count"),
+        "microbatch_count": _microbatch_count(args),
         "grid_size": list(netlist.arch.grid),
         "harvested_rows": [],
         "compiled_graph_state": _graph_state(netlist, entries, microbatch),
@@ -274,8 +274,8 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
         "ordered_input_tile_broadcast_dims": [[] for _ in inputs],
         "ordered_target_tile_broadcast_dims": [],
         "ordered_bw_input_tile_broadcast_dims": [],
-        "ordered_input_runtime_tensor_transforms": [transform_json("NoTransform") for _ in inputs],
-        "ordered_output_runtime_tensor_transforms": [transform_json("NoTransform") for _ in outputs],
+        "ordered_input_runtime_tensor_transforms": [no_transform_json() for _ in inputs],
+        "ordered_output_runtime_tensor_transforms": [no_transform_json() for _ in outputs],
         "input_to_tile_dims": {queue.name: list(queue.blocking.tile_dim) for queue in inputs},
         "parameter_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in parameters},
         "constant_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in constants},
@@ -302,9 +302,9 @@ def _microbatch(netlist: Netlist) -> int:
     return max((graph.input_count for graph in netlist.graphs.values()), default=1)
 
 
-def _count(args: Mapping[str, str], name: str) -> int:
-    """A test-arg that counts, else 1."""
-    text = args.get(name, "")
+def _microbatch_count(args: Mapping[str, str]) -> int:
+    """Of the test-args, else 1."""
+    text = args.get("microbatch_count", "")
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 

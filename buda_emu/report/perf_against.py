@@ -7,6 +7,7 @@ from typing import Any, Final
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import relative, table, whole, wrapped
 
+_MOST: Final = 8  # units of an epoch that are listed
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
 _ADDED: Final = "not before"
 _GONE: Final = "not any more"
@@ -169,7 +170,7 @@ def _called_unit(kind: str, name: str) -> str:
     return words.get(kind, name or kind)
 
 
-def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
+def against_lines(comparison: Comparison) -> Iterator[str]:
     """Tables for a terminal: programs, epochs that changed, and of each the units that changed most."""
     yield f"before: {comparison.before}"
     yield f"after:  {comparison.after}"
@@ -188,10 +189,10 @@ def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
         yield ""
         yield wrapped(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
-        rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:most]]
+        rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:_MOST]]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
-        if len(epoch.units) > most:
-            yield f"... and {len(epoch.units) - most} more that changed less"
+        if len(epoch.units) > _MOST:
+            yield f"... and {len(epoch.units) - _MOST} more that changed less"
 
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:

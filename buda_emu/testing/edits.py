@@ -169,7 +169,7 @@ class Mutator:
         maps = [node for node in among if isinstance(node, nodes.Mapping)] or [where for where, _ in self.pairs]
         where = self.draw.pick(maps)
         name = self.own.get(id(where), "")
-        filled = [other for other, at in self.pairs if _is_pair(other.pairs[at], "input", name)] if name else []
+        filled = [other for other, at in self.pairs if _is_input(other.pairs[at], name)] if name else []
         chosen = [(one, one.pairs) for one in (where, *(filled if self.draw.chance(50) else ()))]
         for one, before in chosen:
             one.pairs = [*before, (scalar(key), deepcopy(value))]
@@ -255,8 +255,8 @@ def scalar(text: str) -> nodes.Scalar:
     return nodes.Scalar(text, True, 0, 0, 0)
 
 
-def _is_pair(pair: tuple[nodes.Node, nodes.Node], key: str, text: str) -> bool:
-    return text_of(pair[0]) == key and text_of(pair[1]) == text
+def _is_input(pair: tuple[nodes.Node, nodes.Node], text: str) -> bool:
+    return text_of(pair[0]) == "input" and text_of(pair[1]) == text
 
 
 def text_of(node: nodes.Node) -> str:

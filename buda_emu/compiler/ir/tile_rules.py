@@ -9,6 +9,7 @@ import numpy as np
 from buda_emu.checker.text import plural
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, after
+from buda_emu.netlist.rules.ops.shapes import Expected, shape_text
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES
 
@@ -25,7 +26,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _MANY: Final = 9
 """Operands from which on the table means any number."""
 TMS: Final = ("transpose", "broadcast", "hslice", "vslice", "hstack", "vstack")
-Expected = tuple[int | None, int | None, int | None]
 
 
 def attribute_problems(op: TileOp) -> Iterator[str]:
@@ -99,7 +99,7 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], ar
         return
     for number, (have, want) in enumerate(zip(seen, expected, strict=False)):
         if any(size not in (None, own) for own, size in zip(have, want, strict=True)):
-            yield f"operand {number} is {list(have)} tiles after its TMs, not {_text(want)}"
+            yield f"operand {number} is {list(have)} tiles after its TMs, not {shape_text(want)}"
 
 
 def _behind(tm: Tm, shape: Shape) -> Shape:
@@ -152,7 +152,3 @@ def _expected(op: TileOp) -> Iterator[Expected]:
 def _more(op: TileOp) -> int:
     """Operands of a product beside its two factors."""
     return bool(op.attrs.get("bias")) + bool(op.attrs.get("dequant"))
-
-
-def _text(shape: Expected) -> str:
-    return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"

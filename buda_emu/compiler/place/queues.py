@@ -102,7 +102,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
     for queue in tiles.inputs.values():
         df = "RawUInt32" if queue.indices else target.activation_df
         own = readers.get(queue.name, [])
-        grid = (1, 1) if queue.indices or not _spreads(own) else (_common(own, 0, queue.shape[1]), 1)
+        grid = (1, 1) if queue.indices or not _spreads(own) else (_common_rows(own, queue.shape[1]), 1)
         blocks = input_blocks(queue.shape, grid)
         yield Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ())
     yield from _constants(found, readers)
@@ -201,11 +201,11 @@ def _spreads(readers: Iterable[Placed]) -> bool:
     return all(not placed.op.has("row-wise index") for placed in readers)
 
 
-def _common(readers: Iterable[Placed], axis: int, size: int) -> int:
-    """Rows (columns) of buffers that suit the grids of all readers."""
+def _common_rows(readers: Iterable[Placed], size: int) -> int:
+    """Rows of buffers that suit the grids of all readers."""
     count = 0
     for placed in readers:
-        count = gcd(count, placed.blocks.grid[axis])
+        count = gcd(count, placed.blocks.grid[0])
     return count if count and size % count == 0 else 1
 
 

@@ -98,7 +98,7 @@ class _Row:
     def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:
         """The same, where `body` also tells which lanes are special."""
         builder = self.code.builder
-        builder.store(self._every(False), self._found)
+        builder.store(self._none(), self._found)
 
         def noted(a: Value, b: Value, c: Value) -> Value:
             result, special = body(a, b, c)
@@ -111,15 +111,15 @@ class _Row:
     def all_negative(self) -> Value:
         """Whether the third operand is in every lane."""
         code, builder = self.code, self.code.builder
-        builder.store(self._every(False), self._found)
+        builder.store(self._none(), self._found)
         with cgutils.for_range(builder, SIZE(LANES // code.width)) as loop:
             at = builder.add(self._operands[2], builder.mul(loop.index, SIZE(code.width)))
             other = builder.icmp_signed(">=", code.load(self._lanes, at, code.words), code.word(0))
             builder.store(builder.or_(builder.load(self._found), other), self._found)
         return builder.not_(self._any())
 
-    def _every(self, value: bool) -> ir.Constant:
-        return ir.Constant(self._found.type.pointee, [value] * self.code.width)
+    def _none(self) -> ir.Constant:
+        return ir.Constant(self._found.type.pointee, [False] * self.code.width)
 
     def _any(self) -> Value:
         bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))

@@ -1,7 +1,5 @@
 """The `fused_ops` section: schedules of scheduled ops (NETLIST 2 "Fused ops", OPS 8)."""
 
-from typing import Any
-
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import FUSED_FIELDS, SUB_OP_FIELDS
@@ -114,8 +112,4 @@ def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> 
     )
 
 
-def _take(table: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: table.pop(name) for name in names}
-
-
-_POP_READERS = _take(_SUB_OP_READERS, "pop", "pop_last")
+_POP_READERS = {name: _SUB_OP_READERS.pop(name) for name in ("pop", "pop_last")}

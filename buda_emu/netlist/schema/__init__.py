@@ -31,7 +31,10 @@ def schema() -> Schema:
             "programs": {"description": SECTIONS["programs"], "type": "array", "minItems": 1, "items": ref("program")},
             "fused_ops": {**_map_of("fused_op", SECTIONS["fused_ops"]), "type": ["object", "null"]},
             "test-config": harness_config.section(),
-            "performance-check": _free("expected figures of a performance test; not part of the netlist language"),
+            "performance-check": {
+                "description": "expected figures of a performance test; not part of the netlist language",
+                "type": ["object", "null"],
+            },
         },
         "$defs": {
             **scalars(),
@@ -47,10 +50,6 @@ def schema() -> Schema:
             **harness_config.definitions(),
         },
     }
-
-
-def _free(doc: str) -> Schema:
-    return {"description": doc, "type": ["object", "null"]}
 
 
 def _map_of(name: str, doc: str, least: int = 0) -> Schema:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.formats.bits import U32
+from buda_emu.formats.bits import U32, single
 from buda_emu.ops.on_device.base import DeviceCall, DeviceOp, Job, Made, Maker, on_device
 from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
-from buda_emu.tensix.functions.table import Bound, bind, single
+from buda_emu.tensix.functions.table import Bound, bind
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import IN_DST
 

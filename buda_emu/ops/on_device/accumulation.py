@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.formats.bits import U32
+from buda_emu.formats.bits import U32, single
 from buda_emu.formats.stored import Bits
 from buda_emu.kernels.tiles.gather import FIRST_ROW
 from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, require_reload, vector_mode
@@ -21,7 +21,7 @@ from buda_emu.ops.on_device.operands import Source, Stored, arranged
 from buda_emu.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.conversions.intermediate import intermediate
-from buda_emu.tensix.functions.table import bind, single
+from buda_emu.tensix.functions.table import bind
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from buda_emu.checker.text import plural
 from buda_emu.report.terminal.text import correlation, number, table
-from buda_emu.verify.op_by_op.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics
+from buda_emu.verify.op_by_op.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
 
 _GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence
 _LOW_PCC: Final = 0.99
@@ -33,11 +33,7 @@ def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...
     """The `top` ops with the largest error of their own, all in order without a number."""
     if top is None:
         return ops
-    return tuple(sorted(ops, key=lambda op: -_own(op))[:top])
-
-
-def _own(op: OpNumerics) -> float:
-    return (op.local.rms or 0.0) if op.local is not None else 0.0
+    return tuple(sorted(ops, key=lambda op: -own_error(op))[:top])
 
 
 def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
@@ -68,7 +64,7 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         )
     if op.beyond and op.largest is not None:
         yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
-    total, own = op.total.rms or 0.0, _own(op)
+    total, own = op.total.rms or 0.0, own_error(op)
     if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own):
         yield (
             f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
@@ -85,5 +81,5 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         verb = "take" if len(op.repair.changes) > 1 else "takes"
         errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
         yield f"op {op.name}: {changes} {verb} the error from {errors}"
-    elif _own(op) >= WORTH_REPAIRING:
+    elif own_error(op) >= WORTH_REPAIRING:
         yield f"op {op.name}: no change halves the error of {_error(op.local.rms)}"

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.formats.bits import U32
+from buda_emu.formats.bits import U32, bit_length
 
 _I64 = NDArray[np.int64]
 _INFINITY: Final = 0x7F800000
@@ -64,7 +64,7 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     sign = np.where(p == 0, sz, sign)
     nothing = r == 0
     # 6. Normalise.
-    n = _bit_length(r) - (_LEADING_BIT + 1)
+    n = bit_length(r) - (_LEADING_BIT + 1)
     er = er + n
     overflow = er >= 255
     if blackhole:
@@ -93,8 +93,3 @@ def _shifted(value: _I64, distance: _I64) -> _I64:
     kept = value >> distance
     lost = value != kept << distance
     return np.where(kept != 0, kept | lost, 0)
-
-
-def _bit_length(value: _I64) -> _I64:
-    """Bits of each value, 0 for 0; exact, since the values have at most 30 bits."""
-    return np.frexp(value.astype(np.float64))[1].astype(np.int64)

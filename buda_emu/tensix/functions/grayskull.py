@@ -8,40 +8,36 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.formats.bits import to_bits
+from buda_emu.formats.bits import single
 from buda_emu.tensix.functions import elementary as wormhole
 from buda_emu.tensix.functions.elementary import HALF, MINUS_HALF, MINUS_ONE, ONE, minus, multiply, plus, table
 from buda_emu.tensix.functions.lut import lut8
 from buda_emu.tensix.functions.vector_unit import V, VectorUnit
 
 
-def _single(value: float) -> int:
-    return int(to_bits(np.array([value], dtype=np.float32))[0])
-
-
 def _of_the_unit(value: float) -> int:
-    return _single(float(np.float16(value)))
+    return single(float(np.float16(value)))
 
 
 EXP_SLOPE: Final = _of_the_unit(0.8369)
 INVERSE: Final = _of_the_unit(1.4424)
 LN2: Final = _of_the_unit(0.6929)
-LOG: Final = (_single(0.1058), _single(-0.7122), _single(2.0869), _single(-1.4753))
-PI: Final = _single(3.14159264)
+LOG: Final = (single(0.1058), single(-0.7122), single(2.0869), single(-1.4753))
+PI: Final = single(3.14159264)
 
-SIGMOID: Final = lut8((0x3DFF, 0x21D8, 0xFF10), retain=True)
-GELU_CORE: Final = lut8((0x18FF, 0x2010, 0xFF00), retain=True)
-GELU_CORE_APPROX: Final = lut8((0x18FF, 0x212C, 0xFF00), retain=True)
+SIGMOID: Final = lut8((0x3DFF, 0x21D8, 0xFF10))
+GELU_CORE: Final = lut8((0x18FF, 0x2010, 0xFF00))
+GELU_CORE_APPROX: Final = lut8((0x18FF, 0x212C, 0xFF00))
 
 
 def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """e^x."""
     if not approximate:
-        return wormhole.exp_exact(u, x, EXP_SLOPE, _single(0.8634), INVERSE)
-    v = u.fma(x, INVERSE, _single(192.0))
+        return wormhole.exp_exact(u, x, EXP_SLOPE, single(0.8634), INVERSE)
+    v = u.fma(x, INVERSE, single(192.0))
     y = u.shift_left(u.add(v, 0xBD3F0000), 7)
-    y = u.select(u.negative(minus(u, x, _single(-42.0))), 0, y)
-    return u.select(u.negative(minus(u, x, _single(89.0))), y, 0x7F800000)
+    y = u.select(u.negative(minus(u, x, single(-42.0))), 0, y)
+    return u.select(u.negative(minus(u, x, single(89.0))), y, 0x7F800000)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool) -> V:
@@ -79,7 +75,7 @@ def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
 def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Derivative of gelu."""
     g = exp(u, multiply(u, multiply(u, x, x), MINUS_HALF), approximate=False)
-    density = multiply(u, multiply(u, g, _single(0.39844)), x)
+    density = multiply(u, multiply(u, g, single(0.39844)), x)
     return plus(u, u.fma(_core(u, x, approximate), HALF, density), HALF)
 
 
@@ -88,7 +84,7 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
     if approximate:
         return table(u, GELU_CORE_APPROX, x)
     cube = multiply(u, multiply(u, x, x), x)
-    return table(u, GELU_CORE, multiply(u, u.fma(cube, _single(0.044715), x), _single(0.7969)))
+    return table(u, GELU_CORE, multiply(u, u.fma(cube, single(0.044715), x), single(0.7969)))
 
 
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:

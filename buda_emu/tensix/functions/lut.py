@@ -32,10 +32,10 @@ class Lut:
             raise InternalError("the ranges of a table ascend")
 
 
-def lut8(coefficients: tuple[int, int, int], retain: bool) -> Lut:
+def lut8(coefficients: tuple[int, int, int]) -> Lut:
     """A table of 3 ranges from 16-bit words, slope byte above, offset byte below."""
     slopes, offsets = zip(*((_small(word >> 8), _small(word & 255)) for word in coefficients), strict=True)
-    return Lut(_patterns(_BREAKS_3), slopes, offsets, retain)
+    return Lut(_patterns(_BREAKS_3), slopes, offsets, retain=True)
 
 
 def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.formats.bits import U32, to_bits
+from buda_emu.formats.bits import U32, single
 from buda_emu.formats.codecs import SCALAR_CODECS
 from buda_emu.kernels.tensix.functions import vector_unit as kernels
 from buda_emu.kernels.tensix.images import as_rows
@@ -165,11 +165,6 @@ def run(
         return
     second = (images[1], reads[1]) if len(images) == 2 else None
     _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
-
-
-def single(value: float) -> int:
-    """A parameter as an fp32 pattern."""
-    return int(to_bits(np.array([value], dtype=np.float32))[0])
 
 
 def bf16_cut(value: float) -> int:

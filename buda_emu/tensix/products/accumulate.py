@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.formats.bits import U32
+from buda_emu.formats.bits import U32, bit_length
 from buda_emu.spec.formats import Family
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.words import I64, Core, exponent_of, require_pairing, sign_of, to_image, to_word
@@ -51,7 +51,7 @@ def accumulate(dst: U32, sums: Sequence[Sum], family: Family, mode: DstMode, cor
     sign = (total < 0).astype(np.int64)
     magnitude = np.abs(total)
     # 5. Normalise to a leading one at bit 23.
-    shift = 24 - _bit_length(magnitude)
+    shift = 24 - bit_length(magnitude)
     if core != "blackhole":
         shift = np.where((sign == 1) & (magnitude == 1), -4, shift)  # an error of the chip
     exponent = common - shift
@@ -77,8 +77,3 @@ def _rounded(magnitude: I64, shift: I64) -> I64:
     """Shifted left, or right with rounding to nearest, ties away from zero."""
     right = np.clip(-shift, 1, 40)
     return np.where(shift < 0, (magnitude + (1 << (right - 1))) >> right, magnitude << np.clip(shift, 0, 31))
-
-
-def _bit_length(value: I64) -> I64:
-    """Bits of each value, 0 for 0; exact, since the values have at most 31 bits."""
-    return np.frexp(value.astype(np.float64))[1].astype(np.int64)

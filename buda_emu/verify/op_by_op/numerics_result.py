@@ -67,6 +67,11 @@ class OpNumerics:
     beyond: int = 0
 
 
+def own_error(op: OpNumerics) -> float:
+    """Relative, of the op by itself."""
+    return (op.local.rms or 0.0) if op.local is not None else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Numerics:
     """All ops that ran, in the order of their first run."""

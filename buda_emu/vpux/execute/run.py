@@ -16,7 +16,7 @@ from buda_emu.vpux.execute.memory import MOST_BYTES, Memory, Watch, regions
 from buda_emu.vpux.execute.result import RunResult
 from buda_emu.vpux.execute.values import load, packed, stimulus, store
 from buda_emu.vpux.kernels import KERNELS, Kernel
-from buda_emu.vpux.model import Document, Function, Opaque
+from buda_emu.vpux.model import Document, Opaque
 from buda_emu.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
 from buda_emu.vpux.reader.table import OPS
 from buda_emu.vpux.rules import check_document, check_function
@@ -196,6 +196,3 @@ def _fit(given: Array, buffer: Buffer) -> Array:
         raise HostError(f"input {buffer.name} holds {kind}, not {values.dtype}")
     with np.errstate(over="ignore"):
         return values.astype(kind)
-
-
-__all__ = ["Function", "refuse_unsupported", "run"]

@@ -9,7 +9,7 @@ from typing import Final
 from buda_emu.errors import HostError
 from buda_emu.vpux.layout import DimsOrder
 from buda_emu.vpux.model import DYNAMIC, AffineMap, Attribute, Dense, Opaque, Symbol, Type
-from buda_emu.vpux.reader.scanner import STRING, SYMBOL, ReadError, Scanner
+from buda_emu.vpux.reader.scanner import SYMBOL, ReadError, Scanner
 
 MOST_ELEMENTS: Final = 1 << 48
 """A shape of more is refused: no memory holds it."""
@@ -359,6 +359,3 @@ def _float_of_bits(bits: int, of: str) -> float:
         return float(bits) if form is None else struct.unpack(form[1], struct.pack(form[0], bits))[0]
     except struct.error:
         return float("nan")
-
-
-__all__ = ["ALIAS", "STRING", "ValueReader"]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from buda_emu.formats.bits import single
 from buda_emu.tensix.functions.quantisation import (
     dequantization,
     integer_add,
@@ -8,7 +9,7 @@ from buda_emu.tensix.functions.quantisation import (
     quantization,
     requantization,
 )
-from buda_emu.tensix.functions.table import bind, reference, run, single
+from buda_emu.tensix.functions.table import bind, reference, run
 from buda_emu.tensix.functions.vector_unit import NumpyUnit
 from device_vectors import mismatches, needs_vectors, vectors
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.tensix.functions.table import FUNCTIONS, bf16_cut, bind, fp16_constant, reference, run, single
+from buda_emu.formats.bits import single
+from buda_emu.tensix.functions.table import FUNCTIONS, bf16_cut, bind, fp16_constant, reference, run
 from device_vectors import mismatches
 from lane_words import KINDS, datums
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from buda_emu.api.backend.devices.soc import label
 from buda_emu.spec.archs import ARCHS, GIB
-from buda_emu.spec.devices import Core, device
+from buda_emu.spec.devices import device
 
 MIB: Final = 1 << 20
 KIB: Final = 1 << 10
@@ -77,16 +78,16 @@ def _dram(arch: str) -> dict[str, str]:
         found["block_capacity"] = str(chip.dram_channel_bytes // _BLOCKS[arch])
     for channel, cores in enumerate(chip.dram_cores):
         found[f"backend_reserved_chan{channel}"] = str(DRAM_RESERVED)
-        found[f"core_xy_chan{channel}"] = _label(cores[0])
+        found[f"core_xy_chan{channel}"] = label(cores[0])
         if len(cores) > 1:
-            found |= {f"core_xy_chan{channel}_subchan{n}": _label(core) for n, core in enumerate(cores)}
+            found |= {f"core_xy_chan{channel}_subchan{n}": label(core) for n, core in enumerate(cores)}
     return found
 
 
 def _eth(arch: str) -> dict[str, str]:
     chip = device(arch)
     found = {"num_cores": str(len(chip.eth_cores)), "l1_size": str(chip.eth_l1_bytes)}
-    return found | {f"core_xy_chan{channel}": _label(core) for channel, core in enumerate(chip.eth_cores)}
+    return found | {f"core_xy_chan{channel}": label(core) for channel, core in enumerate(chip.eth_cores)}
 
 
 def _t6(arch: str) -> dict[str, str]:
@@ -110,7 +111,3 @@ def _noc(arch: str) -> dict[str, str]:
         "num_rings": str(chip.nocs),
         "num_vcs": str(chip.noc_virtual_channels),
     }
-
-
-def _label(core: Core) -> str:
-    return f"{core[0]}-{core[1]}"

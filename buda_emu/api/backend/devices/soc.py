@@ -59,12 +59,12 @@ def _content(arch: str, harvesting_mask: int, rows: int, columns: int) -> dict[s
     return {
         "arch_name": chip.name.upper(),
         "grid": {"x_size": chip.noc_grid[0], "y_size": chip.noc_grid[1]},
-        "arc": [_label(chip.arc)],
-        "pcie": [_label(chip.pcie)],
-        "dram": [[_label(core) for core in channel] for channel in chip.dram_cores],
-        "eth": [_label(core) for core in chip.eth_cores],
-        "functional_workers": [_label((x, y)) for y in chip.worker_rows for x in chip.worker_columns],
-        "harvested_workers": [_label(core) for core in _unused(chip, whole)],
+        "arc": [label(chip.arc)],
+        "pcie": [label(chip.pcie)],
+        "dram": [[label(core) for core in channel] for channel in chip.dram_cores],
+        "eth": [label(core) for core in chip.eth_cores],
+        "functional_workers": [label((x, y)) for y in chip.worker_rows for x in chip.worker_columns],
+        "harvested_workers": [label(core) for core in _unused(chip, whole)],
         "worker_l1_size": chip.l1_bytes,
         "dram_bank_size": chip.dram_channel_bytes,
         "eth_l1_size": chip.eth_l1_bytes,
@@ -76,5 +76,6 @@ def _unused(chip: "Device", whole: "Device") -> list[tuple[int, int]]:
     return sorted({(x, y) for x in whole.worker_columns for y in whole.worker_rows} - workers)
 
 
-def _label(core: Sequence[int]) -> str:
+def label(core: Sequence[int]) -> str:
+    """As the files of device descriptors name a core."""
     return f"{core[0]}-{core[1]}"

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
-
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 
@@ -206,6 +204,3 @@ def einsum(call: Call) -> Node:
 def refused(call: Call) -> Node:
     """Depends on values in a way that no netlist op has."""
     raise call.refuse("")
-
-
-__all__ = ["np", "product"]

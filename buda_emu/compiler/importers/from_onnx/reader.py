@@ -30,7 +30,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
 )
 from buda_emu.compiler.importers.open_sizes import OpenSizes, how_to_give
 from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError, Refusals
-from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
+from buda_emu.errors import BudaError, HostError, UnsupportedError
 from buda_emu.tensor.referenced import Referenced
 
 _TYPES: Final = {
@@ -341,6 +341,3 @@ def _line(node: Any) -> str:
     trace = notes.get("pkg.torch.onnx.stack_trace", "")
     lines: Iterator[str] = (line.strip() for line in trace.splitlines() if line.strip().startswith("File "))
     return next(iter(reversed(list(lines))), "")
-
-
-__all__ = ["InternalError", "read_file", "read_proto"]

@@ -34,18 +34,18 @@ def recurrent(call: Call) -> tuple[Node, ...]:
     shown: list[Node] = []
     for step in range(steps):
         shown += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
-    all_states = _joined(b, shown, 0)
+    all_states = _joined(b, shown)
     all_states = b.reshape(all_states, shape=(steps, len(runs), batch, size))
     last = [[b.reshape(item, shape=(1, batch, size)) for item in (run.last, run.cell)] for run in runs]
-    results = [all_states, *(_joined(b, [pair[place] for pair in last], 0) for place in range(2))]
+    results = [all_states, *(_joined(b, [pair[place] for pair in last]) for place in range(2))]
     if call.attr("layout", 0):
         results[0] = b.transpose(results[0], perm=(2, 0, 1, 3))
         results[1:] = [b.transpose(item, perm=(1, 0, 2)) for item in results[1:]]
     return tuple(results[: 3 if call.op == "LSTM" else 2])
 
 
-def _joined(b: Builder, nodes: Sequence[Node], dim: int) -> Node:
-    return nodes[0] if len(nodes) == 1 else b.concat(*nodes, dim=dim)
+def _joined(b: Builder, nodes: Sequence[Node]) -> Node:
+    return nodes[0] if len(nodes) == 1 else b.concat(*nodes, dim=0)
 
 
 @dataclass(slots=True)

@@ -54,7 +54,8 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
         yield _wrong_inner(op, shapes[0], inner)
         return
     for index in wrong:
-        what = f"input {index} has {_text(shapes[index])} after its TMs, {op.type} needs {_text(expected[index])}"
+        have, need = shape_text(shapes[index]), shape_text(expected[index])
+        what = f"input {index} has {have} after its TMs, {op.type} needs {need}"
         yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
 
 
@@ -72,7 +73,7 @@ def queue_shape(ctx: Context, queue: Queue) -> Findings:
         yield Finding(queue.at("input_tms"), str(error))
         return
     if shape != queue.blocking.shape:
-        what = f"holds {_text(queue.blocking.shape)}, op {op.name} writes {_text(shape)}"
+        what = f"holds {shape_text(queue.blocking.shape)}, op {op.name} writes {shape_text(shape)}"
         yield Finding(queue.at("mblock"), what, "numbers are t, tile rows, tile columns")
 
 
@@ -138,7 +139,7 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
     names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
     have, need = own.m_k * own.u_kt, right[0] * right[1]
     key = "m_k" if right[0] != own.m_k else "u_kt"
-    what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {_text(first)} after its TMs"
+    what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {shape_text(first)} after its TMs"
     both = right[0] != own.m_k and right[1] != own.u_kt
     values = f"m_k: {right[0]}, u_kt: {right[1]}" if both else f"{key}: {right[key == 'u_kt']}"
     hint = f"write `{values}`; numbers are t, tile rows, tile columns"
@@ -188,5 +189,6 @@ def padded(shape: Shape, pad: Pad) -> Shape:
     return shape[0], shape[1] + pad.rt, shape[2] + pad.ct
 
 
-def _text(shape: Expected) -> str:
+def shape_text(shape: Expected) -> str:
+    """As messages have it."""
     return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"

@@ -4,6 +4,7 @@ from functools import partial
 
 from buda_emu.checker.fix import putting, replacing
 from buda_emu.checker.suggest import near
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written
@@ -110,7 +111,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
     rows, columns = queue.blocking.grid_size
     yield Finding(
         queue.at(queue.loc),
-        f"{_count(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
+        f"{plural(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
         f"list one {'[channel, address]' if queue.loc == 'dram' else 'address'} for each grid cell, row by row",
     )
 
@@ -227,10 +228,6 @@ def _copies(ctx: Context, name: str) -> str:
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
     suffix = f".{queue.target_device}"
     return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @netlist_check(
