@@ -147,6 +147,13 @@ def test_a_copy_to_where_no_link_leads_goes_left_first(sides: str, channel: int)
     assert known.of_copy(0, other, 1)[0] == [channel]
 
 
+def test_a_copy_to_the_same_place_of_another_rack_goes_left_first() -> None:
+    """Neither chip lies in a direction from the other, so the link between them leads nowhere."""
+    places = {0: (1, 0, 0, 0), 1: (1, 0, 1, 0), 2: (0, 0, 0, 0), 3: (0, 0, 1, 0)}
+    known = Links(Cluster(places, {}, (((0, 0), (1, 8)), ((0, 1), (2, 8)), ((1, 1), (3, 8))), (0,), {}))
+    assert known.of_copy(0, 1, 1) == ([1], [1])
+
+
 def test_pieces_and_padding_for_more_cores_than_there_are() -> None:
     """They are refused, as net2pipe refuses them, not followed to cores that the op does not have."""
     queues = [queue("a", t=2, mblock=(2, 2)), queue("o", "second", (3, 1), mblock=(2, 2))]
