@@ -7,7 +7,7 @@ pytestmark = pytest.mark.tiny
 
 
 def test_bytes_are_sign_exponent_and_four_bits():
-    table = lut8((0x1DFF, 0x481A, 0xFF90), retain=True)
+    table = lut8((0x1DFF, 0x481A, 0xFF90))
     assert table.slopes == (0x3F680000, 0x3DC00000, 0)  # 0.90625, 0.09375, all ones is 0
     assert table.offsets == (0, 0x3F500000, 0xBF000000)  # 0.8125, -0.5
     assert table.breaks == (0x3F800000, 0x40000000)
