@@ -1,12 +1,12 @@
 """What is computed row by row, with the maxima and sums of the rows, becomes one fused op (OPS 8): a softmax, or what a
 norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from buda_emu.compiler.fuse.chains import MOST, is_elementwise
-from buda_emu.compiler.fuse.half_tiles import equal_columns
+from buda_emu.compiler.fuse.half_tiles import equal_columns, is_equal, with_equal_columns
 from buda_emu.compiler.fuse.readers import Readers, depths_of
 from buda_emu.compiler.fuse.spreads import SPREADING, spreads_column
 from buda_emu.compiler.lower.schedule import Part, scheduled, schedules
@@ -22,7 +22,7 @@ def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
     """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
     where nothing but this reads what is between. What two such ops need, each of them computes."""
     order = {name: number for number, name in enumerate(tiles.ops)}
-    found = _Rows(tiles, Readers(tiles), target, order, tiles.shown)
+    found = _Rows(tiles, Readers(tiles), target, order, tiles.shown, with_equal_columns(tiles))
     for group in found.groups():
         made = [found.fused(root, members) for root, members in group.items()]
         if None not in made:
@@ -32,13 +32,15 @@ def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """`order`: of each op its number; `shown`: the ops that the host or a ram takes."""
+    """`order`: of each op its number; `shown`: the ops that the host or a ram takes; `equal`: those whose columns are
+    all the same."""
 
     tiles: TileGraph
     readers: Readers
     target: Target
     order: Mapping[str, int]
     shown: frozenset[str]
+    equal: Set[str]
 
     # ------------------------------------------------------------------------------------------------------- groups
     def groups(self) -> list[dict[str, list[str]]]:
@@ -271,8 +273,7 @@ class _Parts:
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
         found = self.rows.operand(op, place, members)
         if isinstance(found, Use):
-            constant = self.rows.tiles.constants.get(found.source)
-            if constant is not None and equal_columns(constant) and ("transpose",) not in found.tms:
+            if is_equal(self.rows.tiles, found, self.rows.equal):
                 self.equal.add(found)
             return found
         same = self.same.get(found, found)
@@ -312,7 +313,11 @@ class _Parts:
             across = op.shape[2] if isinstance(own, str) and op.shape[2] > 1 else 0
             part = replace(part, operands=(operands[1 - place], own), spread="c", across=across)
         self.parts[op.name] = part
-        return True
+        return all(self._is_as_wide(item, op) for item in part.operands if item not in self.numbers)
+
+    def _is_as_wide(self, item: str | Use, op: TileOp) -> bool:
+        """Whether a member is no column that the op reads repeated."""
+        return isinstance(item, Use) or self.parts[item].columns == op.shape[2]
 
     def may_end(self, root: str) -> bool:
         """Whether all columns of the result are right, and what is summed is made here: what comes from elsewhere,
