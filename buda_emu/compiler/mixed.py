@@ -73,15 +73,26 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
             continue  # integers, and what becomes of them, have the only formats that they can have
-        df, acc, fidelity = "", "", ""
-        for rule in rules:
-            if rule.fits(op):
-                own = rule.precision
-                df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+        own = _by_rules(op, rules)
+        df = own.df
         if op.attrs.get("identity") or (op.has("reduces") and op.attrs["dim"] == "z"):
             source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
             df = source.precision.df if source is not None else ""
-        op.precision = Precision(df, acc, fidelity)
+        op.precision = replace(own, df=df)
+
+
+def target_of(op: TileOp, target: Target, rules: Sequence[Rule]) -> Target:
+    """The target with the formats that rules will give an op, for the room that it will have."""
+    return target.of(_by_rules(op, rules) if op.precision == Precision() else op.precision)
+
+
+def _by_rules(op: TileOp, rules: Sequence[Rule]) -> Precision:
+    df, acc, fidelity = "", "", ""
+    for rule in rules:
+        if rule.fits(op):
+            own = rule.precision
+            df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+    return Precision(df, acc, fidelity)
 
 
 def widen(tiles: TileGraph) -> None:

@@ -23,10 +23,10 @@ from buda_emu.compiler.ir.text import PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.memory_watch import MemoryWatch
-from buda_emu.compiler.mixed import Rule, assign, tell_readers, widen
+from buda_emu.compiler.mixed import Rule, assign, target_of, tell_readers, widen
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -67,6 +67,10 @@ class Context:
     fuse: bool = True
     entries: int = 2
     memory: MemoryWatch = field(default_factory=lambda: MemoryWatch.of(None))
+
+    def target_of(self, op: TileOp) -> Target:
+        """With the formats that rules will give an op."""
+        return target_of(op, self.target, self.rules)
 
 
 Run = Callable[[Sequence[Ir], Context], list[Ir]]
@@ -211,7 +215,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("fuse_relu", TILE, TILE, "a clamp becomes the packer's of the op before it",
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_rows", TILE, TILE, "a softmax, or what a norm divides by, becomes one op with the sums of its rows",
-         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.target))), _fuses),
+         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.target_of))), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
     Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
@@ -219,9 +223,9 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("fuse_half_tiles", TILE, TILE, "what is one number for each row is computed on half of each tile",
          _tiles(lambda tiles, _: fuse_half_tiles(tiles)), _fuses),
     Pass("fuse_products", TILE, TILE, "products go into the op that adds something to them, or multiplies them",
-         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.target))), _fuses),
+         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.target_of))), _fuses),
     Pass("stack_rows", TILE, TILE, "ops that sum rows have their slices below each other, for several cores",
-         _tiles(lambda tiles, context: stacked_rows(tiles, context.target)), _fuses),
+         _tiles(lambda tiles, context: stacked_rows(tiles, context.target_of)), _fuses),
     Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use, divisors
-from buda_emu.compiler.place.blocks import has_grid
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.place.blocks import TargetOf, has_grid
 
 
 def stacked(tiles: TileGraph, count: int) -> TileGraph:
@@ -19,13 +18,15 @@ def stacked(tiles: TileGraph, count: int) -> TileGraph:
     return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
 
 
-def stacked_rows(tiles: TileGraph, target: Target) -> TileGraph:
+def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """The graph with the slices of ops that sum rows below each other, as many as there are grids for: one core after
     the other could compute them otherwise."""
 
     def most(op: TileOp) -> int:
         counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
-        return next(count for count in counts if count == 1 or has_grid(target, replace(op, shape=_shape(op, count))))
+        return next(
+            count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
+        )
 
     return _with_counts(tiles, most)
 

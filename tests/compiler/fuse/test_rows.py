@@ -155,6 +155,16 @@ def test_values_are_those_of_separate_ops(arch: str, width: int, length: int):
         assert np.abs(found - other).max() < most, precision
 
 
+@pytest.mark.parametrize("words", [{"match": "*", "df": "Float32"}, {"match": "*softmax*", "acc_df": "Float32"}])
+def test_ops_that_rules_give_longer_formats_have_room(words: dict[str, str]):
+    torch.manual_seed(0)
+    model, x = Attention(192).eval(), torch.randn(1, 200, 192)
+    target = {"arch": "wormhole_b0", "df": "Bfp8_b", "microbatch": 1, "objective": "latency", "effort": "low"}
+    made = be.compile(model, (x,), mixed=[words], **target)
+    assert any(placed.op.has_sums for placed in made.placement.ops.values())
+    assert made.check(strict=True) == ()
+
+
 @needs_vendor_router
 @pytest.mark.parametrize("arch", ["grayskull", "wormhole_b0"])
 def test_the_vendors_programs_take_them(arch: str, tmp_path: Path):
@@ -172,5 +182,6 @@ def test_thousands_of_ops_that_follow_each_other_are_looked_through_quickly():
         if n % 2:
             graph.ops[f"m{n}"] = TileOp(f"m{n}", "add", [Use(f"a{n}"), Use(f"a{n - 1}")], (1, 1, 2))
     begin = time.process_time()
-    assert len(fuse_rows(graph, Target.named("wormhole_b0", "Float16_b", "HiFi3")).ops) == 4500
+    target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+    assert len(fuse_rows(graph, lambda _: target).ops) == 4500
     assert time.process_time() - begin < 10
