@@ -72,8 +72,8 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
     they take (V-rules of `reduce`, FRONTEND 3.5), so they have the format of their operand's op."""
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
-            continue  # integers, and what becomes of them, have the only formats that they can have
-        own = _by_rules(op, rules)
+            continue
+        own = precision_of(op, rules)
         df = own.df
         if op.attrs.get("identity") or (op.has("reduces") and op.attrs["dim"] == "z"):
             source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
@@ -81,12 +81,10 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
         op.precision = replace(own, df=df)
 
 
-def target_of(op: TileOp, target: Target, rules: Sequence[Rule]) -> Target:
-    """The target with the formats that rules will give an op, for the room that it will have."""
-    return target.of(_by_rules(op, rules) if op.precision == Precision() else op.precision)
-
-
-def _by_rules(op: TileOp, rules: Sequence[Rule]) -> Precision:
+def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
+    """The formats that an op has, or that rules give it."""
+    if op.precision != Precision():
+        return op.precision  # integers, and what becomes of them, have the only formats that they can have
     df, acc, fidelity = "", "", ""
     for rule in rules:
         if rule.fits(op):

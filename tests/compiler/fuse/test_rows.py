@@ -165,6 +165,21 @@ def test_ops_that_rules_give_longer_formats_have_room(words: dict[str, str]):
     assert made.check(strict=True) == ()
 
 
+class Shifted(torch.nn.Module):
+    """A norm of wide rows that may be masks, and what it takes."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = x + torch.full((1024,), 1e4)
+        return torch.nn.functional.layer_norm(x, (1024,)), x
+
+
+def test_ops_that_get_16_bits_for_masks_have_room():
+    """On grayskull in eight bits the whole norm had room, in 16 it has not."""
+    words = {"arch": "grayskull", "df": "Bfp8_b", "microbatch": 1, "objective": "latency", "effort": "low"}
+    made = be.compile(Shifted().eval(), (torch.randn(1, 64, 1024),), **words)
+    assert made.check(strict=True) == ()
+
+
 @needs_vendor_router
 @pytest.mark.parametrize("arch", ["grayskull", "wormhole_b0"])
 def test_the_vendors_programs_take_them(arch: str, tmp_path: Path):
