@@ -23,8 +23,16 @@ _ENDS: Final = frozenset({"exp", "sigmoid", "tanh", "reciprocal"})
 
 def keep_apart(tiles: TileGraph, target: Target) -> None:
     """Gives the results of ops that may hold masks beside numbers 16 bits, unless they have formats of their own."""
+    large = large_values(tiles, target)
+    for op in tiles.ops.values():
+        if op.name in large and op.precision.df == "":
+            op.precision = replace(op.precision, df=target.output_df)
+
+
+def large_values(tiles: TileGraph, target: Target) -> set[str]:
+    """Constants, and ops whose results may hold masks beside numbers that have less than 16 bits."""
     if FORMATS[target.activation_df].kind != "block":
-        return
+        return set()
     large = {
         name
         for name, constant in tiles.constants.items()
@@ -33,8 +41,7 @@ def keep_apart(tiles: TileGraph, target: Target) -> None:
     for op in tiles.ops.values():
         if _is_large(op, large):
             large.add(op.name)
-            if op.precision.df == "":
-                op.precision = replace(op.precision, df=target.output_df)
+    return large
 
 
 def _reaches(values: Any, least: float) -> bool:

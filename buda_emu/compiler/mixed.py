@@ -72,16 +72,25 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
     they take (V-rules of `reduce`, FRONTEND 3.5), so they have the format of their operand's op."""
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
-            continue  # integers, and what becomes of them, have the only formats that they can have
-        df, acc, fidelity = "", "", ""
-        for rule in rules:
-            if rule.fits(op):
-                own = rule.precision
-                df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+            continue
+        own = precision_of(op, rules)
+        df = own.df
         if op.attrs.get("identity") or (op.has("reduces") and op.attrs["dim"] == "z"):
             source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
             df = source.precision.df if source is not None else ""
-        op.precision = Precision(df, acc, fidelity)
+        op.precision = replace(own, df=df)
+
+
+def precision_of(op: TileOp, rules: Sequence[Rule]) -> Precision:
+    """The formats that an op has, or that rules give it."""
+    if op.precision != Precision():
+        return op.precision  # integers, and what becomes of them, have the only formats that they can have
+    df, acc, fidelity = "", "", ""
+    for rule in rules:
+        if rule.fits(op):
+            own = rule.precision
+            df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+    return Precision(df, acc, fidelity)
 
 
 def widen(tiles: TileGraph) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 from buda_emu.checker.suggest import near
@@ -23,10 +24,10 @@ from buda_emu.compiler.ir.text import PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.masks import keep_apart
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.masks import keep_apart, large_values
 from buda_emu.compiler.memory_watch import MemoryWatch
-from buda_emu.compiler.mixed import Rule, assign, tell_readers, widen
+from buda_emu.compiler.mixed import Rule, assign, precision_of, tell_readers, widen
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -40,11 +41,12 @@ from buda_emu.compiler.passes.late_factors import late_factors
 from buda_emu.compiler.passes.neutral import neutral
 from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.passes.split_concats import split_concats
+from buda_emu.compiler.place.blocks import TargetOf
 from buda_emu.compiler.place.operand_room import give_room
 from buda_emu.compiler.place.stacked import stacked_rows
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
-from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
+from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
 from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError, InternalError
 from buda_emu.spec.formats import FORMATS
@@ -67,6 +69,26 @@ class Context:
     fuse: bool = True
     entries: int = 2
     memory: MemoryWatch = field(default_factory=lambda: MemoryWatch.of(None))
+
+    def targets(self, tiles: TileGraph) -> TargetOf:
+        """Of each op the target with the formats that it and what it reads are going to have: those of rules, and 16
+        bits beside masks."""
+
+        @cache
+        def large() -> set[str]:
+            return large_values(tiles, self.target)
+
+        def precision(op: TileOp) -> Precision:
+            own = precision_of(op, self.rules)
+            return replace(own, df=self.target.output_df) if not own.df and op.name in large() else own
+
+        def target_of(op: TileOp) -> Target:
+            own = precision(op)
+            sources = (tiles.ops.get(use.source) for use in op.uses)
+            read = (self.target.of(precision(source) if source is not None else own) for source in sources)
+            return self.target.of(replace(own, reads=tuple(target.activation_df for target in read)))
+
+        return target_of
 
 
 Run = Callable[[Sequence[Ir], Context], list[Ir]]
@@ -211,7 +233,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("fuse_relu", TILE, TILE, "a clamp becomes the packer's of the op before it",
          _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
     Pass("fuse_rows", TILE, TILE, "a softmax, or what a norm divides by, becomes one op with the sums of its rows",
-         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.target))), _fuses),
+         _for_one(_tiles(lambda tiles, context: fuse_rows(tiles, context.targets(tiles)))), _fuses),
     Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
          _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
     Pass("fuse_spreads", TILE, TILE, "readers of a maximum spread its one column over the tile themselves",
@@ -219,9 +241,9 @@ PASSES: Final[tuple[Pass, ...]] = (
     Pass("fuse_half_tiles", TILE, TILE, "what is one number for each row is computed on half of each tile",
          _tiles(lambda tiles, _: fuse_half_tiles(tiles)), _fuses),
     Pass("fuse_products", TILE, TILE, "products go into the op that adds something to them, or multiplies them",
-         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.target))), _fuses),
-    Pass("stack_rows", TILE, TILE, "ops that sum rows have all their slices below each other, for several cores",
-         _tiles(lambda tiles, _: stacked_rows(tiles)), _fuses),
+         _for_one(_tiles(lambda tiles, context: fuse_products(tiles, context.targets(tiles)))), _fuses),
+    Pass("stack_rows", TILE, TILE, "ops that sum rows have their slices below each other, for several cores",
+         _tiles(lambda tiles, context: stacked_rows(tiles, context.targets(tiles))), _fuses),
     Pass("fuse_stores", TILE, TILE, "the op that makes the value of a cache slot writes it",
          _tiles(lambda tiles, _: fuse_stores(tiles)), _fuses),
     Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",

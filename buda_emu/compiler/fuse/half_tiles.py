@@ -1,7 +1,7 @@
 """Of what is one number for each row, such as a sum's reciprocal, the vector unit computes the left half of each tile
 alone (`vector: c`, OPS 5.2), and who reads it spreads column 0 over the tile (`tile_broadcast`, OPS 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from buda_emu.compiler.fuse.readers import Readers
@@ -25,19 +25,28 @@ def fuse_half_tiles(tiles: TileGraph) -> TileGraph:
     return tiles
 
 
+def with_equal_columns(tiles: TileGraph) -> set[str]:
+    """Ops of one column of tiles whose columns are all the same."""
+    found = set[str]()
+    for op in tiles.ops.values():
+        if _has_equal_columns(tiles, op, found):
+            found.add(op.name)
+    return found
+
+
 def _has_equal_columns(tiles: TileGraph, op: TileOp, equal: set[str]) -> bool:
     """Whether all columns of a result of one column of tiles are the same: that of a product by a matrix of equal
     columns, or what is computed of such results number by number."""
     if op.shape[2] != 1 or any(op.attrs.get(name) for name in ("identity", "untilize", "gradient")):
         return False
     if op.has("rows by columns"):
-        return all(_is_equal(tiles, use, equal) for use in op.uses[1:])
+        return all(is_equal(tiles, use, equal) for use in op.uses[1:])
     if op.sums_rows:
-        return op.steps[-1] in _numbers(op, [_is_equal(tiles, use, equal) for use in op.uses])
+        return op.steps[-1] in _numbers(op, [is_equal(tiles, use, equal) for use in op.uses])
     return (
         op.is_tile_by_tile
         and "dropout" not in {op.type, *(step.type for step in op.steps)}
-        and all(_is_equal(tiles, use, equal) for use in op.uses)
+        and all(is_equal(tiles, use, equal) for use in op.uses)
     )
 
 
@@ -56,7 +65,8 @@ def _numbers(op: TileOp, equal: Sequence[bool]) -> list[SubOp]:
     return found
 
 
-def _is_equal(tiles: TileGraph, use: Use, equal: set[str]) -> bool:
+def is_equal(tiles: TileGraph, use: Use, equal: Container[str]) -> bool:
+    """Whether all columns of an operand are the same, if those of the ops in `equal` are."""
     if ("transpose",) in use.tms:  # all other TMs put tiles elsewhere as they are
         return False
     constant = tiles.constants.get(use.source)
@@ -74,7 +84,7 @@ def _halved(tiles: TileGraph, op: TileOp, equal: set[str]) -> TileOp | None:
     """With its work for the vector unit on half of each tile; None where there is none."""
     if op.has("vector unit"):
         return replace(op, attrs={**op.attrs, "vector": "c"})
-    numbers = _numbers(op, [_is_equal(tiles, use, equal) for use in op.uses]) if op.steps else []
+    numbers = _numbers(op, [is_equal(tiles, use, equal) for use in op.uses]) if op.steps else []
     steps = tuple(_half_step(step) if step in numbers else step for step in op.steps)
     return None if steps == op.steps else replace(op, steps=steps)
 

@@ -8,11 +8,10 @@ from buda_emu.compiler.fuse.readers import Readers, depths_of
 from buda_emu.compiler.fuse.spreads import steps_of
 from buda_emu.compiler.lower.schedule import MAX_INPUTS, MAX_INTERMEDIATES
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import has_grid
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.place.blocks import TargetOf, has_grid
 
 
-def fuse_products(tiles: TileGraph, target: Target) -> TileGraph:
+def fuse_products(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """`p = matmul(x, w); y = add(p, r)` becomes one op, if nobody else reads p, and r does not come later than x; of
     two products that are added, both."""
     readers, depths, shown = Readers(tiles), depths_of(tiles), tiles.shown
@@ -25,7 +24,7 @@ def fuse_products(tiles: TileGraph, target: Target) -> TileGraph:
         while products and _is_late(op, products, depths):
             products.remove(min(products, key=lambda product: _ready(product, depths)))
         made = _joined(op, products) if products else None
-        if made is not None and has_grid(target, made):
+        if made is not None and has_grid(target_of(made), made):
             readers.put([*products, op], made)
     return tiles
 

@@ -1,28 +1,27 @@
 """What is computed row by row, with the maxima and sums of the rows, becomes one fused op (OPS 8): a softmax, or what a
 norm divides by. Between separate ops each of these steps would wait for the one before, and for the way to it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from buda_emu.compiler.fuse.chains import MOST, is_elementwise
-from buda_emu.compiler.fuse.half_tiles import equal_columns
+from buda_emu.compiler.fuse.half_tiles import equal_columns, is_equal, with_equal_columns
 from buda_emu.compiler.fuse.readers import Readers, depths_of
 from buda_emu.compiler.fuse.spreads import SPREADING, spreads_column
 from buda_emu.compiler.lower.schedule import Part, scheduled, schedules
 from buda_emu.compiler.lower.tiles import SubOp, TileAttributes, TileGraph, TileOp, Use
-from buda_emu.compiler.place.blocks import SHARED, has_grid
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.place.blocks import SHARED, TargetOf, has_grid
 
 _TIMES: Final = 2
 """Fused ops that compute the same at most, each for itself: the parts of a softmax over two tensors."""
 
 
-def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
+def fuse_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
     """`m = reduce(x); e = exp(subtract(x, m)); s = matmul(e, ones); y = multiply(e, reciprocal(s))` becomes one op,
     where nothing but this reads what is between. What two such ops need, each of them computes."""
     order = {name: number for number, name in enumerate(tiles.ops)}
-    found = _Rows(tiles, Readers(tiles), target, order, tiles.shown)
+    found = _Rows(tiles, Readers(tiles), target_of, order, tiles.shown, with_equal_columns(tiles))
     for group in found.groups():
         made = [found.fused(root, members) for root, members in group.items()]
         if None not in made:
@@ -32,13 +31,15 @@ def fuse_rows(tiles: TileGraph, target: Target) -> TileGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """`order`: of each op its number; `shown`: the ops that the host or a ram takes."""
+    """`order`: of each op its number; `shown`: the ops that the host or a ram takes; `equal`: those whose columns are
+    all the same."""
 
     tiles: TileGraph
     readers: Readers
-    target: Target
+    target_of: TargetOf
     order: Mapping[str, int]
     shown: frozenset[str]
+    equal: Set[str]
 
     # ------------------------------------------------------------------------------------------------------- groups
     def groups(self) -> list[dict[str, list[str]]]:
@@ -76,7 +77,7 @@ class _Rows:
         """Whether something wider than a block is read more than once, and computing it anew takes more than an op on
         one tensor (`again`)."""
         op, tiles = self.tiles.ops[name], self.tiles
-        if op.shape[2] <= self.target.dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
+        if op.shape[2] <= self.target_of(op).dest_tiles or len({reader for reader, _ in self.readers.of(name)}) < 2:
             return False
         made = [use.source for use in op.uses if use.source not in tiles.constants]
         wide = [source for source in made if tiles.shape_of(source)[2] > 1]
@@ -164,17 +165,17 @@ class _Rows:
         parts = _Parts.of(self, members)
         if parts is None or not is_elementwise(own) or not parts.may_end(root):
             return None
-        made = again(parts.halved(root), self.target.dest_tiles)
-        found = scheduled(made, root, self.target.arch.name)
+        sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
+        target = self.target_of(replace(own, made_of=sources))
+        found = scheduled(again(parts.halved(root), target.dest_tiles), root, target.arch.name)
         if found is None:
             return None
         steps, uses = found
-        sources = tuple(source for name in self.tiles.ops if name in members for source in self.tiles.ops[name].sources)
         made = replace(own, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
         turns = any(("transpose",) in use.tms for use in uses)  # V038
         if turns or sum(made.is_factor(number) for number in range(len(uses))) > SHARED:
             return None
-        fits = _is_in_step(steps, own.shape[2], self.target.dest_tiles) and has_grid(self.target, made)
+        fits = _is_in_step(steps, own.shape[2], target.dest_tiles) and has_grid(target, made)
         return made if fits else None
 
     def put(self, made: list[TileOp], group: Mapping[str, list[str]]) -> None:
@@ -271,8 +272,7 @@ class _Parts:
     def _operand(self, op: TileOp, place: int, members: list[str]) -> str | Use:
         found = self.rows.operand(op, place, members)
         if isinstance(found, Use):
-            constant = self.rows.tiles.constants.get(found.source)
-            if constant is not None and equal_columns(constant) and ("transpose",) not in found.tms:
+            if is_equal(self.rows.tiles, found, self.rows.equal):
                 self.equal.add(found)
             return found
         same = self.same.get(found, found)
@@ -312,7 +312,11 @@ class _Parts:
             across = op.shape[2] if isinstance(own, str) and op.shape[2] > 1 else 0
             part = replace(part, operands=(operands[1 - place], own), spread="c", across=across)
         self.parts[op.name] = part
-        return True
+        return all(self._is_as_wide(item, op) for item in part.operands if item not in self.numbers)
+
+    def _is_as_wide(self, item: str | Use, op: TileOp) -> bool:
+        """Whether a member is no column that the op reads repeated."""
+        return isinstance(item, Use) or self.parts[item].columns == op.shape[2]
 
     def may_end(self, root: str) -> bool:
         """Whether all columns of the result are right, and what is summed is made here: what comes from elsewhere,

@@ -69,9 +69,9 @@ def _has_type(spec: AttributeSpec, value: Any) -> bool:
 
 
 def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], arch: str) -> Iterator[str]:
-    """A wrong number of operands, a TM that does not divide, an operand that may not be transposed, an operand or
-    result of another shape (OPS 2, 7). `queues`: those that may be read, with the ops that write them; `arch`: "" where
-    it is not known."""
+    """A wrong number of operands, one that no step reads, a TM that does not divide, an operand that may not be
+    transposed, an operand or result of another shape (OPS 2, 7). `queues`: those that may be read, with the ops that
+    write them; `arch`: "" where it is not known."""
     if len(op.shape) != 3 or min(op.shape) < 1:
         yield f"shape {list(op.shape)} is not slices, rows and columns of tiles"
         return
@@ -81,7 +81,11 @@ def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str], ar
         yield f"{plural(len(op.uses), 'operand')}, it takes {least}{most_said}"
         return
     seen: list[Shape] = []
+    read = {name for step in op.steps for name in step.inputs}
     for number, use in enumerate(op.uses):
+        if op.steps and f"input{number}" not in read:
+            yield f"operand {number}: no step reads it"
+            return
         try:
             shape = tiles.shape_of(queues.get(use.source, use.source))
             for tm in use.tms:
@@ -144,9 +148,7 @@ def _expected(op: TileOp) -> Iterator[Expected]:
         }
         yield along.get(str(dim), (None, None, None))
     elif op.steps:
-        read = {name for step in op.steps for name in step.inputs}
-        for number in range(len(op.uses)):
-            yield op.operand_shape(number) if f"input{number}" in read else (None, None, None)
+        yield from (op.operand_shape(number) for number in range(len(op.uses)))
 
 
 def _more(op: TileOp) -> int:

@@ -1,7 +1,7 @@
 """Grids, blocks and buffers of one op: the smallest grid that fits, within a measure of work for each core
 (FRONTEND 4.2, 4.3, 4.6)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -13,6 +13,8 @@ from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
 
+TargetOf = Callable[[TileOp], Target]
+"""The target with the formats that an op is going to have."""
 WORK = 192
 """Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
 

@@ -244,9 +244,10 @@ def streams_of_constants(
 
 
 def _fed(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
-    """Cores to which the fullest buffer of a constant that stays in L1 goes; 1 where they share a pipe."""
+    """Cores to which the fullest buffer of a constant that stays in L1 goes; 1 where they share a pipe. Each row of
+    cores has its own tiles and words of a picker, which are made when the division is known."""
     use, reader = op.uses[number], view(op, blocks, number)
-    if reader.grid != blocks.grid:
+    if reader.grid != blocks.grid or (op.attrs.get("identity") and number != 1):
         return 1
     shape = tiles.shape_of(use.source)
     return int(_pipes(shape, divided_like(op, number, shape, blocks.grid), shape[0], use.tms, reader.grid).max())

@@ -9,7 +9,8 @@ reads the result cuts it again (`vslice`), unless it is stacked, too. No value c
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use, divisors
+from buda_emu.compiler.place.blocks import TargetOf, has_grid
 
 
 def stacked(tiles: TileGraph, count: int) -> TileGraph:
@@ -17,10 +18,17 @@ def stacked(tiles: TileGraph, count: int) -> TileGraph:
     return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
 
 
-def stacked_rows(tiles: TileGraph) -> TileGraph:
-    """The graph with all slices of ops that sum rows below each other: one core after the other could compute them
-    otherwise."""
-    return _with_counts(tiles, lambda op: op.shape[0] if op.sums_rows else 1)
+def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
+    """The graph with the slices of ops that sum rows below each other, as many as there are grids for: one core after
+    the other could compute them otherwise."""
+
+    def most(op: TileOp) -> int:
+        counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
+        return next(
+            count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
+        )
+
+    return _with_counts(tiles, most)
 
 
 def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
@@ -30,9 +38,8 @@ def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
     for op in tiles.ops.values():
         count = count_of(op) if op.name not in kept and _may_be_stacked(op) else 1
         if count > 1:
-            t, rows, columns = op.shape
             uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
-            found.ops[op.name] = replace(op, uses=uses, shape=(t // count, rows * count, columns))
+            found.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
             done[op.name] = count
         else:
             uses = [_unstacked(use, done) for use in op.uses]
@@ -41,6 +48,11 @@ def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
         return tiles
     found.places = {name: place for name, place in tiles.places.items() if place[0] not in done}
     return found
+
+
+def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
+    t, rows, columns = op.shape
+    return (t // count, rows * count, columns)
 
 
 def _may_be_stacked(op: TileOp) -> bool:

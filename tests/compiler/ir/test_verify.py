@@ -36,6 +36,13 @@ TILE = """tile "g":
   y = gelu(p) : [1, 1, 1] with {source: "y"}
   output out {label: "y", op: "y", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}
 """
+FUSED = """tile "g":
+  input x {label: "x", shape: (1, 1, 1), view: (1, 8, 32)}
+  y = fused_op(x, x) : [1, 1, 1] with {source: "y"}
+    step a = exp(input0) : dest
+    step y = add(dest, input1) : output
+  output out {label: "y", op: "y", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}
+"""
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,7 @@ TILE = """tile "g":
         (TILE, "gelu(p)", "splice(p <transpose>)", "operand 0: splice cannot transpose"),
         (TILE, "gelu", "gelo", "y = gelo: there is no op type gelo"),
         (TILE, '{source: "y"}', '{source: "y", precision: Precision(df: "Int7")}', "y: there is no format Int7"),
+        (FUSED, "add(dest, input1)", "add(dest, input0)", "y = fused_op: operand 1: no step reads it"),
         (TILE, 'op: "y"', 'op: "q"', "q: an output or state is to be written by it"),
     ],
 )  # fmt: skip

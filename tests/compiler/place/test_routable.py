@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from buda_emu.compiler.lower.tiles import TileOp, Use, after, divisors
+from buda_emu.compiler.lower.tiles import Constant, InputQueue, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.routable import pipes, slices_held, stack_problem, view
+from buda_emu.compiler.place.routable import pipes, slices_held, stack_problem, streams_of_operands, view
 from vendor_router import needs_vendor_router, refusal
 
 NINE = (("hstack", 9),)
@@ -37,6 +37,16 @@ def test_each_row_of_cores_reads_a_pickers_table_once():
         (1, 3),
         (1, 1),
     ]
+
+
+def test_a_pickers_streams_are_known_for_rows_of_cores_that_its_tiles_are_not_made_for_yet():
+    constants = {name: Constant(name, np.ones((1, 32, 32), np.float32), "value") for name in ("picker", "words")}
+    tiles = TileGraph(inputs={"x": InputQueue("x", "x", (1, 1, 3), (1, 32, 96))}, constants=constants)
+    uses = [Use("picker", (("broadcast", "c", 2),)), Use("x"), Use("words", (("broadcast", "c", 2),))]
+    op = TileOp("pick", "matmul", uses, (1, 4, 3), {"identity": True}, inner=1)
+    held = frozenset(constants)
+    found = [streams_of_operands(tiles, op, Blocks((rows, 1), 1, (4 // rows, 1), (1, 3)), held) for rows in (1, 2, 4)]
+    assert found == found[:1] * 3
 
 
 def test_a_buffer_of_the_first_stack_is_not_one_of_both():
