@@ -87,11 +87,13 @@ def require_places(netlist: Netlist, chip: Device) -> None:
 
 
 class Totals(NamedTuple):
-    """Cycles of the chips, seconds of the host link, and cycles that all math units work for one input."""
+    """Cycles of the chips, seconds of the host link, and cycles that all math units work for one input; `epochs`: the
+    cycles of each, in the order in which they run."""
 
     cycles: float
     host: float
     math: float
+    epochs: tuple[float, ...] = ()
 
 
 KnownEpochs = dict[object, tuple[float, Sequence[Path]]]
@@ -110,7 +112,8 @@ def model_totals(
         for epoch in epochs(netlist, programs, parameters)
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
     ]
-    return Totals(sum(one.cycles for one in found), sum(one.host for one in found), sum(one.math for one in found))
+    cycles = tuple(one.cycles for one in found)
+    return Totals(sum(cycles), sum(one.host for one in found), sum(one.math for one in found), cycles)
 
 
 class EpochModel:

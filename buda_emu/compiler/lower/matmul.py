@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.elementwise import expanded
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded
@@ -13,6 +14,7 @@ from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use
 from buda_emu.tensor.scattered import scattered
+from buda_emu.timing.epoch.parts import parts_of_blocks
 
 WIDE = 256 * TILE
 """Columns of a product with a constant that are computed at once."""
@@ -26,18 +28,19 @@ def matmul(low: Lowering, node: Node) -> Value:
     left, right = (low.array(name) for name in node.inputs)
     if right is not None and prod(right.shape[:-2]) == 1:
         value = expanded(low.values[node.inputs[0]], (*node.shape[:-1], low.graph[node.inputs[0]].shape[-1]))
-        return weighted(low, value, right.reshape(right.shape[-2:]), len(node.shape) - 1)
+        return weighted(low, value, right.reshape(right.shape[-2:]), node)
     if left is not None and prod(left.shape[:-2]) == 1:
         value = expanded(low.values[node.inputs[1]], (*node.shape[:-2], *low.graph[node.inputs[1]].shape[-2:]))
         return along(low, value, len(node.shape) - 2, Sparse.dense(left.reshape(left.shape[-2:]).astype(np.float32)))
     return _general(low, node)
 
 
-def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
-    """One dimension times a constant [before, after]: it goes along the columns, all others stay where they are."""
-    width = matrix.shape[1]
+def weighted(low: Lowering, value: Value, matrix: Array, node: Node) -> Value:
+    """The last dimension times a constant [before, after]: it goes along the columns, all others stay where they
+    are."""
+    dim, width = len(node.shape) - 1, matrix.shape[1]
     if padded(width) > WIDE:
-        return _sliced(low, value, matrix, dim)
+        return _sliced(low, value, matrix, dim, _goes_out(low, node))
     value = columns_of(low, value, (dim,))
     layout = value.layout
     places = Layout((layout.dims[dim],), layout.extent).place("c").ravel()
@@ -48,15 +51,29 @@ def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
 
 
-def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
+def _goes_out(low: Lowering, node: Node) -> bool:
+    """Whether slices of a value's columns are slices of an output: it is one, or only what is done to each element by
+    itself comes after it."""
+    if any(output.value == node.name for output in low.graph.outputs):
+        return True
+    readers = [low.graph[name] for name in low.graph.users()[node.name]]
+    if len(readers) != 1 or readers[0].shape[-1] != node.shape[-1] or prod(readers[0].shape) != prod(node.shape):
+        return False
+    others = [low.array(name) for name in readers[0].inputs if name != node.name]
+    alone = all(other is not None and other.size == 1 for other in others)
+    by_itself = readers[0].op == "reshape" or front_op(readers[0].op).family == "elementwise"
+    return alone and by_itself and _goes_out(low, readers[0])
+
+
+def _sliced(low: Lowering, value: Value, matrix: Array, dim: int, out: bool) -> Value:
     """More columns than the cores have room for: slices of them along t, one after the other, all other dimensions
-    along the rows. Who reads it puts the slices side by side (FRONTEND 4.5: streaming in C)."""
+    along the rows. Who reads it puts the slices side by side (FRONTEND 4.5: streaming in C); `out`: nobody does."""
     shape = value.layout.shape
     rest = [place for place in range(len(shape)) if place != dim]
     value = relayout(low, value, ordered(shape, [], rest, [dim]))
     _, rows, inner = value.layout.extent
     width = matrix.shape[1]
-    count, columns = _slices(padded(width))
+    count, columns = _slices(padded(width), out)
     held = scattered(matrix, (inner, columns), (slice(0, matrix.shape[0]), slice(0, width)))
     slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
     right = Use(low.constant(slices, "value", "weights"))
@@ -73,15 +90,18 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     return Value(name, Layout(tuple(dims), (1, rows, columns)), (("hstack", count),), None, value.clean_rows, True)
 
 
-def _slices(columns: int) -> tuple[int, int]:
+def _slices(columns: int, out: bool) -> tuple[int, int]:
     """How many slices, and all their columns: such as eight cores share evenly, if that takes a thirty-second more, of
-    these the fewest columns; else as few slices as no columns are added for."""
+    these the fewest columns, and slices; of an output, whose slices go to the host one by one, the fewest columns with
+    those of one part, for which nothing else is done (`timing/epoch/parts.py`). Else as few slices as no columns are
+    added for."""
     most = WIDE // 2
     least = -(-columns // most)
     even = {n: -(-columns // (n * SHARING * TILE)) * n * SHARING * TILE for n in range(least, 2 * least + 1)}
-    count = min((n for n in even if even[n] // n <= most), key=lambda n: even[n], default=0)
-    if count and even[count] <= columns + columns // TILE:
-        return count, even[count]
+    few = {n: size for n, size in even.items() if size // n <= most and size <= columns + columns // TILE}
+    if few:
+        count = min(few, key=lambda n: few[n] * (1 + 1 / parts_of_blocks(n, (1, 1)) if out else 1))
+        return count, few[count]
     return next(n for n in range(1, columns // TILE + 1) if columns % (n * TILE) == 0 and columns // n <= most), columns
 
 

@@ -34,6 +34,11 @@ class PlacementDecision:
         rows, columns = self.choice.blocks.grid
         return (columns, rows) if self.grid_transpose else (rows, columns)
 
+    def placed_otherwise(self, other: "PlacementDecision") -> bool:
+        """Whether another one has other blocks or other cores, whatever its epoch and constants are."""
+        own = self.choice.blocks, self.chip, self.at, self.grid_transpose, self.begin_by
+        return own != (other.choice.blocks, other.chip, other.at, other.grid_transpose, other.begin_by)
+
 
 class OneEpoch(NamedTuple):
     """Another placement of the same graph, and the only epoch in which its ops stand or are divided otherwise."""

@@ -1,18 +1,18 @@
 """How late each DRAM transfer may be in an epoch of a single input.
 
-The ops of an epoch are followed along their edges as if nothing had to come out of memory, forwards for when each is
-done, and backwards for when it has to be done so that the epoch takes no longer. What is loaded once is due when its
-reader has to begin, what is read with the input when its reader has to begin its last part; what is written has from
-when it is made to the end of the epoch.
+The ops of an epoch are followed along their edges as if nothing had to come out of memory but what is read with the
+input, at the rate of all channels: forwards for when each is done, and backwards for when it has to be done so that the
+epoch takes no longer. What is loaded once is due when its reader has to begin, what is read with the input when its
+reader has to begin its last part; what is written has from when it is made to the end of the epoch.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from buda_emu.compiler.place.cost import op_cycles, transfer_cycles
+from buda_emu.compiler.place.cost import op_cycles, speeds, transfer_cycles
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.traffic import Phase, Readers, readers_of
+from buda_emu.compiler.place.traffic import Phase, Readers, bytes_read, readers_of
 from buda_emu.timing.epoch.parts import parts_of_blocks
 
 HOP = 1_200.0
@@ -20,15 +20,22 @@ HOP = 1_200.0
 
 
 class Due(NamedTuple):
-    """The last cycle of an epoch at which nothing waits yet, and in how many parts it is moved that may each be late:
-    what is written waits for its last part alone."""
+    """The last cycle of an epoch at which nothing waits yet, counted for what is written from when all of it is made;
+    in how many parts that is, the first of which is made `since` cycles before the last."""
 
     cycle: float
     parts: int = 1
+    since: float = 0.0
+    written: bool = False
 
     def limit(self, late: float) -> float:
-        """Cycles that its channel may take so that nothing is later than that."""
-        return self.parts * (self.cycle + late)
+        """Cycles that its channel may take so that nothing is later than that: a part after it is made, and all of them
+        after the first one is."""
+        return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
+
+    def late(self, cycles: float) -> float:
+        """How late it is where its channel takes so many cycles."""
+        return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
 
 
 @dataclass(slots=True)
@@ -49,12 +56,14 @@ class _Op:
 def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
     """When each op is done, in cycles from the beginning of its epoch."""
     ops: dict[str, _Op] = {}
+    dram = speeds(found.target.chip).dram
     for name, placed in wanted.items():
         op, blocks, target = placed.op, placed.blocks, found.target.of(placed.op.precision)
         held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
         moved = transfer_cycles(target, found.tiles, op, blocks, held)
         parts, math = parts_of_blocks(blocks.t, blocks.mblock), op_cycles(target, op, blocks)
-        own = ops[name] = _Op((math + moved) / parts, max(math, moved) * (1 - 1 / parts), parts)
+        streamed = sum(bytes_read(found, placed, use) for use in op.uses if use.source in held - placed.held) / dram
+        own = ops[name] = _Op((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
         begin = ready = 0.0
         for other in _makers(found, ops, placed):
             begin = max(begin, other.first + (other.done - other.first) * _behind(own, other) + HOP)
@@ -117,7 +126,7 @@ def _of(
     own = ops.get(queue.input)
     if own is not None:
         epoch = found.ops[queue.input].epoch
-        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts)
+        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts, own.done - own.first, True)
     for placed in readers_of(found, queue, readers):
         once = (queue.tensor or queue.name) in placed.held
         own = ops.get(placed.op.name)

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from buda_emu.checker.text import plural
-from buda_emu.compiler.place.channels import Moved, Shared, channels_in_time
+from buda_emu.compiler.place.channels import Moved, Queued, Shared, Use, channels_in_time, evened
 from buda_emu.compiler.place.cost import DRAM_BASE, speeds
 from buda_emu.compiler.place.due import Due
 from buda_emu.compiler.place.placement import Placement, Queue
@@ -237,16 +237,41 @@ class Memory:
             used = shared.setdefault((chip, phase), [Shared()] * channels)
             wished = iter(channels_in_time(tuple(items), tuple(used)) if given else ())
             for queue in own:
-                size = buffer_bytes(self._target, queue)
-                chosen[queue.name] = known.get(queue.name) or [
-                    self._reserved(queue, size, queues, [float(n != one) for n in range(channels)])
-                    for one in next(wished)
-                ]
+                chosen[queue.name] = known.get(queue.name) or [*next(wished)]
                 for other, when in due[queue.name].items():
                     row = shared.setdefault((chip, other), [Shared()] * channels)
                     for number in chosen[queue.name]:
                         cycles = moved[queue.name][other] / rate / len(chosen[queue.name])
                         row[number] = row[number].also(when, cycles)
+        later = [
+            queue for group in groups.values() for queue in group if not any(phase.once for phase in due[queue.name])
+        ]
+        numbers: dict[tuple[int, Phase], int] = {}
+        queued = [
+            Queued(
+                tuple(
+                    Use(
+                        numbers.setdefault((queue.chip, phase), len(numbers)),
+                        moved[queue.name][phase] / rate / len(chosen[queue.name]),
+                        when,
+                    )
+                    for phase, when in due[queue.name].items()
+                ),
+                tuple(chosen[queue.name]),
+                queue.name in known,
+            )
+            for queue in later
+        ]
+        moved_to = evened(tuple(queued), channels)
+        chosen |= {queue.name: [*own] for queue, own in zip(later, moved_to, strict=True)}
+        for group in groups.values():
+            for queue in group:
+                if queue.name not in known:
+                    size = buffer_bytes(self._target, queue)
+                    chosen[queue.name] = [
+                        self._reserved(queue, size, queues, [float(n != one) for n in range(channels)])
+                        for one in chosen[queue.name]
+                    ]
         return chosen
 
     def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:

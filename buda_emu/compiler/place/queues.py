@@ -13,7 +13,7 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
-MOST_BUFFERS = 64
+MOST_BUFFERS = 128
 """Of a constant that DRAM reads with each input."""
 MOST_FOR_A_CORE = 32
 """Of these: a core's reads of DRAM are limited (`Device.dram_input_queues`)."""
@@ -42,7 +42,8 @@ def add_queues(found: Placement, rounds: int) -> None:
 def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str, Queue]) -> None:
     """The queues that one epoch reads or fills, in the channels that they have where all are added, unless what earlier
     epochs hand on to later ones changes these. `others`: those of a placement that differs from this one in that epoch
-    alone, whose channels queues have that an earlier epoch uses, too. Addresses are not the placement's."""
+    alone, whose channels queues have that an earlier epoch uses, too; of a single input all that are not loaded once,
+    as where they lie depends on every epoch that uses them. Addresses are not the placement's."""
     readers, own = _readers(found), {name for name, placed in found.ops.items() if placed.epoch == epoch}
     read = {use.source for name in own for use in found.ops[name].op.uses}
     readers = {name: placed for name, placed in readers.items() if name in read or name in own}
@@ -56,7 +57,8 @@ def add_queues_of(found: Placement, rounds: int, epoch: int, others: Mapping[str
     channels: dict[str, list[int]] = {}
     for name, queue in found.queues.items():
         earlier, before = min(moved[name], default=Phase(epoch)).epoch < epoch, others.get(name)
-        if earlier and before is not None and len(before.addresses) == prod(queue.blocks.grid):
+        kept = earlier or (found.waits_for_one and not any(phase.once for phase in moved[name]))
+        if kept and before is not None and len(before.addresses) == prod(queue.blocks.grid):
             channels[name] = [number for number, _ in before.addresses]
         elif earlier:
             moved[name] = {phase: size for phase, size in moved[name].items() if phase.epoch == epoch}
@@ -239,4 +241,4 @@ def spread(columns: int, width: int, channels: int) -> int:
     columns of cores: a multiple of these, of which the fullest channel has the least share."""
     most = min(MOST_BUFFERS, MOST_FOR_A_CORE * columns, width)
     counts = [n for n in range(columns, most + 1, columns) if width % n == 0]
-    return min(counts, key=lambda n: (-(-n // channels) / n, n), default=columns)
+    return min(counts, key=lambda n: (-(-n // channels) / n, -n), default=columns)

@@ -270,11 +270,12 @@ def to_repeat(tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]
     return frozenset(
         number
         for number, use in enumerate(op.uses)
-        if use.source in held and _is_number(tiles, use) and _fed(tiles, op, blocks, number) > 1
+        if use.source in held and is_number(tiles, use) and _fed(tiles, op, blocks, number) > 1
     )
 
 
-def _is_number(tiles: TileGraph, use: Use) -> bool:
+def is_number(tiles: TileGraph, use: Use) -> bool:
+    """Whether an operand is a constant of one tile that has the same number everywhere."""
     constant = tiles.constants[use.source]
     if constant.kind != "value" or constant.shape != (1, 1, 1) or any(tm[0] != "broadcast" for tm in use.tms):
         return False

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from buda_emu.compiler.lower.tiles import Use
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
@@ -24,21 +25,28 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
     in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
-    size = size_of_tile(found.target.activation_df, found.target.arch.alignment)
     moved: dict[Phase, float] = {}
     producer = found.ops.get(queue.input)
     if producer is not None:
-        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * size)
+        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _tile(found))
     tensor = _tensor(queue)
     for placed in readers_of(found, queue, readers):
         phase = Phase(placed.epoch, tensor in placed.held)
         inputs = found.count(placed.op.program) if phase.once else 1
         for use in placed.op.uses:
             if use.source == tensor:
-                behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
-                tiles = min(prod(behind), prod(found.tiles.shape_of(tensor)))
-                moved[phase] = moved.get(phase, 0.0) + float(tiles * size / inputs)
+                moved[phase] = moved.get(phase, 0.0) + bytes_read(found, placed, use) / inputs
     return moved
+
+
+def bytes_read(found: Placement, placed: Placed, use: Use) -> float:
+    """What DRAM moves for an operand of an op that reads it there."""
+    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
+    return float(min(prod(behind), prod(found.tiles.shape_of(use.source))) * _tile(found))
+
+
+def _tile(found: Placement) -> int:
+    return size_of_tile(found.target.activation_df, found.target.arch.alignment)
 
 
 def _tensor(queue: Queue) -> str:

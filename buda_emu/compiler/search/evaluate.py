@@ -31,13 +31,14 @@ class Evaluated:
 @dataclass(frozen=True)
 class Figures:
     """Of a placement: cycles of one input, those of the host link, those of the chips alone, and those that no
-    placement undercuts: the math of all cores, the host link."""
+    placement undercuts: the math of all cores, the host link; cycles of a round of each epoch, loading it included."""
 
     placement: Placement
     cycles: float
     host: float
     chips: float
     bound: float
+    epochs: tuple[float, ...]
 
 
 def judged(placement: Placement) -> Evaluated:
@@ -58,7 +59,8 @@ def figures(placement: Placement, known: KnownEpochs) -> Figures:
     host = total.host * chip.clock * 1e6 / inputs
     cycles = total.cycles / inputs
     math = total.math / (prod(placement.target.arch.grid) * placement.chips)
-    return Figures(placement, max(cycles / placement.copies, host), host, cycles / placement.copies, max(math, host))
+    chips = cycles / placement.copies
+    return Figures(placement, max(chips, host), host, chips, max(math, host), total.epochs)
 
 
 def _netlist(placement: Placement) -> tuple[Netlist, Sequence[Program], Mapping[str, str]]:

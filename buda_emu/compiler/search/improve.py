@@ -2,7 +2,7 @@
 changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -61,23 +61,30 @@ WAITING = 1.15
 
 @dataclass(slots=True)
 class Start:
-    """Where epochs are improved from: the decisions of the ops of a form of a graph, by the budget of that name."""
+    """Where epochs are improved from: the decisions of the ops of a form of a graph, by the budget of that name; `only`
+    some of the epochs, where that is said."""
 
     decisions: Decisions
     objective: Objective
     budget: str
     entries: int
+    only: frozenset[int] | None = None
     _first: Placement | None = field(default=None, init=False, repr=False, compare=False)
 
     def is_like(self, other: "Start") -> bool:
         """Whether the same comes of both, with whatever effort they are asked for."""
         own = replace(self.objective, effort=other.objective.effort)
-        return (own, self.budget, self.entries, self.decisions) == (
+        return (own, self.budget, self.entries, self.only, self.decisions) == (
             other.objective,
             other.budget,
             other.entries,
+            other.only,
             other.decisions,
         )
+
+    def improves(self, epoch: int) -> bool:
+        """Whether an epoch is to be improved."""
+        return self.only is None or epoch in self.only
 
     def make(
         self, table: CandidateTable, decisions: Mapping[str, PlacementDecision], only: OneEpoch | None = None
@@ -101,21 +108,34 @@ def improved(table: CandidateTable, start: Start, known: Known) -> Decisions:
     for epoch, (first, names) in enumerate(epochs_alike(table, start)):
         if first == epoch:
             work.at(epoch, start.placement(table).epochs)
-            if work.spent():
+            if work.spent() or not start.improves(epoch):
                 better[epoch] = [decisions[name] for name in names]
             elif (elsewhere := known(epoch)) is not None and work.has_room(elsewhere[1]):
                 better[epoch] = elsewhere[0]
                 work.modelled += elsewhere[1]
             else:
                 better[epoch] = of_epoch(table, start, work, names)
-        for name, decision in zip(names, better[first], strict=True):
-            own = next(item for item in table.found[table.index[name]] if item.blocks == decision.choice.blocks)
-            found[name] = replace(decision, epoch=epoch, choice=own)
+        found |= as_like_ops(table, names, better[first], epoch) or {name: decisions[name] for name in names}
     return found
 
 
 def nothing_known(_epoch: int) -> Improved | None:
     """Of a start whose epochs nobody else improves."""
+
+
+def as_like_ops(
+    table: CandidateTable, names: Sequence[str], like: Sequence[PlacementDecision], epoch: int
+) -> Decisions | None:
+    """For ops the decisions of like ones, with their own constants and in an epoch; None where one has no such
+    division, as one that writes a cache, or picks by another table."""
+    found: Decisions = {}
+    for name, decision in zip(names, like, strict=True):
+        choices = table.found[table.index[name]]
+        own = next((item for item in choices if item.blocks == decision.choice.blocks), None)
+        if own is None:
+            return None
+        found[name] = replace(decision, epoch=epoch, choice=own)
+    return found
 
 
 def epochs_alike(table: CandidateTable, start: Start) -> list[tuple[int, list[str]]]:

@@ -7,7 +7,7 @@ from math import inf
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.stacked import stacked
 from buda_emu.compiler.place.streamed import streamed
-from buda_emu.compiler.search.by_program import combined
+from buda_emu.compiler.search.best_epochs import by_rank, combined, quicker_epochs
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL
 from buda_emu.compiler.search.improve import Start
@@ -16,6 +16,12 @@ from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of,
 from buda_emu.compiler.target import Objective
 from buda_emu.errors import UnsupportedError
 
+REFINED = 2
+"""Of the epochs that are found for a single input those that are refined: of each program as many."""
+ROUNDS = 6
+"""Of more moves and corrections, at most."""
+GAIN = 0.0005
+"""The share of an input's cycles that a round has to gain so that another one is tried."""
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
 ROWS = 2
@@ -29,7 +35,7 @@ def refined(best: Found, entries: int) -> Found:
     objective, searched = best.objective, best.table
     if searched is None:
         return best
-    single, ended = list[Found](), list[Found]()
+    refined_one: Found | None = None
     if (
         objective.microbatch == 1
         and objective.chips == 1
@@ -37,9 +43,9 @@ def refined(best: Found, entries: int) -> Found:
     ):
         forms = searched, _with_rows(searched)
         single = [found for form in forms if form is not None for found in _one_by_one(form, objective, entries)]
-        single += combined(single, entries)
-        ended = [_to_the_end(min(single, key=cycles_of), entries)]
-        best = min(best, *single, *ended, key=cycles_of)
+        ended = [_to_the_end(found, entries, 1) for found in by_rank(single, entries, REFINED)]
+        refined_one = _to_the_end(combined([*single, *ended], entries), entries)
+        best = min(best, refined_one, key=cycles_of)
     for count in SLICES if objective.microbatch == 1 and not objective.work.spent() else ():
         found = _quicker(best, _in_slices(searched, count), FULL, entries)
         if found is best:
@@ -54,18 +60,25 @@ def refined(best: Found, entries: int) -> Found:
                     best = min(best, try_start(table, start, known), key=cycles_of)
                 if _is_enough(best):
                     break
-    for found in (best, *(item for item in single if item is not best)):
-        if best.cycles > best.host:
-            ended.append(_to_the_end(found, entries))
-            best = min(best, ended[-1], key=cycles_of)
-    return min([best, *combined([*single, *ended], entries)], key=cycles_of) if single else best
+    if best.cycles > best.host and best is not refined_one:
+        best = _to_the_end(best, entries)
+    return best
 
 
-def _to_the_end(found: Found, entries: int) -> Found:
-    """With more moves and corrections from there, as far as there is work left to be done."""
-    if found.table is None or found.decisions is None or found.objective.work.spent():
-        return found
-    return try_start(found.table, Start(dict(found.decisions), found.objective, "high", entries))
+def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
+    """With more moves and corrections from there, of each epoch the best; and again for those that gain by it, as far
+    as there is work left to be done."""
+    only: frozenset[int] | None = None
+    for _ in range(rounds):
+        table, decisions = found.table, found.decisions
+        if table is None or decisions is None or found.objective.work.spent():
+            break
+        after = try_start(table, Start(dict(decisions), found.objective, "high", entries, only))
+        before, found = found, combined([found, after], entries)
+        only = quicker_epochs(before, found)
+        if found.cycles > before.cycles * (1 - GAIN):
+            break
+    return found
 
 
 def _is_enough(best: Found) -> bool:

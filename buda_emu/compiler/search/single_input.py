@@ -7,10 +7,11 @@ ops from i on are followed along their edges, when the first and the last part o
 would follow them, until the cores are used up.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,21 @@ class _Own:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Where epochs may end: no epoch goes on over an op of `kept`, and none ends before one of `within`."""
+
+    kept: frozenset[int] = frozenset()
+    within: frozenset[int] = frozenset()
+
+    def also(self, kept: Iterable[int]) -> "Cut":
+        """With more ends."""
+        return Cut(self.kept.union(kept), self.within)
+
+
+EVERYWHERE: Final = Cut()
+
+
+@dataclass(frozen=True)
 class SingleInput:
     """Epochs of a single input on one chip. `own`: what each op's choices come to. `epochs`: of each op those that may
     begin with it, by the op after each and its cycles."""
@@ -80,46 +96,61 @@ class SingleInput:
         prices = _Prices.of(table, own)
         return SingleInput(table, own, [[*_epochs_from(table, prices, i, full)] for i in range(len(table.ops))])
 
-    def decisions(self, kept: Collection[int] = ()) -> dict[str, PlacementDecision]:
-        """Of all ops, where no epoch goes on over an op of `kept`. Raises UnsupportedError for an op that has no
-        room."""
-        ends, _ = self._fewest_cycles(kept)
+    def decisions(self, cut: Cut = EVERYWHERE) -> dict[str, PlacementDecision]:
+        """Of all ops, in the epochs that are expected to take the fewest cycles. Raises UnsupportedError for an op that
+        has no room."""
+        ends, _ = self._fewest_cycles(cut)
         return in_epochs(self.table, ends, lambda start, stop, epoch: _packed(self.table, self.own, start, stop, epoch))
 
     def decisions_by_layers(self, cycles_of: Judge) -> list[dict[str, PlacementDecision]]:
         """The same, with an epoch's end at one place of every layer, where that is expected to take little more: such
         epochs are alike, and what the search finds for one serves all. Of the places that are expected to be nearly the
         best: everywhere that for which `cycles_of` finds the least, that with the next least, and that with the fewest
-        epochs. Nothing where there are no layers."""
-        best, chosen = self._fewest_cycles()[1], [frozenset[int]() for _ in range(3)]
+        epochs; each of these also with all before the end in the second layer in one epoch, where that is expected to
+        take little more. Nothing where there are no layers."""
+        best = self._fewest_cycles(EVERYWHERE)[1]
+        chosen: list[Cut] = [EVERYWHERE] * 3
+        together: list[Cut] = [EVERYWHERE] * 3
         for region in self._layers:
             places = range(1, region.period + 1)
-            ends = [frozenset(range(region.start + place, region.stop, region.period)) for place in places]
-            expected = [self._fewest_cycles(chosen[0] | own) for own in ends]
+            ends = [range(region.start + place, region.stop, region.period) for place in places]
+            expected = [self._fewest_cycles(chosen[0].also(own)) for own in ends]
             order = sorted(range(len(ends)), key=lambda n: expected[n][1])[:LIKELY]
             likely = [number for number in order if expected[number][1] <= best * ALIKE]
             if likely:
-                found = sorted(likely, key=lambda n: cycles_of(self.decisions(chosen[0] | ends[n])))
+                found = sorted(likely, key=lambda n: cycles_of(self.decisions(chosen[0].also(ends[n]))))
                 few = min(likely, key=lambda n: (len(expected[n][0]), expected[n][1]))
                 best = expected[found[0]][1]
                 ranks = (ends[found[0]], ends[found[:2][-1]], ends[few])
-                chosen = [kept | own for kept, own in zip(chosen, ranks, strict=True)]
-        return [self.decisions(kept) for kept in dict.fromkeys(chosen) if kept]
+                chosen = [cut.also(own) for cut, own in zip(chosen, ranks, strict=True)]
+                together = [self._together(cut, own, best) for cut, own in zip(together, ranks, strict=True)]
+        return [self.decisions(cut) for cut in dict.fromkeys((*chosen, *together)) if cut.kept]
+
+    def _together(self, cut: Cut, ends: Sequence[int], best: float) -> Cut:
+        """With more ends, and all before the second of them in one epoch, if that is expected to take little more than
+        the best."""
+        ops = self.table.ops
+        begin = next(number for number, op in enumerate(ops) if op.program == ops[ends[0]].program)
+        if len(ends) > 1:
+            whole = Cut(cut.kept.union(ends[1:]), cut.within.union(range(begin + 1, ends[1])))
+            if self._fewest_cycles(whole)[1] <= best * ALIKE:
+                return whole
+        return cut.also(ends)
 
     @cached_property
     def _layers(self) -> list[Repeated]:
         return repeated([likeness(self.table.tiles, op, held=True) for op in self.table.ops])
 
-    def _fewest_cycles(self, kept: Collection[int] = ()) -> tuple[list[int], float]:
+    def _fewest_cycles(self, cut: Cut) -> tuple[list[int], float]:
         """The first op of each epoch, then the number of ops; their cycles."""
         count = len(self.epochs)
         best, before = [np.inf] * (count + 1), [0] * (count + 1)
         best[0] = 0.0
         for i, found in enumerate(self.epochs):
             for end, cycles in found:
-                if best[i] + cycles < best[end]:
+                if best[i] + cycles < best[end] and end not in cut.within:
                     best[end], before[end] = best[i] + cycles, i
-                if end in kept:
+                if end in cut.kept:
                     break
         ends = [count]
         while ends[-1] > 0:

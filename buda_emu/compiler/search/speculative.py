@@ -108,7 +108,7 @@ class SideBySide:
         )
         with self._changed:
             for epoch, (first, names) in enumerate(alike):
-                if first == epoch:
+                if first == epoch and start.improves(epoch):
                     self._waiting[number, epoch] = _Item(table, start, form, token, names)
             self._changed.notify_all()
         if self._thread is None:
@@ -228,7 +228,11 @@ class _Shape:
 
 
 def _without_values(table: CandidateTable) -> CandidateTable:
-    bare: Any = {name: replace(item, values=_Shape(item.values.shape)) for name, item in table.tiles.constants.items()}  # type: ignore[arg-type]
+    """Without those of more than one tile: whether one tile is a single number is looked at (`to_repeat`)."""
+    bare: Any = {
+        name: item if item.shape == (1, 1, 1) else replace(item, values=_Shape(item.values.shape))  # type: ignore[arg-type]
+        for name, item in table.tiles.constants.items()
+    }
     return replace(table, tiles=replace(table.tiles, constants=bare))
 
 

@@ -28,8 +28,9 @@ MORE_SHARES = (0.65, 0.7, 0.75, 0.84, 0.91)
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
-    those that no placement undercuts (the math of all cores, the host link); the best `table` that was searched, the
-    `decisions` of the placement on it; `objective` in rounds that memory has room for."""
+    those that no placement undercuts (the math of all cores, the host link); those of a round of each of its `epochs`;
+    the best `table` that was searched, the `decisions` of the placement on it; `objective` in rounds that memory has
+    room for."""
 
     objective: Objective
     placement: Placement
@@ -37,6 +38,7 @@ class Found:
     host: float = 0.0
     chips: float = 0.0
     bound: float = 0.0
+    epochs: tuple[float, ...] = ()
     table: CandidateTable | None = None
     decisions: Mapping[str, PlacementDecision] | None = None
 
@@ -48,7 +50,8 @@ class Found:
         decisions: Mapping[str, PlacementDecision] | None = None,
     ) -> "Found":
         """With what the timing model says."""
-        return Found(objective, best.placement, best.cycles, best.host, best.chips, best.bound, table, decisions)
+        figures = best.placement, best.cycles, best.host, best.chips, best.bound, best.epochs
+        return Found(objective, *figures, table, decisions)
 
 
 def cycles_of(found: Found) -> tuple[float, float]:

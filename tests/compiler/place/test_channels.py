@@ -1,6 +1,10 @@
 """DRAM channels of an epoch of a single input, by when what they move is due."""
 
-from buda_emu.compiler.place.channels import Moved, Shared, channels_in_time
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buda_emu.compiler.place.channels import Moved, Queued, Shared, Use, channels_in_time, evened
 from buda_emu.compiler.place.due import Due
 
 NONE = (Shared(),) * 3
@@ -35,8 +39,82 @@ def test_beside_what_is_due_early_nothing_late_is_put():
 
 
 def test_what_is_written_in_parts_may_take_longer():
-    cycles, _ = filled([Moved(Due(2.0, parts=10), 10.0, 2), Moved(Due(0.0), 1.0, 1)], NONE[:2])
+    written = Due(2.0, parts=10, since=18.0)
+    cycles, _ = filled([Moved(written, 10.0, 2), Moved(Due(0.0), 1.0, 1)], NONE[:2])
     assert cycles == [1.0, 20.0] or cycles == [20.0, 1.0]
+
+
+@pytest.mark.parametrize("cycles", [1.0, 15.0, 40.0, 200.0])
+@pytest.mark.parametrize("due", [Due(5.0), Due(2.0, parts=4, since=30.0), Due(2.0, parts=4)])
+def test_a_channel_takes_as_long_as_its_limit_where_nothing_is_later(due, cycles):
+    assert due.limit(due.late(cycles)) == pytest.approx(cycles)
+
+
+def test_parts_that_are_made_at_once_wait_for_the_whole_channel():
+    assert Due(0.0, parts=8).late(80.0) == 80.0
+    assert Due(0.0, parts=8, since=70.0).late(80.0) == 10.0  # the last one is as late as any
+
+
+SOON, LATER, END = Due(0.0), Due(500.0), Due(0.0, written=True)
+
+
+def test_what_one_epoch_writes_and_the_next_reads_at_once_lies_beside_nothing_slow_in_either():
+    handed = Queued((Use(0, 100.0, END), Use(1, 100.0, SOON)), (0,))
+    written = Queued((Use(0, 400.0, END),), (1,))
+    cache = Queued((Use(1, 400.0, LATER),), (0,))
+    (at,), (end,), (slow,) = evened((handed, written, cache), 3)
+    assert at not in (end, slow)
+
+
+def test_buffers_are_exchanged_where_no_single_one_may_move():
+    queues = tuple(Queued((Use(0, cycles, SOON),), (at,)) for at, cycles in enumerate((300.0, 300.0)))
+    queues += tuple(Queued((Use(0, 100.0, SOON),), (at,)) for at in (0, 0))
+    places = evened((*queues, Queued((Use(0, 250.0, SOON),), (1,))), 2)
+    cycles = [0.0, 0.0]
+    for queue, own in zip((*queues, Queued((Use(0, 250.0, SOON),), (1,))), places, strict=True):
+        cycles[own[0]] += queue.uses[0].cycles
+    assert max(cycles) == 550.0
+
+
+def test_what_is_fixed_stays():
+    both = Queued((Use(0, 300.0, SOON),), (0,), fixed=True), Queued((Use(0, 300.0, SOON),), (0,))
+    assert evened(both, 2) == ((0,), (1,))
+    assert evened((both[0], both[0]), 2) == ((0,), (0,))
+
+
+def waits(queues, places, channels):
+    """Of all phases: the latest of what is read, and of what is written."""
+    total = 0.0
+    for phase in {use.phase for queue in queues for use in queue.uses}:
+        used = [(use, own) for queue, own in zip(queues, places, strict=True) for use in queue.uses]
+        used = [(use, own) for use, own in used if use.phase == phase]
+        cycles = [sum(use.cycles * own.count(channel) for use, own in used) for channel in range(channels)]
+        for written in (False, True):
+            late = [use.due.late(cycles[at]) for use, own in used for at in own if use.due.written == written]
+            total += max([0.0, *late])
+    return total
+
+
+DUES = st.builds(
+    Due,
+    st.floats(0.0, 2_000.0),
+    st.integers(1, 8),
+    st.floats(0.0, 500.0),
+    st.booleans(),
+)
+USES = st.dictionaries(st.integers(0, 2), st.tuples(st.floats(1.0, 900.0), DUES), min_size=1)
+
+
+@given(st.lists(st.tuples(USES, st.lists(st.integers(0, 2), min_size=1, max_size=3), st.booleans()), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_all_phases_together_never_wait_longer_than_before(found):
+    queues = tuple(
+        Queued(tuple(Use(phase, *use) for phase, use in uses.items()), tuple(at), fixed) for uses, at, fixed in found
+    )
+    places = evened(queues, 3)
+    assert [len(own) for own in places] == [len(queue.channels) for queue in queues]
+    assert all(own == queue.channels for own, queue in zip(places, queues, strict=True) if queue.fixed)
+    assert waits(queues, places, 3) <= waits(queues, [queue.channels for queue in queues], 3) + 1e-6
 
 
 def test_what_no_channel_has_in_time_has_one_all_the_same():

@@ -14,7 +14,7 @@ from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.repeats import Repeated, repeated
-from buda_emu.compiler.search.single_input import SingleInput
+from buda_emu.compiler.search.single_input import Cut, SingleInput
 
 
 def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():
@@ -59,6 +59,29 @@ def test_epochs_end_at_the_same_place_of_each_layer(monkeypatch: pytest.MonkeyPa
     ends = {n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]}
     assert ends
     assert {n + 8 for n in ends if n + 8 < 41} <= ends  # the first op of all is not like others
+
+
+def test_all_before_the_second_end_may_be_one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = chain(6)
+    monkeypatch.setattr(single_input, "ALIKE", 9.0)
+    found = SingleInput.of(table, 0.94).decisions_by_layers(lambda _: 0.0)
+
+    def ends(decisions: Mapping[str, PlacementDecision]) -> list[int]:
+        epochs = [decisions[op.name].epoch for op in table.ops]
+        return [n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]]
+
+    cut = [ends(decisions) for decisions in found]
+    assert any(own == other[1:] for own in cut for other in cut)
+
+
+def test_epochs_end_where_they_have_to_and_nowhere_else() -> None:
+    table = chain(6)
+    single = SingleInput.of(table, 0.94)
+    free = single.decisions()
+    assert {item.epoch for item in free.values()} != {0, 1, 2}
+    made = single.decisions(Cut(frozenset({5, 9}), frozenset(range(1, 5)) | frozenset(range(10, len(table.ops)))))
+    epochs = [made[op.name].epoch for op in table.ops]
+    assert [n for n in range(1, len(epochs)) if epochs[n] != epochs[n - 1]][:2] == [5, 9]
 
 
 def test_a_model_without_layers_or_with_small_ones_has_no_such_epochs():

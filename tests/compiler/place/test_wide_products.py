@@ -38,10 +38,32 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("tiles", "slices", "width"), [(344, 4, 88), (1600, 20, 80), (264, 3, 88), (257, 3, 88)])
+@pytest.mark.parametrize(
+    ("tiles", "slices", "width"), [(344, 4, 88), (1600, 17, 96), (1004, 14, 72), (264, 3, 88), (257, 3, 88)]
+)
 def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
-    """With a thirty-second more columns at most."""
-    assert matmul._slices(tiles * TILE) == (slices, slices * width * TILE)
+    """With a thirty-second more columns at most, and a short first part: of 20 slices two are one, of 17 none are."""
+    assert matmul._slices(tiles * TILE, True) == (slices, slices * width * TILE)
+
+
+@pytest.mark.parametrize(("tiles", "slices", "width"), [(1600, 20, 80), (544, 5, 112), (1280, 10, 128)])
+def test_what_an_op_puts_side_by_side_has_the_fewest_columns_and_slices(tiles, slices, width):
+    assert matmul._slices(tiles * TILE, False) == (slices, slices * width * TILE)
+
+
+@pytest.mark.parametrize(("after", "slices"), [("nothing", 6), ("factor", 6), ("bias", 3), ("softmax", 3)])
+def test_only_slices_that_go_out_as_they_are_have_those_of_one_part(after, slices):
+    b = Builder(Graph("g"), decompose=False)
+    product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(np.ones((40, 9000), np.float32)))
+    last = {
+        "nothing": lambda: product,
+        "factor": lambda: b.reshape(b.multiply(product, b.constant(np.float32(0.5))), shape=(1, 3, 9000)),
+        "bias": lambda: b.add(product, b.constant(np.arange(9000, dtype=np.float32))),
+        "softmax": lambda: b.softmax(product),
+    }[after]()
+    b.graph.outputs = [Output("y", last.name, "float32")]
+    tiles = lower(core_graph(b.graph), Target.named("wormhole_b0", "Float32", "HiFi4"))
+    assert next(op for op in tiles.ops.values() if op.name.endswith(".matmul")).shape[0] == slices
 
 
 def test_slices_that_are_an_output_go_to_the_host_one_by_one(monkeypatch):
