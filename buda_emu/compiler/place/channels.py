@@ -172,7 +172,7 @@ class _Evened:
     """Where buffers are while they are moved: `places` of each queue."""
 
     def __init__(self, queues: Sequence[Queued], channels: int) -> None:
-        self.queues, self.channels = queues, channels
+        self.channels = channels
         self.places = [list(queue.channels) for queue in queues]
         self.phases = [_Phase(channels) for _ in range(1 + max((u.phase for q in queues for u in q.uses), default=-1))]
         self.uses = [{use.phase: use for use in queue.uses} for queue in queues]

@@ -10,7 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from buda_emu.compiler.place.decision import PlacementDecision, placed
-from buda_emu.compiler.search.candidate_table import CandidateTable, likeness
+from buda_emu.compiler.search.candidate_table import CandidateTable, alike
 from buda_emu.compiler.search.improve import as_like_ops
 from buda_emu.compiler.search.trials import Found, cycles_of, told
 from buda_emu.errors import UnsupportedError
@@ -49,11 +49,11 @@ def by_rank(found: Sequence[Found], entries: int, count: int) -> list[Found]:
     table = best.table
     if table is None or best.decisions is None:
         return [best]
-    alike = [item for item in found if item.table is table and item.decisions is not None]
+    same_form = [item for item in found if item.table is table and item.decisions is not None]
     ranks: list[dict[int, _Change]] = []
     for start, stop in _programs(table):
         elsewhere: dict[frozenset[int], _Change] = {}
-        for item in sorted(alike, key=lambda item: _within(_cycles(table, item), start, stop)):
+        for item in sorted(same_form, key=lambda item: _within(_cycles(table, item), start, stop)):
             ends = frozenset(end for end in _cycles(table, item) if start < end <= stop)
             elsewhere.setdefault(ends, _change(table, item.decisions or {}, start, stop))
         own = [*elsewhere.values()][:count]
@@ -85,26 +85,18 @@ def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Cha
 def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
     """Of epochs of like ops the decisions of the quickest for each of the others."""
     cycles, decisions = _cycles(table, best), best.decisions or {}
-    alike: dict[object, list[tuple[int, int]]] = {}
+    groups: dict[object, list[tuple[int, int]]] = {}
     for start, stop in pairwise([0, *cycles]):
-        alike.setdefault(_likeness(table, start, stop), []).append((start, stop))
-    for group in alike.values():
+        groups.setdefault(alike(table.tiles, table.ops[start:stop]), []).append((start, stop))
+    for group in groups.values():
         first, last = min(group, key=lambda ends: cycles[ends[1]])
+        quickest = [decisions[op.name] for op in table.ops[first:last]]
         for start, stop in group:
             gain = cycles[stop] - cycles[last]
-            names = [op.name for op in table.ops[start:stop]]
-            own = as_like_ops(table, names, [decisions[op.name] for op in table.ops[first:last]], 0) or {}
-            if gain > GAIN and any(decisions[name].placed_otherwise(item) for name, item in own.items()):
-                yield _change(table, own, start, stop, gain)
-
-
-def _likeness(table: CandidateTable, start: int, stop: int) -> object:
-    """Equal for epochs of ops that cost the same and read each other in the same way, whatever their constants are."""
-    place = {table.ops[number].name: number - start for number in range(start, stop)}
-    return tuple(
-        (likeness(table.tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses))
-        for op in table.ops[start:stop]
-    )
+            if gain > GAIN:
+                own = as_like_ops(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
+                if any(decisions[name].placed_otherwise(item) for name, item in own.items()):
+                    yield _change(table, own, start, stop, gain)
 
 
 def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:

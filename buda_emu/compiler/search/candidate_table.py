@@ -276,5 +276,11 @@ def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
     return op.type, op.shape, op.inner, op.grid, op.ublock, _values(op.attrs), uses, steps, op.precision
 
 
+def alike(tiles: TileGraph, ops: Sequence[TileOp]) -> object:
+    """Equal for ops that cost the same and read each other in the same way, whatever their constants are."""
+    place = {op.name: number for number, op in enumerate(ops)}
+    return tuple((likeness(tiles, op, held=True), tuple(place.get(use.source, -1) for use in op.uses)) for op in ops)
+
+
 def _values(attrs: TileAttributes) -> object:
     return tuple(sorted((key, repr(value)) for key, value in attrs.items() if key != "table"))

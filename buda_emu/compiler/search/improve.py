@@ -9,7 +9,7 @@ from functools import partial
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, alike
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.moves.connected import connected, ways
 from buda_emu.compiler.search.moves.due_as_timed import due_as_timed
@@ -159,18 +159,9 @@ def of_epoch(table: CandidateTable, start: Start, work: Work, names: list[str]) 
 
 def _alike(tiles: TileGraph, names: list[str], decisions: Decisions) -> object:
     """Equal for epochs of the same ops, divided and placed in the same way."""
-    place = {name: number for number, name in enumerate(names)}
-    return tuple(
-        (
-            likeness(tiles, tiles.ops[name], held=True),
-            decisions[name].choice.blocks,
-            decisions[name].chip,
-            decisions[name].at,
-            decisions[name].grid_transpose,
-            tuple(place.get(use.source, -1) for use in tiles.ops[name].uses),
-        )
-        for name in names
-    )
+    own = [decisions[name] for name in names]
+    where = tuple((item.choice.blocks, item.chip, item.at, item.grid_transpose) for item in own)
+    return alike(tiles, [tiles.ops[name] for name in names]), where
 
 
 @dataclass(frozen=True, slots=True)
