@@ -7,16 +7,14 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # first of all: Ctrl-C goes to who started it, who ends it
 
 import os  # noqa: E402
-import pickle  # noqa: E402
 import select  # noqa: E402
 import sys  # noqa: E402
 from contextlib import suppress  # noqa: E402
-from importlib import import_module  # noqa: E402
 from multiprocessing.connection import Connection  # noqa: E402
 from threading import Thread  # noqa: E402
 from typing import Any  # noqa: E402
 
-from buda_emu.errors import BudaError, InternalError  # noqa: E402
+from buda_emu.errors import BudaError, HostError, InternalError  # noqa: E402
 from buda_emu.workers.files import look_in  # noqa: E402
 from buda_emu.workers.job import Job, Work, resolved  # noqa: E402
 from buda_emu.workers.wire import packed, unpacked  # noqa: E402
@@ -25,14 +23,15 @@ from buda_emu.workers.wire import packed, unpacked  # noqa: E402
 def serve(connection: Connection) -> None:
     """The first message is the job and the folder of its files ("" where they lie where they always did), all others
     are items with the shared values that are new in them. Each is answered by (True, result) or (False, BudaError);
-    other errors end the process."""
+    other errors end the process, a message that is none and a job that is not one of `JOBS` among them."""
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
         job, folder = unpacked(connection.recv_bytes())
-        assert isinstance(job, Job)
+        if not isinstance(job, Job):
+            raise HostError("the first message to a worker is its job")
+        job.load()
         if folder:
             look_in(folder, job.files)
-        import_module(job.make.partition(":")[0])
         connection.send_bytes(b"ready")
         work: Work | None = None
         values: dict[int, Any] = {}
@@ -48,15 +47,13 @@ def serve(connection: Connection) -> None:
 
 
 def _packed(answer: tuple[bool, object]) -> bytes:
-    """Errors that do not come out of their bytes as they went in travel as their text."""
-    data = packed(answer)
-    if not answer[0]:
-        try:
-            unpacked(data)
-        except (TypeError, pickle.UnpicklingError):
-            error = answer[1]
-            return packed((False, InternalError(f"{type(error).__name__}: {error}")))
-    return data
+    """Errors with something that cannot travel go as their text."""
+    try:
+        return packed(answer)
+    except TypeError:
+        if answer[0]:
+            raise
+        return packed((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
 
 
 def _end_with_parent(connection: Connection) -> None:

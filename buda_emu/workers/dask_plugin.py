@@ -27,9 +27,10 @@ class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no ty
 
     def setup(self, worker: Any) -> None:
         """When the worker gets to know the plugin."""
-        job: Job = unpacked(self._job)
-        if not job.make.startswith("buda_emu."):
-            raise HostError(f"{job.make} is no work of buda-emu")
+        job = unpacked(self._job)
+        if not isinstance(job, Job):
+            raise HostError("workers are told a job first")
+        job.check()
         self._folder = str(Path(worker.local_directory) / self.name) if self._contents else ""
         if self._folder:
             files.write(self._contents, Path(self._folder))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
@@ -10,22 +10,45 @@ from buda_emu.records import dataclass
 
 Work = Callable[[Any], Any]
 """One item in, its result out."""
+JOBS: Final = frozenset(
+    (
+        "buda_emu.advice.evaluate:modeller",
+        "buda_emu.api.sweep:modeller",
+        "buda_emu.compiler.search.speculative:worker",
+        "buda_emu.gemini.sweep:timer",
+        "buda_emu.injection.campaign:injector",
+        "buda_emu.machines.part:holder",
+        "buda_emu.verify.op_by_op.numerics:taker",
+        "buda_emu.verify.runs.run_case:runner",
+    )
+)
+"""All that a worker can be asked to do: who sends a job, and the process that does it, look here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work by name, so that no code travels: `make`, "module:function", is called once in each worker process with
-    `about`, and gives the function that takes the items. `files`: paths that the work reads; on a cluster they travel
-    by content (`files.py`). `about`, items and results are what `wire.py` lets pass."""
+    """Work by name, so that no code travels: `make`, "module:function" and one of `JOBS`, is called once in each worker
+    process with `about`, and gives the function that takes the items. `files`: paths that the work reads; on a cluster
+    they travel by content (`files.py`). `about`, items and results are what `wire.py` lets pass."""
 
     make: str
     about: Any = None
     files: tuple[str, ...] = ()
 
-    def work(self) -> Work:
-        """The function that takes the items. Raises what `make` does."""
+    def check(self) -> None:
+        """Raises HostError for a job that is not one of `JOBS`."""
+        if self.make not in JOBS:
+            raise HostError(f"{self.make} is no work of buda-emu")
+
+    def load(self) -> Callable[[Any], Work]:
+        """What `make` names. Raises HostError as `check`; nothing is imported before."""
+        self.check()
         module, _, name = self.make.partition(":")
-        return getattr(import_module(module), name)(self.about)
+        return getattr(import_module(module), name)
+
+    def work(self) -> Work:
+        """The function that takes the items. Raises what `make` does, and as `load`."""
+        return self.load()(self.about)
 
 
 @dataclass(frozen=True, slots=True)

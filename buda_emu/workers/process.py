@@ -18,10 +18,12 @@ _MODULE: Final = "buda_emu.workers.child"
 
 
 class Process:
-    """One process; it has its job from the start. Raises OSError when none can be started."""
+    """One process; it has its job from the start. Raises OSError when none can be started, and HostError for a job that
+    is not one of `JOBS`."""
 
     def __init__(self, job: Job, folder: str = "") -> None:
         """`folder`: of the job's files on another machine."""
+        job.check()
         self._has: set[int] = set()
         self.connection, there = Pipe()
         number = there.fileno()

@@ -2,12 +2,9 @@
 
 import json
 import os
-import pickle
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import buda_emu as be
@@ -18,7 +15,6 @@ from buda_emu.gemini.sweep import sweep as gemini_sweep
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.pool import Pool
 from buda_emu.workers.spread import JobPool, in_order, spread
-from buda_emu.workers.wire import packed, unpacked
 from buda_emu.workers.with_caller import spread_with_caller
 from shared_files import ROOT
 
@@ -136,16 +132,6 @@ def test_a_worker_is_kept_and_values_are_shared_once():
     assert [value for value, _, _ in anew] == [5, 6]
     assert {process for _, process, _ in anew}.isdisjoint(process for _, process, _ in first)
     assert all(loads == 1 for _, _, loads in first)
-
-
-def test_what_may_travel():
-    values = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": (np.float64(2), {1, 2}, b"x"), "c": TWO}
-    back = unpacked(packed(values))
-    assert np.array_equal(back["a"], values["a"])
-    assert (back["b"], back["c"]) == (values["b"], TWO)
-    for stranger in (os.system, partial(print), eval, be.load):
-        with pytest.raises(pickle.UnpicklingError, match="does not travel between workers"):
-            unpacked(pickle.dumps(stranger))
 
 
 def test_a_sweep():

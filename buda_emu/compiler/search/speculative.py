@@ -223,6 +223,8 @@ class SideBySide:
 class _Shape:
     """In place of the values of a constant, which the search of epochs does not look at."""
 
+    __slots__ = ("shape",)
+
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 

@@ -79,6 +79,8 @@ def _dumped(content: object, table: Mapping[type, Callable[[Any], tuple[Any, ...
 class _Tree:
     """The collections of a document, numbered in the order of the text; read when the first is asked for."""
 
+    __slots__ = ("_collections", "_document")
+
     def __init__(self, document: bytes) -> None:
         self._document = document
         self._collections: list[nodes.Mapping | nodes.Sequence] | None = None

@@ -1,0 +1,9 @@
+"""Workers of these tests do small jobs of their own, too."""
+
+import jobs_of_tests
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _small_jobs(monkeypatch):
+    jobs_of_tests.allow(monkeypatch.setattr)
