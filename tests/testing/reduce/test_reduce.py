@@ -1,6 +1,7 @@
 """Reductions: what is kept, what must not depend on workers, and how commands that crash or hang are told apart."""
 
 import os
+import random
 import signal
 import time
 
@@ -95,6 +96,41 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     be.reduce(ATTENTION, "! grep -q 'type: exp'")
     assert list(tmp_path.iterdir()) == []
+
+
+TEMPLATES = ("cat {0}", 'cat "{0}"', "cat '{0}'", "sh -c 'cat \"{0}\"'", "cat `echo {0}`", 'cat "$(echo "{0}")"', "cat <{0}", "cat")
+"""Ways to write the place of the file's name."""
+
+
+def drawn_name(draw):
+    """Of a netlist, with what a shell reads as something else."""
+    parts = ("$(touch INJECTED)", "`touch INJECTED`", ";touch INJECTED;", "$IFS", "'", '"', "\\", "\n", " ", "&", "|", "*")
+    return "".join(draw.choice((*parts, "a", "é", "-", "~", "!", "{}", "\u2028")) for _ in range(draw.randrange(1, 8))) + ".yaml"
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+def test_a_netlists_name_is_never_run(template, seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(f"{template} {seed}")
+    names = ["$(touch INJECTED).yaml", "`touch INJECTED`.yaml", "'; touch INJECTED; '.yaml", "-rf.yaml"]
+    for name in (*names, *(drawn_name(draw) for _ in range(6)), "x" * 240 + ".yaml"):
+        trials = Trials(template.format("{}") + " | grep -q text", name, 30, 1)
+        assert trials.run(["text"]) == [Outcome(0)], name
+        trials.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_name_is_what_the_command_sees():
+    trials = Trials('test "$(basename {})" = my-net_2.5.yaml', "my-net_2.5.yaml", 10, 1)
+    assert trials.run([""]) == [Outcome(0)]
+    trials.close()
+
+
+def test_a_folder_that_a_shell_would_run_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "$(touch INJECTED)"))
+    with pytest.raises(be.HostError, match=r"has '\$' in its name.*set TMPDIR"):
+        be.reduce(ATTENTION, "false")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
