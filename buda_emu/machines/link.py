@@ -10,11 +10,13 @@ import json
 import os
 import socket
 import ssl
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Condition, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,12 @@ from buda_emu.records import dataclass
 from buda_emu.runtime.machine.part import BUFFERED_BYTES
 
 HANDSHAKE_SECONDS: Final = 10.0
+"""For all that is said until both ends know each other."""
+MOST_STRANGERS: Final = 128
+_LOOK_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.05
+_ATTEMPTS: Final = 12
+_WELCOME: Final = b"come in"
 _MOST_WORDS: Final = 1 << 20  # bytes
 _NONCE: Final = 32
 _NUMBERS: Final = "biuf"  # kinds of what arrays may hold
@@ -115,21 +123,28 @@ class Link:
             raise LinkLostError from error
 
     def prove(self, secret: bytes) -> None:
-        """To the end that was connected to: this end knows the secret. Raises LinkLostError."""
+        """To the end that was connected to: this end knows the secret. Raises LinkLostError where it does not let this
+        end in."""
         nonce = bytes(self._bytes(_NONCE))
         try:
             self._connection.sendall(hmac.digest(secret, nonce, hashlib.sha256))
         except OSError as error:
             raise LinkLostError from error
+        if self._bytes(len(_WELCOME)) != _WELCOME:
+            raise LinkLostError
 
-    def is_proved(self, secret: bytes) -> bool:
-        """Whether the end that connected knows the secret."""
+    def lets_in(self, secret: bytes) -> bool:
+        """Whether the end that connected knows the secret, which is then told that it does."""
         nonce = os.urandom(_NONCE)
         try:
             self._connection.sendall(nonce)
-            return hmac.compare_digest(bytes(self._bytes(_NONCE)), hmac.digest(secret, nonce, hashlib.sha256))
+            proof = bytes(self._bytes(_NONCE))
+            if not hmac.compare_digest(proof, hmac.digest(secret, nonce, hashlib.sha256)):
+                return False
+            self._connection.sendall(_WELCOME)
         except (OSError, LinkLostError):
             return False
+        return True
 
     def wait_at_most(self, seconds: float | None) -> None:
         """For a message, from now on."""
@@ -142,37 +157,137 @@ class Link:
         self._connection.close()
 
 
-def listener(host: str) -> socket.socket:
-    """A port of this machine that nobody else has."""
-    return socket.create_server((host, 0), backlog=256)
+class Entrance:
+    """A port of this machine at which links are made with those who know the secret.
 
+    Each stranger has a thread and HANDSHAKE_SECONDS for all that it has to say until its first message is there. There
+    are at most MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on. So nobody
+    who does not know the secret keeps out those who do. Use it as a context manager.
+    """
 
-def accept(listening: socket.socket, security: Security, seconds: float) -> Link | None:
-    """The next who connects; None for one that does not know the secret. Raises TimeoutError when nobody does in
-    time."""
-    listening.settimeout(max(seconds, 0.001))
-    connection, _ = listening.accept()
-    connection.settimeout(HANDSHAKE_SECONDS)
-    try:
-        if security.server is not None:
-            connection = security.server.wrap_socket(connection, server_side=True)
-        link = Link(connection)
-        if link.is_proved(security.secret):
-            link.wait_at_most(None)
-            return link
-    except OSError:
-        pass
-    connection.close()
-    return None
+    def __init__(self, host: str, security: Security) -> None:
+        self._security = security
+        self._listening = socket.create_server((host, 0), backlog=256)
+        self._listening.settimeout(_LOOK_SECONDS)
+        self._lock = Lock()
+        self._strangers: dict[socket.socket, float] = {}
+        """A second handle of each connection, to hang up with, and when that is due; the oldest first."""
+        self._guests: SimpleQueue[tuple[Link, Words]] = SimpleQueue()
+        self._closed = False
+        Thread(target=self._accept, daemon=True, name="entrance").start()
+
+    @property
+    def port(self) -> int:
+        """Where to connect to."""
+        return int(self._listening.getsockname()[1])
+
+    def next_guest(self, seconds: float) -> tuple[Link, Words]:
+        """The next who is let in, with the words of its first message. Raises TimeoutError when nobody is in time."""
+        try:
+            return self._guests.get(timeout=max(seconds, 0.001))
+        except Empty:
+            raise TimeoutError from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up on all who have not been taken."""
+        with self._lock:
+            self._closed = True
+        self._hang_up_on_late(float("inf"))
+        with suppress(Empty):
+            while True:
+                self._guests.get_nowait()[0].close()
+
+    def _accept(self) -> None:
+        with self._listening:
+            while not self._closed:
+                self._hang_up_on_late(time.monotonic())
+                try:
+                    connection, _ = self._listening.accept()
+                except TimeoutError:
+                    continue
+                except OSError:
+                    time.sleep(_PAUSE_SECONDS)  # no file descriptors left, or a caller that left at once
+                    continue
+                try:
+                    self._receive(connection)
+                except (OSError, RuntimeError):  # no file descriptors or no threads left
+                    connection.close()
+
+    def _receive(self, connection: socket.socket) -> None:
+        connection.settimeout(HANDSHAKE_SECONDS)
+        handle = connection.dup()
+        with self._lock:
+            oldest = next(iter(self._strangers)) if len(self._strangers) >= MOST_STRANGERS else None
+            self._strangers[handle] = time.monotonic() + HANDSHAKE_SECONDS
+        if oldest is not None:
+            self._hang_up_on(oldest)
+        try:
+            Thread(target=self._greet, args=(connection, handle), daemon=True, name="stranger").start()
+        except RuntimeError:
+            self._hang_up_on(handle)
+            handle.close()
+            raise
+
+    def _greet(self, connection: socket.socket, handle: socket.socket) -> None:
+        guest: tuple[Link, Words] | None = None
+        try:
+            if self._security.server is not None:
+                connection = self._security.server.wrap_socket(connection, server_side=True)
+            link = Link(connection)
+            if link.lets_in(self._security.secret):
+                guest = link, link.receive()[0]
+        except (OSError, LinkLostError, HostError, MemoryError):
+            pass
+        with self._lock:
+            in_time = self._strangers.pop(handle, None) is not None and not self._closed
+        handle.close()
+        if guest is None or not in_time:
+            connection.close()
+            return
+        guest[0].wait_at_most(None)
+        self._guests.put(guest)
+
+    def _hang_up_on_late(self, now: float) -> None:
+        with self._lock:
+            late = [handle for handle, due in self._strangers.items() if due <= now]
+        for handle in late:
+            self._hang_up_on(handle)
+
+    def _hang_up_on(self, handle: socket.socket) -> None:
+        """Reads and writes of the thread that serves it end."""
+        with self._lock:
+            if self._strangers.pop(handle, None) is None:
+                return
+            with suppress(OSError):
+                handle.shutdown(socket.SHUT_RDWR)
 
 
 def connect(host: str, port: int, security: Security) -> Link:
-    """To a listener. Raises OSError, LinkLostError."""
+    """To an entrance, several times where it hangs up, as it may while many strangers are there. Raises OSError, and
+    LinkLostError where it never lets this end in."""
+    for attempt in range(1, _ATTEMPTS):
+        with suppress(LinkLostError, ConnectionResetError):
+            return _connected(host, port, security)
+        time.sleep(_PAUSE_SECONDS * attempt)
+    return _connected(host, port, security)
+
+
+def _connected(host: str, port: int, security: Security) -> Link:
     connection = socket.create_connection((host, port), HANDSHAKE_SECONDS)
-    if security.client is not None:
-        connection = security.client.wrap_socket(connection, server_hostname=host)
-    link = Link(connection)
-    link.prove(security.secret)
+    try:
+        if security.client is not None:
+            connection = security.client.wrap_socket(connection, server_hostname=host)
+        link = Link(connection)
+        link.prove(security.secret)
+    except (OSError, LinkLostError):
+        connection.close()
+        raise
     link.wait_at_most(None)
     return link
 

@@ -8,7 +8,7 @@ names it and where it was, and so does one that gives no sign of life.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from select import select
 from typing import Any, Final, Self
@@ -18,16 +18,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut, cut
-from buda_emu.machines.link import (
-    HANDSHAKE_SECONDS,
-    Link,
-    LinkLostError,
-    Message,
-    Security,
-    accept,
-    dask_contexts,
-    listener,
-)
+from buda_emu.machines.link import Entrance, Link, LinkLostError, Message, Security, dask_contexts
 from buda_emu.machines.part import START_SECONDS, About
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
@@ -102,10 +93,8 @@ class Machines:
             encrypted = workers.dask.startswith("tls")
             if encrypted:
                 security = Security(security.secret, **dask_contexts("client"))
-        listening = self._stack.enter_context(listener(host))
-        about = About(
-            self.cut, precision, threads, memory_limit, host, listening.getsockname()[1], security.secret, encrypted
-        )
+        entrance = self._stack.enter_context(Entrance(host, security))
+        about = About(self.cut, precision, threads, memory_limit, host, entrance.port, security.secret, encrypted)
         job = Job("buda_emu.machines.part:holder", about)
         numbers = range(self.cut.count)
         self._actors = self._stack.enter_context(closing(Actors(job, numbers, workers)))
@@ -113,17 +102,13 @@ class Machines:
         deadline = time.monotonic() + START_SECONDS
         while len(found) < self.cut.count:
             try:
-                link = accept(listening, security, min(1.0, deadline - time.monotonic()))
+                link, words = entrance.next_guest(min(1.0, deadline - time.monotonic()))
             except TimeoutError:
                 self._require_alive([number for number in numbers if number not in found], deadline)
                 continue
-            if link is not None:
-                self._stack.enter_context(closing(link))
-                with suppress(LinkLostError):  # it has died since: it is missed
-                    link.wait_at_most(HANDSHAKE_SECONDS)
-                    words, _ = link.receive()
-                    link.wait_at_most(LOST_SECONDS)
-                    found[words["part"]] = link, (words["host"], words["port"])
+            self._stack.enter_context(closing(link))
+            link.wait_at_most(LOST_SECONDS)
+            found[words["part"]] = link, (words["host"], words["port"])
         self._members = [_Member(found[number][0]) for number in numbers]
         for number, member in enumerate(self._members):
             self._send(number, member, {"parts": [found[other][1] for other in numbers]})

@@ -11,19 +11,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut
-from buda_emu.machines.link import (
-    HANDSHAKE_SECONDS,
-    Inbox,
-    Link,
-    LinkLostError,
-    Message,
-    Security,
-    Words,
-    accept,
-    connect,
-    dask_contexts,
-    listener,
-)
+from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Message, Security, Words, connect, dask_contexts
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
@@ -126,8 +114,8 @@ def _connected(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[
     except OSError as error:
         raise HostError(f"part {number} does not reach {about.host}:{about.port}: {error}") from None
     own = _own_address(user)
-    listening = stack.enter_context(listener(own))
-    user.send({"part": number, "host": own, "port": listening.getsockname()[1]})
+    entrance = stack.enter_context(Entrance(own, security))
+    user.send({"part": number, "host": own, "port": entrance.port})
     words, _ = user.receive()
     links: dict[int, Link] = {}
     for other in range(number):
@@ -136,11 +124,8 @@ def _connected(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[
         links[other].send({"part": number})
     deadline = time.monotonic() + START_SECONDS
     while len(links) < about.cut.count - 1:
-        found = accept(listening, security, deadline - time.monotonic())
-        if found is not None:
-            found.wait_at_most(HANDSHAKE_SECONDS)
-            links[int(found.receive()[0]["part"])] = stack.enter_context(closing(found))
-            found.wait_at_most(None)
+        link, words = entrance.next_guest(deadline - time.monotonic())
+        links[int(words["part"])] = stack.enter_context(closing(link))
     return user, links
 
 

@@ -1,14 +1,18 @@
 """What lies between machines: it holds no more than it may, and what is not a message is refused."""
 
+import os
+import random
 import socket
 import time
+from contextlib import ExitStack, closing
 from threading import Thread
 
 import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.machines.link import Inbox, Link, LinkLostError
+from buda_emu.machines import link
+from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Security, connect
 from case_functions import until
 
 SIZE = 1 << 18
@@ -86,3 +90,151 @@ def test_an_array_cut_short_is_a_lost_link(ends):
     sender.close()
     with pytest.raises(LinkLostError):
         receiver.receive()
+
+
+# ------------------------------------------------------------------------------------------------------- the entrance
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def security():
+    return Security(os.urandom(32))
+
+
+@pytest.fixture
+def entrance(security):
+    with Entrance(HOST, security) as found:
+        yield found
+
+
+def stranger(entrance):
+    return socket.create_connection((HOST, entrance.port), 10)
+
+
+def is_hung_up_on(line):
+    """Whether the entrance closes a connection, after the nonce that it begins with."""
+    line.settimeout(10)
+    try:
+        while line.recv(64):
+            pass
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_who_knows_the_secret_is_let_in_with_its_first_message(entrance, security):
+    with closing(connect(HOST, entrance.port, security)) as there:
+        there.send({"part": 3})
+        here, words = entrance.next_guest(10)
+        assert words == {"part": 3}
+        with closing(here):
+            there.send({}, [np.arange(4)])
+            assert (here.receive()[1][0] == np.arange(4)).all()
+
+
+def test_who_does_not_know_it_is_not(entrance, monkeypatch):
+    monkeypatch.setattr(link, "_ATTEMPTS", 2)
+    with pytest.raises(LinkLostError):
+        connect(HOST, entrance.port, Security(os.urandom(32)))
+    with pytest.raises(TimeoutError):
+        entrance.next_guest(0.1)
+
+
+def drip(line, seconds):
+    """A byte at a time, each well within any time-out of a single read."""
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            line.sendall(b"x")
+            time.sleep(0.2)
+    except OSError:
+        pass
+
+
+def test_all_of_a_handshake_has_one_deadline(security, monkeypatch):
+    monkeypatch.setattr(link, "HANDSHAKE_SECONDS", 1.0)
+    with Entrance(HOST, security) as entrance, stranger(entrance) as silent, stranger(entrance) as slow:
+        start = time.monotonic()
+        thread = Thread(target=drip, args=(slow, 30))
+        thread.start()
+        assert is_hung_up_on(silent)
+        assert is_hung_up_on(slow)
+        thread.join()
+        assert 0.9 < time.monotonic() - start < 8
+
+
+def test_a_first_message_that_does_not_come_is_late_too(security, monkeypatch):
+    monkeypatch.setattr(link, "HANDSHAKE_SECONDS", 1.0)
+    with Entrance(HOST, security) as entrance, closing(connect(HOST, entrance.port, security)) as guest:
+        with pytest.raises(LinkLostError):
+            guest.receive()
+        with pytest.raises(TimeoutError):
+            entrance.next_guest(0.1)
+
+
+@pytest.mark.parametrize("count", [1, 20, 200])
+def test_silent_strangers_keep_nobody_out(entrance, security, count):
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(stranger(entrance))
+        start = time.monotonic()
+        with closing(connect(HOST, entrance.port, security)) as there:
+            there.send({"part": 0})
+            here, _ = entrance.next_guest(10)
+            here.close()
+        assert time.monotonic() - start < 5
+
+
+def test_strangers_are_bounded_and_the_oldest_goes_first(entrance, monkeypatch):
+    monkeypatch.setattr(link, "MOST_STRANGERS", 4)
+    with ExitStack() as stack:
+        first, *others = [stack.enter_context(stranger(entrance)) for _ in range(5)]
+        assert is_hung_up_on(first)
+        assert until(lambda: len(entrance._strangers) == 4)
+        for other in others:
+            other.settimeout(0.05)
+            assert len(other.recv(64)) == 32
+            with pytest.raises(TimeoutError):
+                other.recv(64)
+
+
+def test_who_closes_the_entrance_hangs_up_on_all(security):
+    with Entrance(HOST, security) as entrance:
+        line = stranger(entrance)
+        guest = connect(HOST, entrance.port, security)
+        guest.send({"part": 0})
+        assert until(lambda: not entrance._guests.empty())
+        assert until(lambda: len(entrance._strangers) == 1)
+    assert is_hung_up_on(line)
+    with pytest.raises(LinkLostError):
+        guest.receive()
+    line.close()
+    guest.close()
+    assert until(lambda: entrance._listening.fileno() < 0)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+def test_drawn_strangers_keep_nobody_out(entrance, security, seed):
+    """Some are silent, some send noise, some leave in the middle; three who know the secret come between them."""
+    draw = random.Random(seed)
+    guests = []
+    with ExitStack() as stack:
+        for number in sorted(draw.sample(range(150), 3)):
+            for _ in range(number // 3):
+                line = stack.enter_context(stranger(entrance))
+                kind = draw.choice(("silent", "noise", "leaves"))
+                if kind == "noise":
+                    line.sendall(draw.randbytes(draw.choice((1, 31, 32, 500))))
+                elif kind == "leaves":
+                    line.close()
+            guest = stack.enter_context(closing(connect(HOST, entrance.port, security)))
+            guest.send({"part": number})
+            guests.append(number)
+        met = []
+        for _ in guests:
+            here, words = entrance.next_guest(10)
+            stack.enter_context(closing(here))
+            met.append(words["part"])
+    assert sorted(met) == guests
