@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from buda_emu.netlist.known import looks_like_netlist
+from buda_emu.screen import harmless, on_one_line, plain
 
 if TYPE_CHECKING:
     from buda_emu.verify.result import CaseResult
@@ -41,7 +42,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFi
     named, folders = _asked(parent.config)
     below = any(folder in file_path.parents for folder in folders)
     if file_path in named or (below and looks_like_netlist(str(file_path))):
-        return NetlistFile.from_parent(parent, path=file_path)  # type: ignore[reportUnknownMemberType]
+        name = os.path.relpath(file_path, parent.config.rootpath).replace(os.sep, "/")
+        harmless_name = None if on_one_line(name) == name else on_one_line(name)
+        return NetlistFile.from_parent(parent, path=file_path, nodeid=harmless_name)  # type: ignore[reportUnknownMemberType]
     return None
 
 
@@ -77,7 +80,7 @@ class NetlistFailureError(Exception):
     """A netlist does not pass; `result` says why."""
 
     def __init__(self, result: "CaseResult") -> None:
-        super().__init__(f"{result.netlist}: {result.status}")
+        super().__init__(f"{on_one_line(result.netlist)}: {result.status}")
         self.result = result
 
 
@@ -93,7 +96,7 @@ class NetlistItem(pytest.Item):
         result = run_case(self._case())
         self.user_properties.append(("status", result.status))
         if result.status == "skipped":
-            pytest.skip(result.message)
+            pytest.skip(harmless(plain(result.message)))
         if result.status != "passed":
             raise NetlistFailureError(result)
 
@@ -128,8 +131,8 @@ class NetlistItem(pytest.Item):
 
         result = error.result
         lines = [*case_lines(result), *(["", outputs_table(result)] if result.outputs else [])]
-        return "\n".join([*lines, "", result.command])
+        return harmless(plain("\n".join([*lines, "", result.command])))
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Named by its file."""
-        return self.path, None, os.path.relpath(self.path)
+        return self.path, None, on_one_line(os.path.relpath(self.path))

@@ -5,9 +5,10 @@ A pipe or a file has neither: what is printed there is as wide as it comes out, 
 
 import os
 import re
-from collections.abc import Generator, Mapping
+import sys
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import IO, Final, Literal
+from typing import IO, Any, Final, Literal, cast
 
 from buda_emu.records import dataclass
 
@@ -17,8 +18,14 @@ Style = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[Style, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 LEAST_COLUMNS: Final = 40
 """A narrower terminal is written on as if it had so many."""
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 # Not the colours that are written here: ESC [ numbers m.
 _STEERING = r"\x1b(?!\[[\d;]{0,8}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+# Commands to the systems that read the log of a build: of GitHub a line that begins with `::`, after any white space, of
+# it, Azure and TeamCity `##[word`, `##vso[` and `##teamcity[` anywhere, of GitLab a line that begins with `section_`.
+_COMMAND = r"(?m)^[^\S\n]*(?P<line>::|section_(?:start|end):)|(?P<mark>##)(?=\w*\[)"
+_LONGEST_BEGINNING: Final = 4096
+"""Characters of an unfinished line that are looked at once more with what follows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +97,85 @@ def shown(text: str) -> str:
     escaped, and so is what turns the direction of writing."""
     if text.isprintable():  # most names are: no pattern to compile
         return text
-    return re.sub(_STEERING, lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_STEERING, _escaped, text)
+
+
+def plain(text: str) -> str:
+    """The same where there are no colours: no control character stays but line feeds and tabs."""
+    return text if text.isprintable() else re.sub(_CONTROLS, _escaped, text)
+
+
+def on_one_line(name: str) -> str:
+    """A name without any control character, which is no command of `harmless` wherever it stands."""
+    return harmless(plain(name).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def harmless(text: str, begun: str = "") -> str:
+    """The text without commands to a system that reads it as the log of a build: of each the first character is escaped
+    as in Python and JSON. `begun`: what stands before it on its first line."""
+    if "::" not in begun + text and "##" not in begun + text and "section_" not in begun + text:
+        return text
+
+    def escaped(found: re.Match[str]) -> str:
+        start = found.start("line") if found["line"] else found.start("mark")
+        first = max(start, len(begun)) - found.start()
+        whole = found[0]
+        if first >= len(whole):  # all of it stands there already: only `##`, before a bracket
+            return whole
+        return f"{whole[:first]}\\u{ord(whole[first]):04x}{whole[first + 1 :]}"
+
+    return re.sub(_COMMAND, escaped, begun + text)[len(begun) :]
+
+
+class CleanStream:
+    """A text stream of the process on which nothing that is written steers a terminal or a system that reads the log of
+    a build, whatever names files and ops have. Control characters are escaped, but line feeds, tabs and the colours of
+    a screen that has some; `harmless` is what becomes of lines. `names`: texts with line feeds of which it is known
+    that they are names, and that each is on one line therefore. Everything but writing is the stream's own.
+    """
+
+    def __init__(self, stream: IO[str], names: Iterable[str] = ()) -> None:
+        self.stream = stream
+        self._names = {name: on_one_line(name) for name in names if "\n" in name}
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Write a text as it is clean; the number of its characters."""
+        clean = text
+        for name, line in self._names.items():
+            clean = clean.replace(name, line)
+        coloured = "\x1b" in clean and (current().colour or screen_of(self.stream).colour)
+        clean = harmless(shown(clean) if coloured else plain(clean), self._begun)
+        line = clean[clean.rfind("\n") + 1 :]
+        self._begun = (line if "\n" in clean else self._begun + line)[:_LONGEST_BEGINNING]
+        self.stream.write(clean)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def as_it_is(stream: IO[str]) -> IO[str]:
+    """The stream below a `CleanStream`: for what is a command to a terminal or a build, and for data."""
+    return stream.stream if isinstance(stream, CleanStream) else stream
+
+
+@contextmanager
+def clean_streams(names: Iterable[str] = ()) -> Generator[None]:
+    """Standard output and standard error are clean streams meanwhile."""
+    before = sys.stdout, sys.stderr
+    kept = tuple(names)
+    sys.stdout, sys.stderr = (cast("Any", CleanStream(as_it_is(stream), kept)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

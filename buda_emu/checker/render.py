@@ -8,7 +8,7 @@ from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.checker.fix import Fix
 from buda_emu.checker.rule import Rule
 from buda_emu.checker.text import one_line, plural
-from buda_emu.screen import Screen, Style
+from buda_emu.screen import Screen, Style, plain
 from buda_emu.version import RESULT_VERSION
 
 MAX_SOURCE = 160  # characters of a source line that are shown
@@ -133,7 +133,7 @@ def _annotation(item: Diagnostic) -> str:
 
 
 def _escape(text: str, in_property: bool) -> str:
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = plain(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
 
 

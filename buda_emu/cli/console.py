@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.output import bar_text, say, say_lines
+from buda_emu.cli.output import bar_text, say, say_lines, write_live
 from buda_emu.report.terminal import testing
 from buda_emu.report.terminal.testing import MARKS
 from buda_emu.screen import Style, current, shown
@@ -110,11 +110,11 @@ class Console:
         wrong = done - self._counts["passed"] - self._counts["skipped"]
         note = f"{wrong} not passed" if wrong else ""
         text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
-        print(f"\r\x1b[K{shown(text)}", end="", file=sys.stderr, flush=True)
+        write_live(f"\r\x1b[K{shown(text)}")
 
     def _clear(self) -> None:
         if self._live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            write_live("\r\x1b[K")
 
     def _paint(self, status: str) -> str:
         return current().paint(status, _COLOURS.get(status, "red"))

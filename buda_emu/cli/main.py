@@ -15,7 +15,7 @@ from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_f
 from buda_emu.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.cli.shared_arguments import add_shared
 from buda_emu.errors import BudaError, DocumentError, Exit
-from buda_emu.screen import printing_on, screen_of
+from buda_emu.screen import clean_streams, printing_on, screen_of
 from buda_emu.version import __version__
 
 # One line for each verb, by the folder of the module that has EXAMPLE and add_arguments. What a verb does is `main` of
@@ -114,6 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code. Only an internal error shows a traceback."""
     _prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
+    with clean_streams(given):
+        return _run(given)
+
+
+def _run(given: Sequence[str]) -> int:
     verb = next((text for text in given if not text.startswith("-")), "")
     settings = Settings()
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from buda_emu.screen import screen_of, shown
+from buda_emu.screen import as_it_is, harmless, screen_of, shown
 from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ def say_lines(lines: Iterable[str]) -> None:
         say(line)
 
 
+def say_data(text: str, end: str = "\n") -> None:
+    """Print what another program reads, to the character: a netlist, a script, annotations of a code forge."""
+    say(text, as_it_is(stream_for_words()), end)
+
+
 def _is_terminal(stream: IO[str] | None) -> bool:
     return stream is not None and stream.isatty()
 
@@ -90,6 +95,12 @@ def write_text(path: "str | os.PathLike[str]", text: str) -> None:
     write_output(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 
+def write_printable(path: "str | os.PathLike[str]", text: str) -> None:
+    """Write UTF-8 as `write_output` does; on standard output, which may be the log of a build, without commands to it.
+    For forms in which an escaped character stands for itself, or is read by people."""
+    write_text(path, harmless(text) if str(path) == _TO_STDOUT else text)
+
+
 def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = False) -> None:
     """Write strict JSON (no NaN) as `write_output` does, without white space where it is for programs alone; packed
     where the name ends in .gz, to the same bytes."""
@@ -98,7 +109,7 @@ def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = 
     layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
     text = json.dumps(content, allow_nan=False, **layout) + "\n"
     if not str(path).endswith(".gz"):
-        write_text(path, text)
+        write_printable(path, text)
         return
     import gzip
 
@@ -130,6 +141,11 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", pa
     write_json(path, trace(picture), compact=True)
 
 
+def write_live(text: str) -> None:
+    """To a terminal's standard error, with what moves its cursor; names in it are `shown`."""
+    print(text, end="", file=as_it_is(sys.stderr), flush=True)
+
+
 class Progress:
     """One line on a terminal's standard error that says what is going on; nothing where it is not a terminal."""
 
@@ -140,7 +156,7 @@ class Progress:
     def show(self, text: str) -> None:
         """Replace the line, by as much of the text as a line has room for."""
         if self.live:
-            print(f"\r\x1b[K{shown(text)[: screen_of(sys.stderr).columns]}", end="", file=sys.stderr, flush=True)
+            write_live(f"\r\x1b[K{shown(text)[: screen_of(sys.stderr).columns]}")
 
     def bar(self, done: int, count: int, seconds: float, what: str) -> None:
         """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""

@@ -157,17 +157,22 @@ class Link:
         self._connection.close()
 
 
+def listener(host: str) -> socket.socket:
+    """A port of this machine that nobody else has."""
+    return socket.create_server((host, 0), backlog=256)
+
+
 class Entrance:
-    """A port of this machine at which links are made with those who know the secret.
+    """A `listener` at which links are made with those who know the secret.
 
     Each stranger has a thread and HANDSHAKE_SECONDS for all that it has to say until its first message is there. There
     are at most MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on. So nobody
     who does not know the secret keeps out those who do. Use it as a context manager.
     """
 
-    def __init__(self, host: str, security: Security) -> None:
+    def __init__(self, listening: socket.socket, security: Security) -> None:
         self._security = security
-        self._listening = socket.create_server((host, 0), backlog=256)
+        self._listening = listening
         self._listening.settimeout(_LOOK_SECONDS)
         self._lock = Lock()
         self._strangers: dict[socket.socket, float] = {}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut, cut
-from buda_emu.machines.link import Entrance, Link, LinkLostError, Message, Security, dask_contexts
+from buda_emu.machines.link import Entrance, Link, LinkLostError, Message, Security, dask_contexts, listener
 from buda_emu.machines.part import START_SECONDS, About
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
@@ -93,7 +93,7 @@ class Machines:
             encrypted = workers.dask.startswith("tls")
             if encrypted:
                 security = Security(security.secret, **dask_contexts("client"))
-        entrance = self._stack.enter_context(Entrance(host, security))
+        entrance = self._stack.enter_context(Entrance(listener(host), security))
         about = About(self.cut, precision, threads, memory_limit, host, entrance.port, security.secret, encrypted)
         job = Job("buda_emu.machines.part:holder", about)
         numbers = range(self.cut.count)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut
-from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Message, Security, Words, connect, dask_contexts
+from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Message, Security, Words, connect, dask_contexts, listener
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
@@ -114,7 +114,7 @@ def _connected(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[
     except OSError as error:
         raise HostError(f"part {number} does not reach {about.host}:{about.port}: {error}") from None
     own = _own_address(user)
-    entrance = stack.enter_context(Entrance(own, security))
+    entrance = stack.enter_context(Entrance(listener(own), security))
     user.send({"part": number, "host": own, "port": entrance.port})
     words, _ = user.receive()
     links: dict[int, Link] = {}

@@ -9,12 +9,14 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # first of all: Ctrl-C goes to who
 import os  # noqa: E402
 import select  # noqa: E402
 import sys  # noqa: E402
+import traceback  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from multiprocessing.connection import Connection  # noqa: E402
 from threading import Thread  # noqa: E402
-from typing import Any  # noqa: E402
+from typing import Any, NoReturn  # noqa: E402
 
 from buda_emu.errors import BudaError, HostError, InternalError  # noqa: E402
+from buda_emu.screen import clean_streams  # noqa: E402
 from buda_emu.workers.files import look_in  # noqa: E402
 from buda_emu.workers.job import Job, Work, resolved  # noqa: E402
 from buda_emu.workers.wire import packed, unpacked  # noqa: E402
@@ -64,5 +66,16 @@ def _end_with_parent(connection: Connection) -> None:
     os._exit(1)
 
 
+def run(number: int) -> NoReturn:
+    """The process: serve at this end of the pipe. What it says of an error is as clean as what the command says."""
+    with clean_streams():
+        try:
+            serve(Connection(number))
+        except Exception:  # noqa: BLE001 - of any kind: the process has failed
+            traceback.print_exc()
+            sys.exit(1)
+    sys.exit(0)
+
+
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    run(int(sys.argv[1]))

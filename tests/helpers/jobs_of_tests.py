@@ -1,7 +1,6 @@
 """Jobs that tests give to workers beside the closed list of the package. Run as a module it is their worker process."""
 
 import sys
-from multiprocessing.connection import Connection
 
 from buda_emu.workers import job, process
 
@@ -17,7 +16,7 @@ def allow(patch=setattr):
 
 
 if __name__ == "__main__":
-    from buda_emu.workers.child import serve
+    from buda_emu.workers.child import run
 
     allow()
-    serve(Connection(int(sys.argv[1])))
+    run(int(sys.argv[1]))

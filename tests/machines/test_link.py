@@ -12,7 +12,7 @@ import pytest
 
 from buda_emu.errors import HostError
 from buda_emu.machines import link
-from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Security, connect
+from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Security, connect, listener
 from case_functions import until
 
 SIZE = 1 << 18
@@ -21,10 +21,10 @@ SIZE = 1 << 18
 @pytest.fixture
 def ends():
     pair = socket.socketpair()
-    links = [Link(end) for end in pair]
-    yield links
-    for link in links:
-        link.close()
+    both = [Link(end) for end in pair]
+    yield both
+    for end in both:
+        end.close()
 
 
 def test_who_floods_another_waits_until_that_one_takes_what_it_has(ends):
@@ -103,7 +103,7 @@ def security():
 
 @pytest.fixture
 def entrance(security):
-    with Entrance(HOST, security) as found:
+    with Entrance(listener(HOST), security) as found:
         yield found
 
 
@@ -155,7 +155,7 @@ def drip(line, seconds):
 
 def test_all_of_a_handshake_has_one_deadline(security, monkeypatch):
     monkeypatch.setattr(link, "HANDSHAKE_SECONDS", 1.0)
-    with Entrance(HOST, security) as entrance, stranger(entrance) as silent, stranger(entrance) as slow:
+    with Entrance(listener(HOST), security) as entrance, stranger(entrance) as silent, stranger(entrance) as slow:
         start = time.monotonic()
         thread = Thread(target=drip, args=(slow, 30))
         thread.start()
@@ -167,7 +167,7 @@ def test_all_of_a_handshake_has_one_deadline(security, monkeypatch):
 
 def test_a_first_message_that_does_not_come_is_late_too(security, monkeypatch):
     monkeypatch.setattr(link, "HANDSHAKE_SECONDS", 1.0)
-    with Entrance(HOST, security) as entrance, closing(connect(HOST, entrance.port, security)) as guest:
+    with Entrance(listener(HOST), security) as entrance, closing(connect(HOST, entrance.port, security)) as guest:
         with pytest.raises(LinkLostError):
             guest.receive()
         with pytest.raises(TimeoutError):
@@ -201,7 +201,7 @@ def test_strangers_are_bounded_and_the_oldest_goes_first(entrance, monkeypatch):
 
 
 def test_who_closes_the_entrance_hangs_up_on_all(security):
-    with Entrance(HOST, security) as entrance:
+    with Entrance(listener(HOST), security) as entrance:
         line = stranger(entrance)
         guest = connect(HOST, entrance.port, security)
         guest.send({"part": 0})

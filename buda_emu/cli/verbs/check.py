@@ -12,7 +12,7 @@ from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import told
-from buda_emu.cli.output import complain, say
+from buda_emu.cli.output import complain, say, say_data
 from buda_emu.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
@@ -77,7 +77,7 @@ def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
     """Print the findings, as JSON with what was `asked`; the exit code: 0 when all files are accepted, else 2."""
     text = _WRITERS[args.format](results, asked)
     if text:
-        say(text)
+        (say_data if args.format == "github" else say)(text)
     return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 

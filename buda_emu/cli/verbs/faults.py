@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.api.faults import Budget, Maker, Settings, Subject, faults, read_sites
-from buda_emu.cli.output import Progress, say, say_lines, write_json, write_text
+from buda_emu.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import write_file
 from buda_emu.image.opened import netlist_of
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
         if not args.quiet:
             say(f"report: {args.output / 'report.html'}")
     if args.write_sites is not None:
-        write_text(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
+        write_printable(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
     if args.json is not None:
         write_json(args.json, found.as_json())
     return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
@@ -159,5 +159,5 @@ def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    write_text(folder / "faults.csv", text.getvalue())
+    write_printable(folder / "faults.csv", text.getvalue())
     write_text(folder / "report.html", faults_page(found, netlist))

@@ -4,7 +4,7 @@ import argparse
 
 from buda_emu.cli.arguments.graph import FORMATS
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import complain, say, write_text
+from buda_emu.cli.output import complain, say, write_printable
 from buda_emu.errors import HostError
 from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         say(picture.rstrip("\n"))
     else:
-        write_text(args.output, picture)
+        write_printable(args.output, picture)
     return 0
 
 

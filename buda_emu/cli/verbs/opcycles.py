@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from buda_emu.checker.text import plural
-from buda_emu.cli.output import say, write_text
+from buda_emu.cli.output import say, write_printable
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.timing.op.cost import Model, op_cost
 from buda_emu.timing.op.table import REQUIRED, read_row
@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         say(text.getvalue().rstrip("\n"))
     else:
-        write_text(args.output, text.getvalue())
+        write_printable(args.output, text.getvalue())
     return 0
 
 

@@ -10,7 +10,7 @@ from buda_emu.api.perf import Perf, parse_grid, parse_rows, perf
 from buda_emu.api.sweep import parse_axes, sweep
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import Progress, say, say_lines, write_json, write_picture, write_text
+from buda_emu.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import read_whole
 from buda_emu.report.baselines.file import Baseline
@@ -134,9 +134,9 @@ def _sweep(args: argparse.Namespace) -> int:
     if not args.quiet:
         say(sweep_table(rows, names))
     if args.csv is not None:
-        write_text(args.csv, sweep_csv(rows))
+        write_printable(args.csv, sweep_csv(rows))
     if args.chart is not None:
-        write_text(args.chart, sweep_chart(rows, names, args.file))
+        write_printable(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
     return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
@@ -144,7 +144,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace, found: Perf, held: Comparison | None) -> None:
     if args.csv is not None:
-        write_text(args.csv, perf_info_all_epochs_csv(found.run))
+        write_printable(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
         write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
     if args.report is not None:

@@ -11,7 +11,7 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.console import Console
 from buda_emu.cli.coverage import settle_coverage
-from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
+from buda_emu.cli.output import complain, say, speak_apart, write_json, write_printable, write_text
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.documents.kinds import rule_kind
@@ -198,7 +198,7 @@ def _write(args: argparse.Namespace, run: TestRun, held: Comparison | None) -> N
     if args.junitxml is not None:
         from buda_emu.report.machine_readable.junit import junit_xml
 
-        write_text(args.junitxml, junit_xml(run))
+        write_printable(args.junitxml, junit_xml(run))
     if args.report is not None:
         from buda_emu.report.folder import write_report
 
@@ -219,7 +219,7 @@ def _print(form: str, run: TestRun) -> None:
         return
     names = {item.rule for item in found}
     rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
-    write_text("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
+    write_printable("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
 
 
 def _complain_of_parameters(args: argparse.Namespace, results: list[CaseResult]) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from buda_emu.cli.output import say
+from buda_emu.cli.output import say_data
 
 EXAMPLE = "buda-emu completion bash > ~/.local/share/bash-completion/completions/buda-emu"
 SHELLS = ("bash", "zsh", "tcsh")
@@ -26,5 +26,5 @@ def main(args: argparse.Namespace) -> int:
             what = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY if action.metavar in _FOLDERS else None
             if what is not None:
                 action.complete = what  # type: ignore[attr-defined]  # where shtab looks for it
-    say(shtab.complete(parser, args.shell).rstrip("\n"))
+    say_data(shtab.complete(parser, args.shell).rstrip("\n"))
     return 0

@@ -8,7 +8,7 @@ from buda_emu.checker import Diagnostic
 from buda_emu.checker.render import render_one
 from buda_emu.checker.text import plural
 from buda_emu.cli.changes import Changed, difference, replace_file
-from buda_emu.cli.output import complain, say
+from buda_emu.cli.output import complain, say, say_data
 from buda_emu.documents.kinds import NETLIST, files_below
 from buda_emu.errors import Exit
 from buda_emu.netlist.formatter.format import formatted
@@ -51,7 +51,7 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
         if not change.same:
             say(f"{change.name}: would be formatted")
     elif change.name == _STDIN:
-        say(change.after, end="")
+        say_data(change.after, end="")
     elif not change.same:
         replace_file(change)
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from buda_emu import gemini
-from buda_emu.cli.output import say, write_text
+from buda_emu.cli.output import say, write_printable
 from buda_emu.cli.shared_arguments import workers_of
 from buda_emu.gemini.sweep import sweep
 from buda_emu.report.sweep import sweep_chart, sweep_csv
@@ -44,9 +44,9 @@ def main(args: argparse.Namespace) -> int:
     say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2), prose=(len(axes) + 2,)))
     say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/other-compilers/gemini.md)")
     if args.csv is not None:
-        write_text(args.csv, sweep_csv(rows))
+        write_printable(args.csv, sweep_csv(rows))
     if args.chart is not None:
         along = max(axes, key=lambda name: len(choices[name]))
         order = [name for name in axes if name != along] + [along]
-        write_text(args.chart, sweep_chart(rows, order, str(args.file), "cycles", "cycles, a model"))
+        write_printable(args.chart, sweep_chart(rows, order, str(args.file), "cycles", "cycles, a model"))
     return 0
