@@ -21,9 +21,9 @@ LEAST_COLUMNS: Final = 40
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 # Not the colours that are written here: ESC [ numbers m.
 _STEERING = r"\x1b(?!\[[\d;]{0,8}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-# Commands to the systems that read the log of a build: of GitHub a line that begins with `::`, after any white space, of
-# it, Azure and TeamCity `##[word`, `##vso[` and `##teamcity[` anywhere, of GitLab a line that begins with `section_`.
-_COMMAND = r"(?m)^[^\S\n]*(?P<line>::|section_(?:start|end):)|(?P<mark>##)(?=\w*\[)"
+# Commands to systems that read the log of a build: a line that begins with `::`, after any white space (GitHub), `##[`,
+# `##vso[` and `##teamcity[` anywhere (GitHub, Azure, TeamCity), a line that begins with `section_start:` (GitLab).
+_COMMAND = r"(?m)^[^\S\n]*(?P<line>::|section_(?:start|end):)|(?P<mark>##)\w*\["
 _LONGEST_BEGINNING: Final = 4096
 """Characters of an unfinished line that are looked at once more with what follows them."""
 
@@ -120,7 +120,7 @@ def harmless(text: str, begun: str = "") -> str:
         start = found.start("line") if found["line"] else found.start("mark")
         first = max(start, len(begun)) - found.start()
         whole = found[0]
-        if first >= len(whole):  # all of it stands there already: only `##`, before a bracket
+        if first >= len(whole):  # all of it stands there already
             return whole
         return f"{whole[:first]}\\u{ord(whole[first]):04x}{whole[first + 1 :]}"
 
@@ -136,8 +136,13 @@ class CleanStream:
 
     def __init__(self, stream: IO[str], names: Iterable[str] = ()) -> None:
         self.stream = stream
-        self._names = {name: on_one_line(name) for name in names if "\n" in name}
+        self._names: dict[str, str] = {}
         self._begun = ""
+        self.note(names)
+
+    def note(self, names: Iterable[str]) -> None:
+        """That these texts are names, too."""
+        self._names.update({name: on_one_line(name) for name in names if "\n" in name})
 
     def write(self, text: str) -> int:
         """Write a text as it is clean; the number of its characters."""
@@ -147,7 +152,7 @@ class CleanStream:
         coloured = "\x1b" in clean and (current().colour or screen_of(self.stream).colour)
         clean = harmless(shown(clean) if coloured else plain(clean), self._begun)
         line = clean[clean.rfind("\n") + 1 :]
-        self._begun = (line if "\n" in clean else self._begun + line)[:_LONGEST_BEGINNING]
+        self._begun = _beginning(line if "\n" in clean else self._begun + line)
         self.stream.write(clean)
         return len(text)
 
@@ -160,9 +165,24 @@ class CleanStream:
         return getattr(self.stream, name)
 
 
+def _beginning(line: str) -> str:
+    """Of an unfinished line as much as tells what may become a command."""
+    if len(line) <= _LONGEST_BEGINNING:
+        return line
+    return f"{line.strip()[:1]}{line[-_LONGEST_BEGINNING // 2 :]}"
+
+
 def as_it_is(stream: IO[str]) -> IO[str]:
     """The stream below a `CleanStream`: for what is a command to a terminal or a build, and for data."""
     return stream.stream if isinstance(stream, CleanStream) else stream
+
+
+def note_names(names: Iterable[str]) -> None:
+    """Where standard output or standard error is a clean stream, each of these names is on one line from now on."""
+    known = tuple(names)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, CleanStream):
+            stream.note(known)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from buda_emu.screen import as_it_is, harmless, screen_of, shown
+from buda_emu.screen import as_it_is, harmless, plain, screen_of, shown
 from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def write_text(path: "str | os.PathLike[str]", text: str) -> None:
 
 
 def write_printable(path: "str | os.PathLike[str]", text: str) -> None:
-    """Write UTF-8 as `write_output` does; on standard output, which may be the log of a build, without commands to it.
-    For forms in which an escaped character stands for itself, or is read by people."""
-    write_text(path, harmless(text) if str(path) == _TO_STDOUT else text)
+    """Write UTF-8 as `write_output` does; on standard output, which may be the log of a build, as clean as what is
+    said. For forms in which an escaped character stands for itself, or is read by people."""
+    write_text(path, harmless(plain(text)) if str(path) == _TO_STDOUT else text)
 
 
 def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = False) -> None:

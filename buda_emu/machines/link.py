@@ -130,7 +130,7 @@ class Link:
             self._connection.sendall(hmac.digest(secret, nonce, hashlib.sha256))
         except OSError as error:
             raise LinkLostError from error
-        if self._bytes(len(_WELCOME)) != _WELCOME:
+        if bytes(self._bytes(len(_WELCOME))) != _WELCOME:
             raise LinkLostError
 
     def lets_in(self, secret: bytes) -> bool:

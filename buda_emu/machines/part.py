@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.machines.cut import Cut
-from buda_emu.machines.link import Entrance, Inbox, Link, LinkLostError, Message, Security, Words, connect, dask_contexts, listener
+from buda_emu.machines.link import (
+    Entrance,
+    Inbox,
+    Link,
+    LinkLostError,
+    Message,
+    Security,
+    Words,
+    connect,
+    dask_contexts,
+    listener,
+)
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision

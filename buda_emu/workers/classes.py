@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
 from buda_emu.errors import BudaError
 from buda_emu.records import dataclass
@@ -131,7 +131,8 @@ def _kinds(declared: Any) -> _Kinds | None:
         parts = [_kinds(part) for part in get_args(declared)]
         return None if None in parts else tuple(kind for part in parts if part is not None for kind in part)
     if origin is Literal:
-        return tuple({type(word) for word in get_args(declared)})
+        words: tuple[Any, ...] = get_args(declared)
+        return tuple(cast("type[Any]", type(word)) for word in words)
     kind = NoneType if declared is None else origin or declared
     return _kinds_of_class(kind) if isinstance(kind, type) else None
 

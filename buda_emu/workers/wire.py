@@ -15,7 +15,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from buda_emu.errors import BudaError, HostError
 from buda_emu.lazy import lazy
@@ -113,7 +113,7 @@ class _Writer:
 
     def written(self, value: Any, shared: bool) -> Any:
         """A value as it stands in the head; `shared`: the same object may stand there again."""
-        kind: type[Any] = type(value)
+        kind = cast("type[Any]", type(value))
         if value is None or kind in (str, int, bool) or (kind is float and math.isfinite(value)):
             return value
         if value is _UNSET:
@@ -126,36 +126,36 @@ class _Writer:
             self._written.append(value)
         if kind in (list, tuple):
             return [kind.__name__, *(self.written(part, shared) for part in value)]
-        return _WRITERS.get(kind, _Writer._other)(self, value, shared)
+        return _WRITERS.get(kind, _Writer.write_other)(self, value, shared)
 
-    def _map(self, value: Mapping[Any, Any], shared: bool) -> Any:
+    def write_map(self, value: Mapping[Any, Any], shared: bool) -> Any:
         keys = [self.written(key, False) for key in value]
         return ["dict", keys, [self.written(part, shared) for part in value.values()]]
 
-    def _set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
+    def write_set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
         return [type(value).__name__, *(self.written(part, False) for part in value)]
 
-    def _float(self, value: float, _shared: bool) -> Any:
+    def write_float(self, value: float, _shared: bool) -> Any:
         return ["float", struct.pack("<d", value).hex()]
 
-    def _complex(self, value: complex, _shared: bool) -> Any:
+    def write_complex(self, value: complex, _shared: bool) -> Any:
         return ["complex", struct.pack("<dd", value.real, value.imag).hex()]
 
-    def _range(self, value: range, _shared: bool) -> Any:
+    def write_range(self, value: range, _shared: bool) -> Any:
         return ["range", value.start, value.stop, value.step]
 
-    def _bytes(self, value: Buffer, _shared: bool) -> Any:
+    def write_bytes(self, value: Buffer, _shared: bool) -> Any:
         return [type(value).__name__, self._kept(memoryview(value).cast("B"))]
 
-    def _other(self, value: Any, shared: bool) -> Any:
+    def write_other(self, value: Any, shared: bool) -> Any:
         """Arrays and numbers of numpy, texts that are more than a text, paths, errors, objects."""
         if "numpy" in sys.modules and isinstance(value, (np.ndarray, np.generic)):
-            return self._array(value)
+            return self._array(cast("Any", value))
         if isinstance(value, str):
             return ["str", str(value)]
         if isinstance(value, PurePath):
             return ["path", str(value)]
-        of = listed_class(type(value))
+        of = listed_class(cast("type[Any]", type(value)))
         number = self.classes.setdefault(of.title, len(self.classes))
         if isinstance(value, BudaError):
             state = [self.written(part, shared) for part in (list(value.args), dict(value.__dict__))]
@@ -178,14 +178,14 @@ class _Writer:
 
 
 _WRITERS: Final[Mapping[type[Any], Callable[[_Writer, Any, bool], Any]]] = {
-    dict: _Writer._map,
-    set: _Writer._set,
-    frozenset: _Writer._set,
-    float: _Writer._float,
-    complex: _Writer._complex,
-    range: _Writer._range,
-    bytes: _Writer._bytes,
-    bytearray: _Writer._bytes,
+    dict: _Writer.write_map,
+    set: _Writer.write_set,
+    frozenset: _Writer.write_set,
+    float: _Writer.write_float,
+    complex: _Writer.write_complex,
+    range: _Writer.write_range,
+    bytes: _Writer.write_bytes,
+    bytearray: _Writer.write_bytes,
 }
 
 
@@ -194,7 +194,7 @@ class _Reader:
     def __init__(self, classes: Sequence[Listed], buffers: Sequence[memoryview]) -> None:
         self._classes = classes
         self._buffers = buffers
-        self._values: list[Any] = []
+        self.values: list[Any] = []
 
     def read(self, content: Any, shared: bool) -> Any:
         """The value of what stands in a head. Raises any of `_BROKEN`."""
@@ -202,7 +202,7 @@ class _Reader:
             if type(content) is dict:
                 raise ValueError("a value is a map of JSON")
             return content
-        word, *parts = content
+        word, *parts = cast("list[Any]", content)
         if word == "unset":
             return _UNSET
         if word == "again":
@@ -211,62 +211,62 @@ class _Reader:
             raise ValueError(f"no value is a {word!r}")
         if not shared:
             return _READERS[word](self, parts, _Place(self, -1))
-        self._values.append(_NOT_YET)
-        place = _Place(self, len(self._values) - 1)
+        self.values.append(_NOT_YET)
+        place = _Place(self, len(self.values) - 1)
         return place.put(_READERS[word](self, parts, place))
 
     def _again(self, number: Any, shared: bool) -> Any:
-        if not shared or type(number) is not int or not 0 <= number < len(self._values):
+        if not shared or type(number) is not int or not 0 <= number < len(self.values):
             raise ValueError("it names a value that is not there")
-        if self._values[number] is _NOT_YET:
+        if self.values[number] is _NOT_YET:
             raise ValueError("a value is a part of itself")
-        return self._values[number]
+        return self.values[number]
 
     def _each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
         return [self.read(part, place.shared) for part in parts]
 
-    def _list(self, parts: Sequence[Any], place: "_Place") -> Any:
+    def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
         found: list[Any] = place.put([])
         found.extend(self._each(parts, place))
         return found
 
-    def _tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
+    def read_tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
         return tuple(self._each(parts, place))
 
-    def _map(self, parts: Sequence[Any], place: "_Place") -> Any:
+    def read_map(self, parts: Sequence[Any], place: "_Place") -> Any:
         found: dict[Any, Any] = place.put({})
         keys = [self.read(key, False) for key in parts[0]]
         found.update(zip(keys, self._each(parts[1], place), strict=True))
         return found
 
-    def _set(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_set(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return {self.read(part, False) for part in parts}
 
-    def _frozenset(self, parts: Sequence[Any], place: "_Place") -> Any:
-        return frozenset(self._set(parts, place))
+    def read_frozenset(self, parts: Sequence[Any], place: "_Place") -> Any:
+        return frozenset(self.read_set(parts, place))
 
-    def _float(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_float(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return struct.unpack("<d", bytes.fromhex(parts[0]))[0]
 
-    def _complex(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_complex(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return complex(*struct.unpack("<dd", bytes.fromhex(parts[0])))
 
-    def _range(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_range(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return range(*parts)
 
-    def _bytes(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_bytes(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return bytes(self._buffer(parts[0]))
 
-    def _bytearray(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_bytearray(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return bytearray(self._buffer(parts[0]))
 
-    def _text(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return _text(parts[0])
 
-    def _path(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_path(self, parts: Sequence[Any], _place: "_Place") -> Any:
         return Path(_text(parts[0]))
 
-    def _array(self, parts: Sequence[Any], _place: "_Place") -> Any:
+    def read_array(self, parts: Sequence[Any], _place: "_Place") -> Any:
         number, dtype, shape = parts
         if not _DTYPE.fullmatch(_text(dtype)):
             raise ValueError(f"no array is of {dtype!r}")
@@ -274,10 +274,10 @@ class _Reader:
             raise ValueError(f"no array has the shape {shape!r}")
         return np.frombuffer(self._buffer(number), np.dtype(dtype)).reshape(shape)
 
-    def _number(self, parts: Sequence[Any], place: "_Place") -> Any:
-        return self._array(parts, place)[()]
+    def read_number(self, parts: Sequence[Any], place: "_Place") -> Any:
+        return self.read_array(parts, place)[()]
 
-    def _object(self, parts: Sequence[Any], place: "_Place") -> Any:
+    def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:
         of = self._class(parts[0])
         if issubclass(of.kind, BudaError):
             raise TypeError("an error is no object")
@@ -285,12 +285,12 @@ class _Reader:
             values = self._each(parts[1:], place)
             if len(values) != len(of.fields):
                 raise ValueError(f"{of.title} has {len(of.fields)} fields")
-            return tuple.__new__(of.kind, values)
+            return cast("Any", tuple).__new__(cast("Any", of.kind), values)
         item = place.put(object.__new__(of.kind))
         of.fill(item, self._each(parts[1:], place), _UNSET)
         return item
 
-    def _error(self, parts: Sequence[Any], place: "_Place") -> Any:
+    def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
         of = self._class(parts[0])
         if not issubclass(of.kind, BudaError):
             raise TypeError(f"{of.title} is no error")
@@ -322,7 +322,7 @@ class _Place:
     def put(self, value: Any) -> Any:
         """The value, or one that is filled later, so that its parts can name it."""
         if self.shared:
-            self._reader._values[self._number] = value
+            self._reader.values[self._number] = value
         return value
 
 
@@ -333,20 +333,20 @@ def _text(value: Any) -> str:
 
 
 _READERS: Final[Mapping[str, Callable[[_Reader, Sequence[Any], _Place], Any]]] = {
-    "list": _Reader._list,
-    "tuple": _Reader._tuple,
-    "dict": _Reader._map,
-    "set": _Reader._set,
-    "frozenset": _Reader._frozenset,
-    "float": _Reader._float,
-    "complex": _Reader._complex,
-    "range": _Reader._range,
-    "bytes": _Reader._bytes,
-    "bytearray": _Reader._bytearray,
-    "str": _Reader._text,
-    "path": _Reader._path,
-    "array": _Reader._array,
-    "number": _Reader._number,
-    "object": _Reader._object,
-    "error": _Reader._error,
+    "list": _Reader.read_list,
+    "tuple": _Reader.read_tuple,
+    "dict": _Reader.read_map,
+    "set": _Reader.read_set,
+    "frozenset": _Reader.read_frozenset,
+    "float": _Reader.read_float,
+    "complex": _Reader.read_complex,
+    "range": _Reader.read_range,
+    "bytes": _Reader.read_bytes,
+    "bytearray": _Reader.read_bytearray,
+    "str": _Reader.read_text,
+    "path": _Reader.read_path,
+    "array": _Reader.read_array,
+    "number": _Reader.read_number,
+    "object": _Reader.read_object,
+    "error": _Reader.read_error,
 }

@@ -1,7 +1,8 @@
 """Workers of these tests do small jobs of their own, too."""
 
-import jobs_of_tests
 import pytest
+
+import jobs_of_tests
 
 
 @pytest.fixture(autouse=True)

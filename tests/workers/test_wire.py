@@ -7,6 +7,7 @@ import pickle
 import random
 import re
 import struct
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
@@ -95,7 +96,9 @@ def test_errors_travel_with_what_they_hold():
     assert type(unpacked(packed(OtherError("c")))) is HostError
 
 
-@pytest.mark.parametrize("value", [os.system, partial(print), eval, be.load, object(), np.array([{}]), random.Random(0)])
+@pytest.mark.parametrize(
+    "value", [os.system, partial(print), eval, be.load, object(), np.array([{}]), random.Random(0)]
+)
 def test_what_does_not_travel_is_refused_by_who_sends_it(value):
     with pytest.raises(TypeError, match="does not travel between workers"):
         packed([value])
@@ -184,10 +187,11 @@ def test_strange_messages_are_refused(value):
 
 
 @pytest.mark.parametrize(
-    "name", ["os:system", "buda_emu.workers.actors:Actors", "buda_emu.workers.job:NAMES", "subprocess:Popen", "", ":", 3]
+    "name",
+    ["os:system", "buda_emu.workers.actors:Actors", "buda_emu.workers.job:NAMES", "subprocess:Popen", "", ":", 3],
 )
 def test_classes_that_are_not_listed_are_refused(name):
-    with pytest.raises(MessageError, match="does not travel|cannot be read"):
+    with pytest.raises(MessageError, match="a message between workers cannot be read"):
         unpacked(message(["object", 0, "x"], [name]))
 
 
@@ -232,7 +236,9 @@ def spoil(draw, head, words, names):
         case 1:
             place[number : number + 1] = [draw.choice(words)]
         case 2:
-            place.insert(number, draw.choice((0, -1, 1 << 70, 1.5, "os:system", "__class__", None, [], {}, ["again", 0])))
+            place.insert(
+                number, draw.choice((0, -1, 1 << 70, 1.5, "os:system", "__class__", None, [], {}, ["again", 0]))
+            )
         case 3:
             place[number : number + 1] = [draw.choice(parts_of(head["value"], []))]
         case _:
@@ -273,18 +279,27 @@ def test_drawn_messages_run_no_code_and_end_in_a_clear_error(seed, mark, monkeyp
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: called.append("Popen"))
     refused = 0
     for data in messages:
-        try:
+        with suppress(MessageError):
             unpacked(data)
-        except MessageError as error:
-            refused += 1
-            assert str(error).startswith("a message between workers cannot be read: ")
+            continue
+        refused += 1
+        with pytest.raises(MessageError, match="a message between workers cannot be read: "):
+            unpacked(data)
     assert refused > 5
     assert not called
     assert not mark.exists()
 
 
 # -------------------------------------------------------------------------------------------------------- hostile jobs
-OTHERS = ("os:system", "subprocess:run", "builtins:eval", "buda_emu.api.load:load", "buda_emu.workers.job:Job.work", "", ":")
+OTHERS = (
+    "os:system",
+    "subprocess:run",
+    "builtins:eval",
+    "buda_emu.api.load:load",
+    "buda_emu.workers.job:Job.work",
+    "",
+    ":",
+)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -15,7 +15,7 @@ from buda_emu.cli.findings import told
 from buda_emu.cli.output import complain, say, say_data
 from buda_emu.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
-from buda_emu.screen import current
+from buda_emu.screen import current, note_names
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
             found: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
         else:
             found = kind.check(name, options)
+        note_names((name,))
         results[name] = CheckedFile(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
     return results
 

@@ -21,6 +21,7 @@ from buda_emu.report.baselines.items import test_items
 from buda_emu.report.baselines.verdict import Comparison
 from buda_emu.report.machine_readable.annotations import RULES, annotations
 from buda_emu.report.sides import sides
+from buda_emu.screen import note_names
 from buda_emu.verify.result import CaseResult, TestRun
 from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect, part, selection
@@ -44,6 +45,7 @@ def main(args: argparse.Namespace) -> int:
         speak_apart()
 
     names = collect(args.path)
+    note_names(names)
     if args.k:
         selects = selection(args.k)
         names = [name for name in names if selects(name)]

@@ -54,8 +54,8 @@ class Trials:
         self._parent = tempfile.gettempdir()
         if character := _UNSAFE.search(self._parent):
             raise HostError(
-                f"the folder of temporary files, {self._parent!r}, has {character[0]!r} in its name, which a shell may not "
-                "read as itself; set TMPDIR to another folder"
+                f"the folder of temporary files, {self._parent!r}, has {character[0]!r} in its name, which a shell may "
+                "not read as itself; set TMPDIR to another folder"
             )
         self._timeout = timeout
         self._pool = ThreadPoolExecutor(workers)

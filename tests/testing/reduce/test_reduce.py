@@ -98,14 +98,39 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-TEMPLATES = ("cat {0}", 'cat "{0}"', "cat '{0}'", "sh -c 'cat \"{0}\"'", "cat `echo {0}`", 'cat "$(echo "{0}")"', "cat <{0}", "cat")
+TEMPLATES = (
+    "cat {0}",
+    'cat "{0}"',
+    "cat '{0}'",
+    "sh -c 'cat \"{0}\"'",
+    "cat `echo {0}`",
+    'cat "$(echo "{0}")"',
+    "cat <{0}",
+    "cat",
+)
 """Ways to write the place of the file's name."""
 
 
 def drawn_name(draw):
     """Of a netlist, with what a shell reads as something else."""
-    parts = ("$(touch INJECTED)", "`touch INJECTED`", ";touch INJECTED;", "$IFS", "'", '"', "\\", "\n", " ", "&", "|", "*")
-    return "".join(draw.choice((*parts, "a", "é", "-", "~", "!", "{}", "\u2028")) for _ in range(draw.randrange(1, 8))) + ".yaml"
+    parts = (
+        "$(touch INJECTED)",
+        "`touch INJECTED`",
+        ";touch INJECTED;",
+        "$IFS",
+        "'",
+        '"',
+        "\\",
+        "\n",
+        " ",
+        "&",
+        "|",
+        "*",
+    )
+    return (
+        "".join(draw.choice((*parts, "a", "é", "-", "~", "!", "{}", "\u2028")) for _ in range(draw.randrange(1, 8)))
+        + ".yaml"
+    )
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -13,6 +13,7 @@ from buda_emu.documents.kinds import NETLIST, files_below
 from buda_emu.errors import Exit
 from buda_emu.netlist.formatter.format import formatted
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes
+from buda_emu.screen import note_names
 
 _STDIN: Final = "-"
 
@@ -24,6 +25,7 @@ def main(args: argparse.Namespace) -> int:
     read: list[Changed] = []
     refused = 0
     for name in files_below(args.file, NETLIST):
+        note_names((name,))
         result = _formatted(name)
         if isinstance(result, Changed):
             read.append(result)
