@@ -281,12 +281,13 @@ class _Reader:
         of = self._class(parts[0])
         if issubclass(of.kind, BudaError):
             raise TypeError("an error is no object")
-        if issubclass(of.kind, tuple):
+        kind: Any = of.kind
+        if issubclass(kind, tuple):
             values = self._each(parts[1:], place)
             if len(values) != len(of.fields):
                 raise ValueError(f"{of.title} has {len(of.fields)} fields")
-            return cast("Any", tuple).__new__(cast("Any", of.kind), values)
-        item = place.put(object.__new__(of.kind))
+            return cast("Any", tuple).__new__(kind, values)
+        item = place.put(object.__new__(kind))
         of.fill(item, self._each(parts[1:], place), _UNSET)
         return item
 

@@ -21,8 +21,8 @@ SOFTMAX = (ROOT / "netlists/softmax.yaml").read_text(encoding="utf-8")
 PIECES = (
     "\n::error file=x::injected", "\n  ::set-output name=a::b", "\n\u3000::warning::", "::error::", "##[error]x",
     "##vso[task.x]y", "##teamcity[a]", "\nsection_start:1:a\r\x1b[0K", "\x1b]0;pwned\x07", "\x1b[2J", "\x9b2J", "\r",
-    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\x0b", "%0A::error::x", "\n", "\t", "a", "é", "#", ":", " ",
-    "b.c",
+    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\x0b", "%0A::error::x", "\n", "\t", "a", "é", "#", ":",
+    " ", "b.c",
 )  # fmt: skip
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COMMAND = re.compile(r"(?m)^[^\S\n]*(::|section_(start|end):)|##\w*\[")
