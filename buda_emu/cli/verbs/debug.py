@@ -84,8 +84,12 @@ def _dap(args: argparse.Namespace) -> int:
         return Exit.OK
     if args.port > _MOST_PORT:
         raise HostError(f"debug: ports are 0..{_MOST_PORT}, not {args.port}")
-    serve_port(args.port, lambda port: complain(f"buda-emu debug: waiting for editors on 127.0.0.1:{port}"))
+    serve_port(args.port, _announce)
     return Exit.OK
+
+
+def _announce(port: int, token: str) -> None:
+    complain(f'buda-emu debug: waiting for an editor on 127.0.0.1:{port}; its launch needs "token": "{token}"')
 
 
 def _end() -> None:
