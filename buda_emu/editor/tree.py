@@ -113,6 +113,7 @@ class _Reading:
 
     def __init__(self, lines: list[str], kept: dict[str, list[_Piece]]) -> None:
         self._lines = lines
+        self._indents = [_indent(line) for line in lines]
         self._kept = kept
         self.used: dict[str, list[_Piece]] = {}
         self.failed = False
@@ -162,8 +163,7 @@ class _Reading:
         indent = -1
         found: list[int] = []
         for number in range(start, end):
-            line = self._lines[number]
-            own = len(line) - len(line.lstrip(" "))
+            line, own = self._lines[number], self._indents[number]
             if indent < 0:
                 if _BLANK.match(line):
                     continue

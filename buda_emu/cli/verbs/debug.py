@@ -12,7 +12,7 @@ from typing import Any
 from buda_emu.cli.command_lines import command_lines
 from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import Progress, complain, say, speak_apart
+from buda_emu.cli.output import Progress, complain, require_open, say, speak_apart
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
@@ -79,6 +79,7 @@ def _dap(args: argparse.Namespace) -> int:
     from buda_emu.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
+        require_open("debug --dap", "stdin", "stdout")
         with CtrlC(_end, lambda: None):  # of a program that runs, too
             serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
         return Exit.OK
