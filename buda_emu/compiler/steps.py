@@ -12,7 +12,9 @@ from buda_emu.compiler.ir.text import IrFile
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.compiler.pipeline import known
-from buda_emu.errors import BudaError, InternalError
+from buda_emu.errors import BudaError, HostError, InternalError
+
+_PERHAPS_A_BUG: Final = "if the file was not edited, this is a bug"
 
 
 @within_memory()
@@ -47,6 +49,10 @@ def compile_from(
         compiled.netlist  # noqa: B018 - the checker's word, which is kept
     except InternalError as error:
         raise IrError(f"{path}: invalid IR: {error}\n{_PERHAPS_A_BUG}") from error
+    except IrError:
+        raise
+    except HostError as error:  # such as a pass that takes another level
+        raise IrError(f"{path}: {error}") from None
     except (BudaError, OSError, MemoryError):
         raise
     except Exception as error:  # passes believe what the verifier does not ask, and an edited file may say anything
@@ -54,6 +60,3 @@ def compile_from(
             f"{path}: invalid IR: a pass after {file.after} failed on it ({error!r})\n{_PERHAPS_A_BUG}"
         ) from error
     return compiled
-
-
-_PERHAPS_A_BUG: Final = "if the file was not edited, this is a bug"
