@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from buda_emu.compiler.ir.records import made
+from buda_emu.compiler.ir.records import conforms, made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name
 from buda_emu.compiler.lower.layout import Layout
@@ -213,9 +213,11 @@ class TileReader:
         """How inputs go through the placement."""
         values = self._reader.map(tokens)
         for key, value in values.items():
-            numbers: tuple[Any, ...] = value if key == "ids" and isinstance(value, tuple) else (value,)
-            least = 0 if key == "ids" else 1
-            if key not in _ROUNDS or not all(type(number) is int and number >= least for number in numbers):
+            if key == "ids":
+                legal = conforms(value, tuple[int, ...]) and min(value, default=0) >= 0
+            else:
+                legal = type(value) is int and value > 0
+            if key not in _ROUNDS or not legal:
                 tokens.fail(f"rounds: {key} cannot be {str(value)[:60]}")
         self._rest |= values
 

@@ -8,6 +8,7 @@ equal numbers are one object.
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from math import prod
 from typing import Any, Final, cast
@@ -234,27 +235,10 @@ class Reader:
 
     def _array(self, tokens: Tokens, dtype: str) -> Any:
         if tokens.take("("):
-            value = self.value(tokens)
-            tokens.need(")")
-            if not isinstance(value, (bool, int, float)):
-                tokens.fail(f"{str(value)[:60]} is no {dtype}")
-            try:
-                return np.dtype(dtype).type(value)
-            except (TypeError, ValueError, OverflowError):
-                tokens.fail(f"{str(value)[:60]} is no {dtype}")
+            return self._scalar(tokens, dtype)
         shape = self.shape(tokens)
         if tokens.take("="):
-            items = self.value(tokens)
-            if not isinstance(items, list):
-                self._room -= prod(shape) * np.dtype(dtype).itemsize
-            if self._room < 0:
-                tokens.fail(f"{dtype}{list(shape)}: no memory for it; the limit is {size_text(default_memory_limit())}")
-            try:
-                if not isinstance(items, list):
-                    return np.full(shape, items, dtype)
-                return np.array(items, dtype).reshape(shape)
-            except (TypeError, ValueError, OverflowError):
-                tokens.fail(f"{str(items)[:60]} is no {dtype}{list(shape)}")
+            return self._elements(tokens, dtype, shape)
         tokens.need("@")
         key = tokens.digest()
         if key not in self.arrays:
@@ -263,6 +247,28 @@ class Reader:
         if held.dtype.name != dtype or held.shape != shape:
             tokens.fail(f"@{key} is {held.dtype.name}{list(held.shape)}, not {dtype}{list(shape)}")
         return held
+
+    def _scalar(self, tokens: Tokens, dtype: str) -> Any:
+        """Read `2.5)`, what follows an element type and a parenthesis."""
+        value = self.value(tokens)
+        tokens.need(")")
+        if isinstance(value, (bool, int, float)):
+            with suppress(TypeError, ValueError, OverflowError):  # refused like other values
+                return np.dtype(dtype).type(value)
+        tokens.fail(f"{str(value)[:60]} is no {dtype}")
+
+    def _elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
+        """Read the elements of an array, in a list, or the one that all of them are."""
+        items: Any = self.value(tokens)
+        is_even = not isinstance(items, list)
+        if is_even:
+            self._room -= prod(shape) * np.dtype(dtype).itemsize
+        if self._room < 0:
+            tokens.fail(f"{dtype}{list(shape)}: no memory for it; the limit is {size_text(default_memory_limit())}")
+        try:
+            return np.full(shape, items, dtype) if is_even else np.array(items, dtype).reshape(shape)
+        except (TypeError, ValueError, OverflowError):
+            tokens.fail(f"{items!s:.60} is no {dtype}{list(shape)}")
 
     def shape(self, tokens: Tokens) -> tuple[int, ...]:
         """`[2, 3]`."""

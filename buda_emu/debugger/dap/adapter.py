@@ -192,8 +192,9 @@ class Adapter:
             return
         if command != "launch":
             raise HostError(f"{command}: nothing is debugged yet: launch comes first, with the token")
+        arguments: Message = message.get("arguments") or {}
         self._over = True
-        self._admit((message.get("arguments") or {}).get("token"))
+        self._admit(arguments.get("token"))
         self._over = False
         self._admit = None
         self.channel.trusted = True

@@ -281,6 +281,7 @@ def test_damaged_files_are_refused_by_name_or_do_no_harm(tmp_path, count):
         ("lower", r"inner: \d+", f"inner: {'[' * 5000}", r"model\.ir:\d+:\d+: more than 40 values within each other"),
         ("lower", r"inner: \d+", f"inner: {'- ' * 5000}1", r"model\.ir:\d+:\d+: more than 40 values within each other"),
         ("lower", r"inner: \d+", f"inner: {'9' * 5000}", r"model\.ir:\d+:\d+: a number of more than 400 digits"),
+        ("search", r"columns: 1", "columns: -1", r"model\.ir:\d+: .*a number of tiles is negative"),
         ("lower", r"inner: \d+", 'inner: -"x"', r"model\.ir:\d+:\d+: a number is missing after '-'"),
         ("lower", r"label: \"x\"", 'label: "\\\\u{110000}"', r"model\.ir:\d+:\d+: there is no character"),
         (
