@@ -8,7 +8,6 @@ equal numbers are one object.
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from math import prod
 from typing import Any, Final, cast
@@ -252,10 +251,12 @@ class Reader:
         """Read `2.5)`, what follows an element type and a parenthesis."""
         value = self.value(tokens)
         tokens.need(")")
-        if isinstance(value, (bool, int, float)):
-            with suppress(TypeError, ValueError, OverflowError):  # refused like other values
-                return np.dtype(dtype).type(value)
-        tokens.fail(f"{str(value)[:60]} is no {dtype}")
+        try:
+            if not isinstance(value, (bool, int, float)):
+                raise TypeError
+            return np.dtype(dtype).type(value)
+        except (TypeError, ValueError, OverflowError):
+            tokens.fail(f"{str(value)[:60]} is no {dtype}")
 
     def _elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
         """Read the elements of an array, in a list, or the one that all of them are."""
