@@ -180,11 +180,11 @@ def _stems_from_interrupt(error: BaseException) -> bool:
 
 
 def _prepare_streams() -> None:
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller; what is opened next must not take its place
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
-        elif isinstance(stream, TextIOWrapper):
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif name != "stdin" and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
 
 

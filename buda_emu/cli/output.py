@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
+from buda_emu.errors import HostError
 from buda_emu.screen import as_it_is, harmless, plain, screen_of, shown
 from buda_emu.version import RESULT_VERSION
 
@@ -47,6 +48,15 @@ def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
         _drop(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target.name) from None
+
+
+def require_open(verb: str, *streams: str) -> None:
+    """Raises HostError for the first of the standard streams, `stdin` or `stdout`, that the caller closed. The null
+    device stands in for it, so what only prints needs not ask."""
+    for name in streams:
+        if getattr(getattr(sys, name), "name", "") == os.devnull:
+            words = {"stdin": "input", "stdout": "output"}[name]
+            raise HostError(f"{verb}: standard {words} is closed")
 
 
 def say_lines(lines: Iterable[str]) -> None:

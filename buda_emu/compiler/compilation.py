@@ -109,7 +109,7 @@ class Compilation:
         own = self if file.target is None else replace(self, device=file.target)
         for form in file.forms:
             for problem in problems(form, own.device.arch.name):
-                raise IrError(f"after {file.after}, level {form.level}: {problem}")
+                raise IrError(f"{form.locate(problem, file.path)} (after {file.after}, level {form.level})")
         return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
 
     def _context(self, entries: int = 2) -> Context:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel
@@ -12,7 +12,9 @@ from buda_emu.compiler.ir.text import IrFile
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.compiler.pipeline import known
-from buda_emu.errors import InternalError
+from buda_emu.errors import BudaError, HostError, InternalError
+
+_PERHAPS_A_BUG: Final = "if the file was not edited, this is a bug"
 
 
 @within_memory()
@@ -40,9 +42,21 @@ def compile_from(
     """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
     which architecture and formats they are for. Raises IrError for a file that is not an IR, breaks a rule of its
     level, or gives a netlist that is refused, and what `compile` raises."""
-    compiled = CompiledModel(*Compilation.of(with_words(options, words, "compile_from")).resumed(read_ir(Path(path))))
+    compilation = Compilation.of(with_words(options, words, "compile_from"))
+    file = read_ir(Path(path))
     try:
+        compiled = CompiledModel(*compilation.resumed(file))
         compiled.netlist  # noqa: B018 - the checker's word, which is kept
     except InternalError as error:
-        raise IrError(f"{path}: invalid IR: {error}\nif the file was not edited, this is a bug") from None
+        raise IrError(f"{path}: invalid IR: {error}\n{_PERHAPS_A_BUG}") from error
+    except IrError:
+        raise
+    except HostError as error:  # such as a pass that takes another level
+        raise IrError(f"{path}: {error}") from None
+    except (BudaError, OSError, MemoryError):
+        raise
+    except Exception as error:  # passes believe what the verifier does not ask, and an edited file may say anything
+        raise IrError(
+            f"{path}: invalid IR: a pass after {file.after} failed on it ({error!r})\n{_PERHAPS_A_BUG}"
+        ) from error
     return compiled

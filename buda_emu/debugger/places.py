@@ -15,6 +15,8 @@ from buda_emu.records import dataclass
 
 WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan", "inf")
 
+_MOST_DIGITS = 9
+
 
 @dataclass(frozen=True, slots=True)
 class BreakLocation:
@@ -35,7 +37,7 @@ def place(text: str, names: Names, engine: Engine) -> BreakLocation:
     if len(words) > 1:
         raise HostError(f"break {text}: the first word is one of {', '.join(WORDS)}, or it is the only word")
     if first.isdecimal():
-        return _line(int(first), names)
+        return _line(_number(first, "a line"), names)
     found = re.fullmatch(r"(.+):(\d+)", first)
     if found is not None and (found[1] in names.netlist.programs or found[1] == names.netlist.path):
         if found[1] in names.netlist.programs:
@@ -96,8 +98,8 @@ def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> BreakL
 
 
 def _number(text: str, what: str) -> int:
-    if not text.isdecimal():
-        raise HostError(f"{what} is a number, not {text!r}")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise HostError(f"{what} is a number of at most {_MOST_DIGITS} digits, not {text[:40]!r}")
     return int(text)
 
 

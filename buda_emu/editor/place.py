@@ -6,12 +6,14 @@ from typing import Final, Literal
 
 from buda_emu.records import dataclass
 
+# A text in double quotes is at most 200 characters long: with escaped quotes in it, one that is left open is looked for
+# again from each of them.
 _TOKEN: Final = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|#.*|[{}\[\],]|:(?=[\s,\[\]{}]|$)|[^\s{}\[\],:#'\"]+(?::[^\s,{}\[\]]+)*"
+    r"'[^']*'|\"(?:[^\"\\]|\\.){0,200}\"|#.*|[{}\[\],]|:(?=[\s,\[\]{}]|$)|[^\s{}\[\],:#'\"]+(?::[^\s,{}\[\]]+)*"
 )
 _KEY: Final = re.compile(r"\s*((?:- +)*)([^\s#{}\[\],'\"]+?)\s*:(?:\s|$)")
 _BEHIND: Final = re.compile(r"[^\s{}\[\],:'\"#]*\s*(:(?=\s|$))?")
-_WORD: Final = re.compile(r"[^\s{}\[\],:'\"#]*\Z")
+_BACKWARD_WORD: Final = re.compile(r"[^\s{}\[\],:'\"#]*")
 
 
 @dataclass(slots=True)
@@ -48,8 +50,8 @@ class Place:
 def place_at(lines: list[str], line: int, column: int) -> Place:
     """The place before `column` of `line`, both counting from 1."""
     row = lines[line - 1] if line <= len(lines) else ""
-    match = _WORD.search(row[: column - 1])
-    word = match[0] if match is not None else ""
+    match = _BACKWARD_WORD.match(row[: column - 1][::-1])
+    word = match[0][::-1] if match is not None else ""
     start, path = _entry(lines, line)
     head = _KEY.match(lines[start - 1])
     begin = 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Kept
-from buda_emu.netlist.yaml_reader import UnreadableError, read_any, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import MAX_DEPTH, UnreadableError, read_any, read_tree, split_lines
 from buda_emu.records import dataclass
 
 JOINED: Final = tuple(  # each begins with few characters, which are found quickly in a long text
@@ -24,6 +24,10 @@ JOINED: Final = tuple(  # each begins with few characters, which are found quick
 """What joins pieces, or may: where one of these is, a text is read as one."""
 _HEAD: Final = re.compile(r"([^\s#{}\[\],&*!|>'\"%@`-][^\s#{}\[\],]*?|\$[^\s#]*):[ ]*(?:#.*)?$")
 _BLANK: Final = re.compile(r"[ ]*(?:#.*)?$")
+
+
+class _TooDeepError(Exception):
+    """Blocks are nested deeper than in any netlist: the text is not worth reading in pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,10 @@ class TreeReader:
         if "\n".join(lines) != text.replace("\r\n", "\n"):
             return _at_once(text)
         reading = _Reading(lines, self._kept)
-        root = reading.block(0, len(lines), 0)
+        try:
+            root = reading.block(0, len(lines), 0)
+        except _TooDeepError:
+            return _at_once(text)
         self._kept = reading.used
         if isinstance(root, Mapping) and not reading.failed:
             return Tree(root, None)
@@ -106,10 +113,12 @@ class _Reading:
 
     def __init__(self, lines: list[str], kept: dict[str, list[_Piece]]) -> None:
         self._lines = lines
+        self._indents = [_indent(line) for line in lines]
         self._kept = kept
         self.used: dict[str, list[_Piece]] = {}
         self.failed = False
         self._wrong = -1  # where the first piece begins that cannot be read
+        self._depth = 0  # blocks around the one that is being read
 
     def problem(self) -> UnreadableError | None:
         """Why the text cannot be read, said as of the whole; None where only the whole text can tell.
@@ -128,7 +137,17 @@ class _Reading:
         return None
 
     def block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
-        """The map or list that lines[start:end] are, whose entries stand at least `least` columns in."""
+        """The map or list that lines[start:end] are, whose entries stand at least `least` columns in. Raises
+        _TooDeepError."""
+        if self._depth > MAX_DEPTH:
+            raise _TooDeepError
+        self._depth += 1
+        try:
+            return self._block(start, end, least)
+        finally:
+            self._depth -= 1
+
+    def _block(self, start: int, end: int, least: int) -> Mapping | Sequence | None:
         starts, indent = self._entries(start, end, least)
         if not starts:
             return None
@@ -144,8 +163,7 @@ class _Reading:
         indent = -1
         found: list[int] = []
         for number in range(start, end):
-            line = self._lines[number]
-            own = len(line) - len(line.lstrip(" "))
+            line, own = self._lines[number], self._indents[number]
             if indent < 0:
                 if _BLANK.match(line):
                     continue
@@ -179,7 +197,7 @@ class _Reading:
         inner = indent + 1 + len(line[indent + 1 :]) - len(line[indent + 1 :].lstrip(" "))
         head = _HEAD.match(line, inner) if line[indent] == "-" and inner > indent + 1 else None
         if head is not None and self._has_more(start + 1, end):
-            depth = self._depth(start + 1, end)
+            depth = self._first_indent(start + 1, end)
             if depth > inner or (depth >= inner and self._is_list(start + 1, end)):
                 inside = self.block(start + 1, end, inner)
                 if inside is not None:
@@ -192,7 +210,7 @@ class _Reading:
         elif node is not None:
             self.failed = True
 
-    def _depth(self, start: int, end: int) -> int:
+    def _first_indent(self, start: int, end: int) -> int:
         first = next(line for line in self._lines[start:end] if not _BLANK.match(line))
         return len(first) - len(first.lstrip(" "))
 

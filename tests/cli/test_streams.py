@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from buda_emu.cli.main import VERBS
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="devices and redirections of POSIX")
 
 
@@ -64,6 +66,58 @@ def test_a_pipe_that_nobody_reads_to_its_end(shell) -> None:
 def test_streams_and_files_that_cannot_be_written(shell, line: str, code: int, error: str) -> None:
     done = shell(line)
     assert (done.returncode, done.stderr) == (code, error)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("$BUDA lsp <&-", 2, "buda-emu: lsp: standard input is closed\n"),
+        ("$BUDA lsp >&- </dev/null", 2, "buda-emu: lsp: standard output is closed\n"),
+        ("$BUDA debug --dap <&-", 2, "buda-emu: debug --dap: standard input is closed\n"),
+        ("$BUDA debug --dap >&- </dev/null", 2, "buda-emu: debug --dap: standard output is closed\n"),
+        ("$BUDA debug --dap 2>&- </dev/null", 0, ""),
+        ("$BUDA debug --dap <&- >&- 2>&-", 2, ""),
+        ("$BUDA debug $NET -q <&-", 0, ""),
+        ("$BUDA debug $NET -q -e where >&- 2>&- <&-", 0, ""),
+        ("$BUDA check - <&-", 2, "buda-emu: check -: standard input is closed\n"),
+        ("$BUDA fmt - <&-", 2, "buda-emu: fmt -: standard input is closed\n"),
+    ],
+)
+def test_a_verb_that_needs_a_closed_stream_says_so(shell, line: str, code: int, error: str) -> None:
+    done = shell(line)
+    assert (done.returncode, done.stderr) == (code, error)
+
+
+CLOSED = ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-")
+LINES = (
+    *VERBS,
+    *(
+        f"{verb} $NET"
+        for verb in (
+            "run -q",
+            "check",
+            "info",
+            "test",
+            "debug",
+            "numerics",
+            "perf",
+            "advise",
+            "graph",
+            "route",
+            "fmt",
+            "diff $NET",
+        )
+    ),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("words", LINES)
+def test_no_verb_fails_for_closed_streams(shell, words: str, closed: str) -> None:
+    done = shell(f"$BUDA {words} {closed}")
+    assert done.returncode in (0, 1, 2, 3, 4), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(shell) -> None:

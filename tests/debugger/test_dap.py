@@ -3,9 +3,12 @@
 import base64
 import io
 import json
+import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -13,7 +16,8 @@ import pytest
 
 import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
 from buda_emu.debugger.dap.adapter import HANDLERS
-from buda_emu.debugger.dap.protocol import Channel
+from buda_emu.debugger.dap.admission import MOST_STRANGERS
+from buda_emu.debugger.dap.protocol import MOST_BYTES_OF_STRANGERS, Channel
 from buda_emu.debugger.figures import summary
 from dap_client import COMMAND, Connection, Here, Process
 from debug_sessions import TRAINING, TWO_CHIPS, session
@@ -496,7 +500,7 @@ def test_cancelled_requests(client):
     "data",
     [
         b"Content-Length: 5\r\n\r\n{bad}", b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 2\r\n\r\n{}",
-        b"Nonsense: 1\r\n\r\n", b'Content-Length: 34\r\n\r\n{"type": "request", "command": 3 } ',
+        b'Content-Length: 34\r\n\r\n{"type": "request", "command": 3 } ',
     ],
 )  # fmt: skip
 def test_malformed_messages_are_told_and_passed_over(client, data):
@@ -507,8 +511,13 @@ def test_malformed_messages_are_told_and_passed_over(client, data):
 
 
 @pytest.mark.parametrize(
-    "data", [b"Content-Length: -4\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 100_000]
-)
+    "data",
+    [
+        b"Content-Length: -4\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 100_000, b"Nonsense: 1\r\n\r\n",
+        b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", b"Content-Length: %b\r\n\r\n" % (b"9" * 4000), b"\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", b"Host: a\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)  # fmt: skip
 def test_after_a_header_that_cannot_be_read_it_ends(client, data):
     client.ask("initialize", adapterID="buda")
     with suppress(BrokenPipeError):  # it may have ended before it took all of them
@@ -537,22 +546,18 @@ def test_requests_that_do_not_fit(client):
 def server(child_environment):
     """A process that waits for editors, and its port."""
     process = subprocess.Popen([*COMMAND, "--port", "0"], stderr=subprocess.PIPE, env=child_environment, text=True)
-    line = process.stderr.readline()
-    assert "127.0.0.1:" in line
-    yield process, int(line.rpartition(":")[2])
+    port, token = re.search(
+        r'127\.0\.0\.1:(\d+); its launch needs "token": "(\w+)"', process.stderr.readline()
+    ).groups()
+    yield process, int(port), token
     process.kill()
     process.wait()
     process.stderr.close()
 
 
-@pytest.fixture
-def port(server):
-    return server[1]
-
-
 def test_ctrl_c_ends_it_while_an_editor_is_connected(server):
-    process, port = server
-    client = Connection(port)
+    process, port, token = server
+    client = Connection(port, token)
     client.launch(TRAINING, stopOnEntry=True)
     client.event("stopped")
     process.send_signal(signal.SIGINT)
@@ -561,27 +566,106 @@ def test_ctrl_c_ends_it_while_an_editor_is_connected(server):
     assert code == 130
 
 
-def test_two_clients_and_a_killed_one(port, tmp_path):
+def test_one_editor_at_a_time_and_a_killed_one(server, tmp_path):
+    _, port, token = server
     path = tmp_path / "endless.yaml"
     path.write_text(endless().replace("3000000", "20000"))
-    one, two = Connection(port), Connection(port)
+    one, two = Connection(port, token), Connection(port, token)
     one.launch(str(path))
-    two.launch(TRAINING, functions=[{"name": "op a"}])
-    assert two.event("stopped")["reason"] == "breakpoint"
+    assert "another editor is connected" in two.refused("launch", program=TRAINING)
+    two.ended()
     one.kill()  # while its program runs
-    assert two.frames()[0]["name"] == "a (gelu)"
-    three = Connection(port)
-    three.launch(TRAINING, functions=[{"name": "op h"}])
-    assert three.event("stopped")["reason"] == "breakpoint"
-    assert three.frames()[0]["name"] == "h (matmul)"
-    two.ask("continue")
-    assert two.event("stopped")["reason"] == "breakpoint"
-    two.ask("continue")
-    two.event("terminated")
+    three = _next_editor(port, token)
+    three.ask("configurationDone")
+    assert three.event("stopped")["reason"] == "entry"
+    three.ask("disconnect")
+    three.ended()
     for client in (two, three):
-        client.ask("disconnect")
-        client.ended()
         client.close()
+
+
+def _next_editor(port, token):
+    """A connection that has launched, as soon as the editor before it is gone."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        client = Connection(port, token)
+        found = client.answer(client.begin("launch", program=TRAINING, threads=1, stopOnEntry=True))
+        if found["success"]:
+            return client
+        assert "another editor" in found["message"]
+        client.close()
+        time.sleep(0.1)
+    raise AssertionError("the port stays taken")
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 32, 0, True, ["x"], {}, "\ud800"])
+def test_a_launch_without_the_token_opens_nothing_and_ends_the_connection(server, tmp_path, token):
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("password: [hunter2\n")
+    client = Connection(server[1], token)
+    message = client.refused("launch", program=str(secret))
+    assert "`token` is missing or wrong" in message
+    assert "hunter2" not in message
+    client.ended()
+    client.close()
+
+
+def test_no_request_is_served_before_the_token(server):
+    _, port, token = server
+    client = Connection(port)
+    client.ask("initialize", adapterID="buda")
+    for command in sorted(set(HANDLERS) - {"initialize", "launch", "disconnect", "terminate"}):
+        assert "launch comes first, with the token" in client.refused(command, expression="graph x.svg", context="repl")
+    client.kill()
+    launched = Connection(port, token)
+    launched.launch(TRAINING, stopOnEntry=True)
+    launched.event("stopped")
+    launched.kill()
+
+
+def test_a_request_of_a_web_page_is_answered_nothing(server):
+    body = json.dumps({"seq": 1, "type": "request", "command": "launch", "arguments": {"program": TRAINING}}).encode()
+    with socket.create_connection(("127.0.0.1", server[1])) as page:
+        page.sendall(
+            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
+        page.settimeout(30)
+        answer = b""
+        with suppress(ConnectionError):  # it was closed before it was read to its end
+            while part := page.recv(4096):
+                answer += part
+    assert b'"response"' not in answer
+
+
+def test_strangers_are_few_and_say_little(server):
+    _, port, token = server
+    talker = Connection(port)
+    with suppress(ConnectionError):  # it is closed while it talks
+        talker.raw(b"Content-Length: %d\r\n\r\n" % (MOST_BYTES_OF_STRANGERS + 1))
+    talker.ended()
+    talker.close()
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_STRANGERS + 1)]
+    silent[-1].settimeout(30)
+    assert silent[-1].recv(1) == b""
+    for stranger in silent:
+        stranger.close()
+    client = _after_strangers(port, token)
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+    client.kill()
+
+
+def _after_strangers(port, token):
+    """A connection that is served, as soon as the strangers that have left are noticed."""
+    for _ in range(600):
+        client = Connection(port, token)
+        with suppress(EOFError, ConnectionError):
+            client.ask("initialize", adapterID="buda")
+            return client
+        client.close()
+        time.sleep(0.1)
+    raise AssertionError("nobody is served")
 
 
 def test_a_killed_client_on_stdio_ends_the_process(child_environment, tmp_path):

@@ -188,12 +188,18 @@ class Process(Client):
 
 
 class Connection(Client):
-    """To a port."""
+    """To a port. `token`: what `launch` tells."""
 
-    def __init__(self, port):
+    def __init__(self, port, token=None):
+        self._token = token
         self.socket = socket.create_connection(("127.0.0.1", port))
         self._stream = self.socket.makefile("rwb")
         super().__init__(self._stream, self._stream)
+
+    def begin(self, command, **arguments):
+        if command == "launch" and self._token is not None:
+            arguments["token"] = self._token
+        return super().begin(command, **arguments)
 
     def kill(self):
         """As a client that dies."""

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print each answer as JSON, one a line")
     parser.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, on stdio")
     parser.add_argument(
-        "--port", type=natural, metavar="N", help="with --dap: wait for editors on this port of 127.0.0.1 (0: any)"
+        "--port",
+        type=natural,
+        metavar="N",
+        help="with --dap: wait for an editor on this port of 127.0.0.1 (0: any), and print the token that it needs",
     )
     add_shared(parser, "--inputs", "--program", "--param", "--arch")
     add_precision(parser, "format")

@@ -12,7 +12,7 @@ from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import told
-from buda_emu.cli.output import complain, say, say_data
+from buda_emu.cli.output import complain, require_open, say, say_data
 from buda_emu.documents.kinds import NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current, note_names
@@ -66,6 +66,7 @@ def check_files(args: argparse.Namespace, only: Kind | None) -> Results:
         if name == "-" and kind is NETLIST:
             from buda_emu.documents.netlists import check_stream
 
+            require_open("check -", "stdin")
             found: CheckResult[Any] = check_stream(sys.stdin.buffer, options)
         else:
             found = kind.check(name, options)

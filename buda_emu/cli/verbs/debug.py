@@ -12,7 +12,7 @@ from typing import Any
 from buda_emu.cli.command_lines import command_lines
 from buda_emu.cli.ctrl_c import CtrlC
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import Progress, complain, say, speak_apart
+from buda_emu.cli.output import Progress, complain, require_open, say, speak_apart
 from buda_emu.debugger.answer import Answer, answer
 from buda_emu.debugger.console.console import Console
 from buda_emu.debugger.console.execute import execute
@@ -79,13 +79,18 @@ def _dap(args: argparse.Namespace) -> int:
     from buda_emu.debugger.dap.serve import serve_port, serve_stdio
 
     if args.port is None:
+        require_open("debug --dap", "stdin", "stdout")
         with CtrlC(_end, lambda: None):  # of a program that runs, too
             serve_stdio(sys.stdin.buffer, sys.stdout.buffer)
         return Exit.OK
     if args.port > _MOST_PORT:
         raise HostError(f"debug: ports are 0..{_MOST_PORT}, not {args.port}")
-    serve_port(args.port, lambda port: complain(f"buda-emu debug: waiting for editors on 127.0.0.1:{port}"))
+    serve_port(args.port, _announce)
     return Exit.OK
+
+
+def _announce(port: int, token: str) -> None:
+    complain(f'buda-emu debug: waiting for an editor on 127.0.0.1:{port}; its launch needs "token": "{token}"')
 
 
 def _end() -> None:

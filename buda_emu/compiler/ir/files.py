@@ -5,7 +5,7 @@ from pathlib import Path
 from buda_emu.compiler.ir.arrays import load_arrays, save_arrays
 from buda_emu.compiler.ir.text import IrFile, parse_file, print_file
 from buda_emu.compiler.ir.tokens import IrError
-from buda_emu.files import write_file
+from buda_emu.files import read_whole, write_file
 
 
 def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
@@ -21,7 +21,7 @@ def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
 def read_ir(path: Path) -> IrFile:
     """What `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column, OSError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode()
     except UnicodeDecodeError:
         raise IrError(f"{path}: not an IR file: no text in UTF-8") from None
     return parse_file(text, load_arrays(path.with_suffix(".npz")), str(path))

@@ -43,6 +43,8 @@ class GraphReader:
 
     def __init__(self, title: str, reader: Reader) -> None:
         self.graph = Graph(title)
+        self.places: dict[str, str] = {}
+        """Where each node and output stands: file and line."""
         self._reader = reader
         self._listed: list[str] | None = None
 
@@ -66,6 +68,7 @@ class GraphReader:
     def _node(self, own: str, tokens: Tokens) -> None:
         if own in self.graph.nodes:
             tokens.fail(f"there is a node {own} already")
+        self.places[own] = tokens.where
         tokens.need("=")
         op = tokens.name("an op")
         inputs: list[str] = []
@@ -82,6 +85,7 @@ class GraphReader:
 
     def _output(self, tokens: Tokens) -> None:
         label = tokens.text()
+        self.places.setdefault(f"output {label}", tokens.where)
         tokens.need("=")
         value = tokens.any_name("a node")
         tokens.need(":")

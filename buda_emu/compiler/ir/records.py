@@ -25,7 +25,10 @@ def made(kind: type[T], values: Mapping[str, Any], tokens: Tokens, what: str) ->
     missing = [name for name in needed if name not in values]
     if missing:
         tokens.fail(f"{what}: {missing[0]} is missing")
-    return kind(**values)
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:  # a rule of the record itself
+        tokens.fail(f"{what}: {error}")
 
 
 @cache

@@ -13,7 +13,7 @@ Lines that begin with # are comments.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from buda_emu.compiler.graph.graph import Graph
@@ -26,6 +26,7 @@ from buda_emu.compiler.ir.values import Printer, Reader, quoted, same
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.target import Target
+from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS
 
 VERSION: Final = 1
@@ -43,6 +44,14 @@ class Ir:
     graph: Graph
     tiles: TileGraph | None = None
     placement: Placement | None = None
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where in a file its nodes, ops and queues stand, by the words with which messages begin; {} of a form that was
+    not read."""
+
+    def locate(self, problem: str, path: str) -> str:
+        """A problem of this form with the line on which its subject stands, else the file alone."""
+        subject = problem.partition(":")[0].partition(" = ")[0]
+        return f"{self.places.get(subject, path)}: {problem}"
 
     def __eq__(self, other: object) -> bool:
         """Bit by bit; the framework's own model that a graph may hold is not compared."""
@@ -69,6 +78,7 @@ class IrFile:
     after: str
     forms: tuple[Ir, ...]
     target: Target | None = None
+    path: str = "<text>"
 
 
 def print_ir(form: Ir) -> str:
@@ -131,6 +141,7 @@ class _Parser:
         self._after = ""
         self._forms: list[Ir] = []
         self._graph: Graph | None = None
+        self._graph_places: dict[str, str] = {}
         self._open: tuple[str, str, GraphReader | TileReader] | None = None
 
     def line(self, tokens: Tokens, *, indented: bool) -> None:
@@ -174,22 +185,24 @@ class _Parser:
         if isinstance(made, GraphReader):
             self._flush()
             self._graph = made.done()
+            self._graph_places = made.places
             self._level = level
             return
         graph = self._graph if self._graph is not None else Graph(title)
         self._graph = None
+        places = self._graph_places | made.places
         if level == TILE:
-            self._forms.append(Ir(TILE, graph, made.tiles))
+            self._forms.append(Ir(TILE, graph, made.tiles, places=places))
             return
         if self.target is None:
             raise IrError(f"{self._path}: no line `for ARCH {{..}}` says what it is placed for")
         placement = made.done(self.target)
-        self._forms.append(Ir(PLACED, graph, placement.tiles, placement))
+        self._forms.append(Ir(PLACED, graph, placement.tiles, placement, places))
 
     def _flush(self) -> None:
         """A graph of which nothing on tiles was made."""
         if self._graph is not None:
-            self._forms.append(Ir(self._level, self._graph))
+            self._forms.append(Ir(self._level, self._graph, places=self._graph_places))
             self._graph = None
 
     def done(self) -> IrFile:
@@ -197,17 +210,32 @@ class _Parser:
         self._flush()
         if not self._forms:
             raise IrError(f"{self._path}: no model in it; an IR file begins with `buda-emu ir {VERSION}`")
-        return IrFile(self._after, tuple(self._forms), self.target)
+        return IrFile(self._after, tuple(self._forms), self.target, self._path)
 
 
 def _target(tokens: Tokens, reader: Reader) -> Target:
     word = tokens.name("an architecture")
     if word not in ARCHS:
         tokens.fail(f"{word} is not an architecture: {', '.join(ARCHS)}")
-    fields: Mapping[str, Any] = reader.map(tokens)
+    fields: Mapping[str, Any] = {"board": "", **reader.map(tokens)}
+    missing = [key for key in _TARGET if key not in fields]
+    if missing:
+        tokens.fail(f"{missing[0]} is missing")
+    odd = [key for key, kind in _TARGET.items() if not isinstance(fields[key], kind)]
+    if odd:
+        tokens.fail(f"{odd[0]} cannot be {str(fields[odd[0]])[:60]}")
     try:
-        bare = Target(ARCHS[word], fields["df"], fields["fidelity"], fields["acc"])
-        found = bare.on_board(fields["board"]) if fields.get("board") else bare
-        return replace(found, arch=replace(found.arch, grid=fields["grid"]))
-    except KeyError as error:
-        tokens.fail(f"{error} is missing")
+        named = Target.named(word, fields["df"], fields["fidelity"], fields["acc"])
+        found = named.on_board(fields["board"]) if fields["board"] else named
+    except HostError as error:
+        tokens.fail(str(error))
+    grid = fields["grid"]
+    if len(grid) != 2 or not all(type(size) is int for size in grid):
+        tokens.fail(f"{str(grid)[:60]} is not rows and columns of cores")
+    if not all(1 <= size <= most for size, most in zip(grid, found.arch.grid, strict=True)):
+        tokens.fail(f"{found.title} has {list(found.arch.grid)} cores, not {list(grid)}")
+    return replace(found, arch=replace(found.arch, grid=grid))
+
+
+_TARGET: Final = {"df": str, "fidelity": str, "acc": str, "grid": tuple, "board": str}
+"""Fields of the line that says what the ops are for."""

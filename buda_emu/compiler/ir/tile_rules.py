@@ -44,6 +44,8 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
             yield f"attribute {name} is not one of {op.type}"
         elif not _has_type(spec, value):
             yield f"attribute {name} of type {spec.kind} cannot be {value!r}"
+    if op.inner < 0 or any(min(step.columns, step.across, step.inner) < 0 for step in op.steps):
+        yield "a number of tiles is negative"
     for step in op.steps:
         if step.type not in OP_TYPES or not OP_TYPES[step.type].in_fused:
             yield f"step {step.name}: {step.type} is not an op of a fused op"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from buda_emu.compiler.ir.records import made
+from buda_emu.compiler.ir.records import conforms, made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name
 from buda_emu.compiler.lower.layout import Layout
@@ -98,28 +98,31 @@ class TileReader:
     def __init__(self, reader: Reader) -> None:
         self.tiles = TileGraph()
         self._reader = reader
+        self.places: dict[str, str] = {}
+        """Where each op and queue stands: file and line."""
         self._placed: dict[str, Placed] = {}
         self._rest: dict[str, Any] = {"queues": {}, "between": {}, "held_as": {}, "detours": {}}
         self._last: TileOp | None = None
 
     def line(self, tokens: Tokens) -> None:
         """One op or queue. Raises IrError."""
-        first = tokens.any_name("an op")
+        word = tokens.any_name("an op")
         if tokens.take("="):
-            self._op(first, tokens)
-        elif first in _RECORDS:
-            self._record(first, tokens)
-        elif first in _LINES:
-            _LINES[first](self, tokens)
+            self.places.setdefault(word, tokens.where)
+            self._op(word, tokens)
+        elif word in _RECORDS:
+            self._record(word, tokens)
+        elif word in _LINES:
+            _LINES[word](self, tokens)
         else:
-            tokens.fail(f"{first} begins no line: a line is an op, or begins with {', '.join((*_RECORDS, *_LINES))}")
+            tokens.fail(f"{word} begins no line: a line is an op, or begins with {', '.join((*_RECORDS, *_LINES))}")
 
     def done(self, target: Any) -> Placement:
         """All of it, placed; `target` is what it is placed for. Raises IrError where an op has no place."""
         ops: dict[str, Placed] = {}
         for own, op in self.tiles.ops.items():
             if own not in self._placed:
-                raise IrError(f"{own}: no line says `at` which core it is placed")
+                raise IrError(f"{self.places[own]}: {own}: no line says `at` which core it is placed")
             placed = self._placed[own]
             ops[own] = replace(placed, op=with_columns(op, placed.blocks.grid[1]))
         return Placement(target, self.tiles, ops=ops, **self._rest)
@@ -150,11 +153,11 @@ class TileReader:
             while not tokens.take(">"):
                 word = tokens.name("a TM")
                 if word == "buffer":
-                    buffer = tokens.number()
+                    buffer = tokens.integer("a buffer")
                 elif word == "broadcast":
-                    tms.append((word, tokens.name("a dimension"), tokens.number()))
+                    tms.append((word, tokens.name("a dimension"), tokens.integer("a broadcast")))
                 else:
-                    tms.append((word, tokens.number()) if tokens.kind == "number" else (word,))
+                    tms.append((word, tokens.integer(word)) if tokens.kind == "number" else (word,))
                 if not tokens.at(">"):
                     tokens.need(",")
         return Use(source, tuple(tms), buffer)
@@ -193,6 +196,7 @@ class TileReader:
         held = getattr(self.tiles, group)
         if own in held:
             tokens.fail(f"there is {word} {own} already")
+        self.places.setdefault(f"{word} {own}", tokens.where)
         first = "queue" if kind in (State, Store) else "name"
         held[own] = made(kind, self._reader.map(tokens) | {first: own}, tokens, f"{word} {own}")
 
@@ -209,9 +213,12 @@ class TileReader:
         """How inputs go through the placement."""
         values = self._reader.map(tokens)
         for key, value in values.items():
-            legal = type(value) is tuple if key == "ids" else type(value) is int and value > 0
+            if key == "ids":
+                legal = conforms(value, tuple[int, ...]) and min(value, default=0) >= 0
+            else:
+                legal = type(value) is int and value > 0
             if key not in _ROUNDS or not legal:
-                tokens.fail(f"rounds: {key} cannot be {value}")
+                tokens.fail(f"rounds: {key} cannot be {str(value)[:60]}")
         self._rest |= values
 
     def queue(self, tokens: Tokens) -> None:
@@ -219,6 +226,7 @@ class TileReader:
         own = tokens.any_name("a queue")
         if own in self._rest["queues"]:
             tokens.fail(f"there is a queue {own} already")
+        self.places.setdefault(f"queue {own}", tokens.where)
         self._rest["queues"][own] = made(Queue, self._reader.map(tokens) | {"name": own}, tokens, f"queue {own}")
 
     def between(self, tokens: Tokens) -> None:

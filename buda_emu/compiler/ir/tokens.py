@@ -11,6 +11,8 @@ _TOKEN: Final = re.compile(
     r"""|(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>->|[][(){}<>,:;=@#|-])|(?P<end>\Z))"""
 )
 _DIGEST: Final = re.compile(r"[0-9a-f]{12}")
+_MOST_DIGITS: Final = 400  # of a number: the largest float has 309
+_LAST_CHARACTER: Final = 0x10FFFF
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
 
 
@@ -76,11 +78,27 @@ class Tokens:
         """An integer, or a float where it has a point, an exponent or is infinite."""
         if self.kind != "number":
             self.fail(f"a number is missing before {self._word!r}")
+        if len(self._word) > _MOST_DIGITS:
+            self.fail(f"a number of more than {_MOST_DIGITS} digits")
         word = self._taken()
         return int(word) if word.lstrip("-").isdigit() else float(word)
 
+    def integer(self, what: str) -> int:
+        """A number that is an integer."""
+        start = self._start
+        found = self.number()
+        if not isinstance(found, int):
+            self._start = start
+            self.fail(f"{what} is an integer, not {found}")
+        return found
+
     def text(self) -> str:
         """What stands in quotes."""
+        if self.kind != "text":
+            self.fail(f"a text in quotes is missing before {self._word!r}")
+        for code in _ESCAPE.finditer(self._word):
+            if code[1] and (len(code[1]) > 6 or int(code[1], 16) > _LAST_CHARACTER):
+                self.fail(f"there is no character {code[0][:20]}")
         word = self._taken()[1:-1]
         return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], word)
 

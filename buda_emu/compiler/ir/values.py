@@ -9,6 +9,7 @@ equal numbers are one object.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from math import prod
 from typing import Any, Final, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.target import Precision
+from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.image.host.windows import Windows
 
 RECORDS: Final = {
@@ -33,6 +35,8 @@ SHARED: Final = (PickTable,)
 """Objects whose identity says something: ops of one table are alike."""
 INLINE: Final = 4
 """Elements of an array that stands in the text."""
+_MOST_DEPTH: Final = 40
+"""Values within each other; a file of this compiler has a handful."""
 _WORDS: Final = {"true": True, "false": False, "none": None, "inf": float("inf"), "nan": float("nan")}
 
 
@@ -145,8 +149,8 @@ def _pieces(dims: str, tokens: Tokens) -> tuple[tuple[Piece, ...], ...]:
     )
 
 
-_PIECE: Final = r"(\d+)([zrc-])(?:\*(\d+))?"
-_ONE: Final = r"\d+[zrc-](?:\*\d+)?"
+_PIECE: Final = r"(\d{1,12})([zrc-])(?:\*(\d{1,12}))?"
+_ONE: Final = r"\d{1,12}[zrc-](?:\*\d{1,12})?"
 _DIM: Final = rf"(?:1|{_ONE}(?:\+{_ONE})*)"
 
 
@@ -167,9 +171,20 @@ class Reader:
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
         self._shared: dict[str, Any] = {}
+        self._depth = 0
+        self._room = default_memory_limit()  # bytes that arrays of equal elements may still take
 
     def value(self, tokens: Tokens) -> Any:
         """The next one."""
+        if self._depth == _MOST_DEPTH:
+            tokens.fail(f"more than {_MOST_DEPTH} values within each other")
+        self._depth += 1
+        try:
+            return self._value(tokens)
+        finally:
+            self._depth -= 1
+
+    def _value(self, tokens: Tokens) -> Any:
         if tokens.kind == "text":
             return tokens.text()
         if tokens.kind == "number":
@@ -181,12 +196,18 @@ class Reader:
         if tokens.at("{"):
             return self.map(tokens)
         if tokens.take("-"):
-            return -self.value(tokens)
+            number = self.value(tokens)
+            if type(number) not in (int, float):
+                tokens.fail("a number is missing after '-'")
+            return -number
         word = tokens.name("a value")
         if word in _WORDS:
             return _WORDS[word]
         if word == "set" and tokens.take("["):
-            return frozenset(self._until(tokens, "]"))
+            items = self._until(tokens, "]")
+            if not all(isinstance(item, str) for item in items):
+                tokens.fail("a set holds names in quotes")
+            return frozenset(items)
         return self._array(tokens, word) if word in DTYPES else self._record(tokens, word)
 
     def map(self, tokens: Tokens) -> dict[str, Any]:
@@ -213,18 +234,10 @@ class Reader:
 
     def _array(self, tokens: Tokens, dtype: str) -> Any:
         if tokens.take("("):
-            found = np.dtype(dtype).type(self.value(tokens))
-            tokens.need(")")
-            return found
+            return self._scalar(tokens, dtype)
         shape = self.shape(tokens)
         if tokens.take("="):
-            items = self.value(tokens)
-            try:
-                if not isinstance(items, list):
-                    return np.full(shape, items, dtype)
-                return np.array(items, dtype).reshape(shape)
-            except (TypeError, ValueError, OverflowError):
-                tokens.fail(f"{items} is no {dtype}{list(shape)}")
+            return self._elements(tokens, dtype, shape)
         tokens.need("@")
         key = tokens.digest()
         if key not in self.arrays:
@@ -233,6 +246,30 @@ class Reader:
         if held.dtype.name != dtype or held.shape != shape:
             tokens.fail(f"@{key} is {held.dtype.name}{list(held.shape)}, not {dtype}{list(shape)}")
         return held
+
+    def _scalar(self, tokens: Tokens, dtype: str) -> Any:
+        """Read `2.5)`, what follows an element type and a parenthesis."""
+        value = self.value(tokens)
+        tokens.need(")")
+        try:
+            if not isinstance(value, (bool, int, float)):
+                raise TypeError
+            return np.dtype(dtype).type(value)
+        except (TypeError, ValueError, OverflowError):
+            tokens.fail(f"{str(value)[:60]} is no {dtype}")
+
+    def _elements(self, tokens: Tokens, dtype: str, shape: tuple[int, ...]) -> Array:
+        """Read the elements of an array, in a list, or the one that all of them are."""
+        items: Any = self.value(tokens)
+        is_even = not isinstance(items, list)
+        if is_even:
+            self._room -= prod(shape) * np.dtype(dtype).itemsize
+        if self._room < 0:
+            tokens.fail(f"{dtype}{list(shape)}: no memory for it; the limit is {size_text(default_memory_limit())}")
+        try:
+            return np.full(shape, items, dtype) if is_even else np.array(items, dtype).reshape(shape)
+        except (TypeError, ValueError, OverflowError):
+            tokens.fail(f"{items!s:.60} is no {dtype}{list(shape)}")
 
     def shape(self, tokens: Tokens) -> tuple[int, ...]:
         """`[2, 3]`."""
@@ -246,11 +283,13 @@ class Reader:
         if word not in RECORDS:
             tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
         kind = RECORDS[word]
-        number = f"{word}#{tokens.number()}" if tokens.take("#") else ""
+        number = f"{word}#{tokens.integer('the number of a record')}" if tokens.take("#") else ""
         values: dict[str, Any] = {}
         tokens.need("(")
         while not tokens.take(")"):
             key = tokens.name("a field")
+            if key in values:
+                tokens.fail(f"{word}: {key} occurs twice")
             tokens.need(":")
             values[key] = self.value(tokens)
             if not tokens.at(")"):

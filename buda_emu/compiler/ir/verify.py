@@ -10,7 +10,7 @@ from buda_emu.compiler.graph.spec import CORE, FRONT, declared_problems, graph_p
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.ir.tile_rules import attribute_problems, operand_problems
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import ROLES, Placed, Placement, Queue
 from buda_emu.compiler.target import FIDELITIES
 from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
 from buda_emu.spec.formats import FORMATS
@@ -105,10 +105,20 @@ def placed_problems(placement: Placement) -> Iterator[str]:
         problem = next(_queue_problems(placement, queue), None)
         if problem is not None:
             yield f"queue {name}: {problem}"
+    yield from _unheld_constants(placement)
     queues: Mapping[Any, str] = {**placement.between, **placement.held_as}
     for name in queues.values():
         if name not in placement.queues:
             yield f"there is no queue {name}"
+
+
+def _unheld_constants(placement: Placement) -> Iterator[str]:
+    """Constants that an op reads, and no queue holds for it."""
+    for name, placed in placement.ops.items():
+        for use in placed.op.uses:
+            held = (name, use.source) in placement.held_as or use.source in placement.between
+            if use.source in placement.tiles.constants and not held:
+                yield f"{name}: no line `held {use.source} of {name} = QUEUE` says from which queue it reads"
 
 
 def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
@@ -121,6 +131,8 @@ def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
         yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
     if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
         yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
+    if queue.role not in ROLES:
+        yield f"there is no role {queue.role}: {', '.join(ROLES)}"
     if queue.entries < 1:
         yield f"{queue.entries} entries"
     if queue.input != "HOST" and queue.input not in placement.ops:

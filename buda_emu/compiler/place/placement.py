@@ -9,6 +9,9 @@ from buda_emu.compiler.target import Target
 from buda_emu.compiler.work import Work
 from buda_emu.spec.cluster import Cluster, row_of_chips
 
+ROLES = ("input", "constant", "state", "between", "fork", "output")
+"""Roles of queues, in the order in which a netlist lists them."""
+
 
 class GraphPlace(NamedTuple):
     """Where a graph of the netlist runs; in order of time."""

@@ -54,13 +54,9 @@ def write(console: Console, text: str) -> Answer:
 def values_of(text: str) -> Any:
     """What is written: a number, or the array of a file. Raises HostError."""
     if text.lower().endswith(".npy"):
-        from buda_emu.verify.inputs.numpy_files import npy_of
+        from buda_emu.verify.inputs.numpy_files import read_npy
 
-        try:
-            data = Path(text).read_bytes()
-        except OSError as error:
-            raise HostError(f"{text}: {error.strerror or error}") from None
-        return npy_of(text, data)
+        return read_npy(Path(text))
     try:
         return float(text)
     except ValueError:

@@ -126,16 +126,12 @@ def diff(console: Console, text: str) -> Answer:
 
 
 def _from_file(path: Path, name: str, like: "NDArray[Any]") -> "NDArray[Any]":
-    from buda_emu.verify.inputs.numpy_files import npy_of, npz_of
+    from buda_emu.verify.inputs.numpy_files import npz_of, read_npy
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror or error}") from None
     if path.suffix.lower() == ".npy":
-        found = npy_of(str(path), data)
+        found = read_npy(path)
     else:
-        arrays = npz_of(str(path), data)
+        arrays = npz_of(str(path), path)
         found = arrays.get(name)
         if found is None:
             raise HostError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")

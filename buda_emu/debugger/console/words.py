@@ -7,7 +7,9 @@ from typing import Final
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 
-_TILE: Final = re.compile(r"(?:(\d+)\s*,\s*)?(\d+)\s*,\s*(\d+)")
+_MOST_DIGITS: Final = 9
+_INDEX: Final = rf"\d{{1,{_MOST_DIGITS}}}"
+_TILE: Final = re.compile(rf"(?:({_INDEX})\s*,\s*)?({_INDEX})\s*,\s*({_INDEX})")
 
 
 def count(text: str, default: int) -> int:
@@ -15,8 +17,8 @@ def count(text: str, default: int) -> int:
     text = text.strip()
     if not text:
         return default
-    if not text.isdecimal() or not int(text):
-        raise HostError(f"how often is a number of 1 or more, not {text!r}")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
+        raise HostError(f"how often is a number of 1 or more, of at most {_MOST_DIGITS} digits, not {text[:20]!r}")
     return int(text)
 
 
@@ -27,7 +29,7 @@ def number(text: str, what: str) -> int:
     except ValueError:
         found = -1
     if found < 0:
-        raise HostError(f"{what} is a number of 0 or more, not {text.strip()!r}")
+        raise HostError(f"{what} is a number of 0 or more, not {text.strip()[:20]!r}")
     return found
 
 
@@ -44,7 +46,7 @@ def tile_of(text: str) -> tuple[int, int, int]:
     """`r,c` or `t,r,c`. Raises HostError."""
     found = _TILE.fullmatch(text.strip())
     if found is None:
-        raise HostError(f"a tile is row,column or t,row,column, each from 0, not {text.strip()!r}")
+        raise HostError(f"a tile is row,column or t,row,column, each from 0, not {text.strip()[:40]!r}")
     return int(found[1] or 0), int(found[2]), int(found[3])
 
 

@@ -5,6 +5,8 @@ what ends a session hold it for good.
 """
 
 import os
+import sys
+import traceback
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -18,11 +20,14 @@ from buda_emu.debugger.machine.stop import Stop
 from buda_emu.debugger.session import Session
 from buda_emu.debugger.tensors import Found
 from buda_emu.errors import BudaError, Exit, HostError
+from buda_emu.version import __version__
 
 Handler = Callable[["Adapter", Message], Message | None]
 HANDLERS: Final[dict[str, Handler]] = {}
 """What does each request, by its name; filled by the modules of this room."""
 _ENDS: Final = ("disconnect", "terminate")
+_BEFORE_LAUNCH: Final = ("initialize", *_ENDS)
+"""Requests that a connection without the token may send."""
 _REASONS: Final = {"start": "entry", "step": "step", "breakpoint": "breakpoint", "interrupted": "pause", "end": "step"}
 NAN_FILTERS: Final = ("nan", "inf")
 ERROR_FILTER: Final = "error"
@@ -39,10 +44,12 @@ def request(name: str) -> Callable[[Handler], Handler]:
 
 
 class Adapter:
-    """Serves a stream until it ends, or `disconnect` comes."""
+    """Serves a stream until it ends, or `disconnect` comes. `admit` raises HostError unless it is called with the token
+    that `launch` has to hold; None where whoever sends is trusted."""
 
-    def __init__(self, source: Source, sink: Sink) -> None:
-        self.channel = Channel(source, sink)
+    def __init__(self, source: Source, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
+        self.channel = Channel(source, sink, trusted=admit is None)
+        self._admit = admit
         self._requests: SimpleQueue[Message | None] = SimpleQueue()
         self._lock = Lock()
         self._waiting = 0  # requests that were read and not begun
@@ -150,21 +157,47 @@ class Adapter:
             self.channel.answer(message, error=f"no request {command!r}{f' ({hint})' if hint else ''}")
             return
         try:
+            self._require_admission(message)
             body = handler(self, message.get("arguments") or {})
-        except BudaError as error:
-            self.channel.answer(message, error=str(error))
-            return
-        except OSError as error:
-            self.channel.answer(message, error=f"{error.filename or ''}: {error.strerror or error}")
-            return
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            self.channel.answer(message, error=f"{command}: arguments that do not fit ({error!r})")
+        except Exception as error:  # noqa: BLE001 - no request may end the session
+            self.channel.answer(message, error=self._refusal(command, error))
             return
         self.channel.answer(message, body if body is not None else {})
         self._over = command in _ENDS
         then = self.then
-        if then is not None:
+        if then is None:
+            return
+        try:
             then()
+        except Exception as error:  # noqa: BLE001 - nor what follows a request
+            self.channel.event("output", category="stderr", output=f"{self._refusal(command, error)}\n")
+
+    def _refusal(self, command: str, error: Exception) -> str:
+        """What to tell of an error. After a bug, standard error gets the traceback."""
+        if isinstance(error, BudaError) and error.exit_code != Exit.INTERNAL:
+            return str(error)
+        if isinstance(error, OSError):
+            return f"{error.filename or ''}: {error.strerror or error}"
+        if isinstance(error, MemoryError):
+            return f"{command}: not enough memory"
+        if isinstance(error, (KeyError, TypeError, ValueError, AttributeError)):
+            return f"{command}: arguments that do not fit ({error!r})"
+        traceback.print_exception(error, file=sys.stderr)
+        return f"{command}: internal error: this is a bug of buda-emu {__version__}, please report it ({error!r})"
+
+    def _require_admission(self, message: Message) -> None:
+        """Raises HostError for what a connection without the token may not ask for; a wrong token ends it."""
+        command = message["command"]
+        if self._admit is None or command in _BEFORE_LAUNCH:
+            return
+        if command != "launch":
+            raise HostError(f"{command}: nothing is debugged yet: launch comes first, with the token")
+        arguments: Message = message.get("arguments") or {}
+        self._over = True
+        self._admit(arguments.get("token"))
+        self._over = False
+        self._admit = None
+        self.channel.trusted = True
 
     # ---------------------------------------------------------------------------------------------- running
     def go(self, kind: Kind) -> None:
@@ -187,8 +220,8 @@ class Adapter:
                 if self._over or self.paused:
                     break
                 stop = self.session.resume()
-        except BudaError as error:
-            self.channel.event("output", category="stderr", output=f"{error}\n")
+        except Exception as error:  # noqa: BLE001 - no move may end the session
+            self.channel.event("output", category="stderr", output=f"{self._refusal('run', error)}\n")
             stop = self.session.stop
         finally:
             self.running = self._interruptible = False

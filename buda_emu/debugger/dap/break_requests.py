@@ -8,6 +8,8 @@ from buda_emu.debugger.dap.adapter import NAN_FILTERS, Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message, same_file
 from buda_emu.errors import HostError
 
+_MOST_DIGITS = 9  # of a hit condition
+
 
 def _replace(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any], Breakpoint]) -> Message:
     """All breakpoints of one request instead of those of the one before."""
@@ -32,8 +34,10 @@ def _replace(adapter: Adapter, kind: str, items: list[Any], make: Callable[[Any]
 def _ignored(item: Message) -> int:
     """`hitCondition` N: the N-th hit stops."""
     text = str(item.get("hitCondition") or "1").strip().removeprefix(">=").strip()
-    if not text.isdecimal() or not int(text):
-        raise HostError(f"a hit condition is a number of 1 or more, not {text!r}")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
+        raise HostError(
+            f"a hit condition is a number of 1 or more, of at most {_MOST_DIGITS} digits, not {text[:20]!r}"
+        )
     return int(text) - 1
 
 

@@ -7,7 +7,12 @@ from typing import Any, Final, Protocol, cast
 
 MOST_BYTES: Final = 64 << 20
 """Of one message; a longer one ends the connection."""
-_MOST_HEADER: Final = 64 << 10
+MOST_BYTES_OF_STRANGERS: Final = 64 << 10
+"""Of all messages before the sender has shown that it may send any."""
+_MOST_HEADER: Final = 4 << 10
+_HEADER_FIELDS: Final = (b"content-length", b"content-type")
+"""A header with any other line is not of this protocol: a web page can have a browser send one of HTTP."""
+_MOST_DIGITS: Final = 10  # of a length
 CANCELLED: Final = "cancelled"
 """Why a request that was cancelled fails: the protocol's own word, of which nobody is told."""
 _SHOWN: Final = ("evaluate", "setExpression", "setVariable")  # the editor shows why they fail where they were typed
@@ -47,14 +52,16 @@ class MalformedError(Exception):
 
 
 class Channel:
-    """Reads on one thread, writes from any."""
+    """Reads on one thread, writes from any. `trusted`: the sender may send as much as it likes."""
 
-    def __init__(self, source: Source, sink: Sink) -> None:
+    def __init__(self, source: Source, sink: Sink, *, trusted: bool = True) -> None:
         self._source = source
         self._sink = sink
         self._lock = Lock()
         self._sequence = 0
         self.open = True
+        self.trusted = trusted
+        self._received = 0  # bytes of all messages
 
     def read(self) -> Message | None:
         """The next message; None at the end of the stream. Raises MalformedError."""
@@ -73,7 +80,7 @@ class Channel:
         return cast("Message", found)
 
     def _length(self) -> int | None:
-        """Of the body; None at the end of the stream."""
+        """The length of the body, from the header; None at the end of the stream."""
         length: int | None = None
         seen = 0
         while True:
@@ -84,15 +91,15 @@ class Channel:
             if seen >= _MOST_HEADER:
                 raise MalformedError("a header without an end", fatal=True)
             text = line.strip()
-            if not text:
-                if length is None:
-                    raise MalformedError("a header without Content-Length")
-                return length
-            name, _, value = text.partition(b":")
-            if name.strip().lower() == b"content-length":
-                if not value.strip().isdigit() or int(value) > MOST_BYTES:
-                    raise MalformedError(f"a Content-Length of {value.strip()[:40]!r}", fatal=True)
-                length = int(value)
+            if text:
+                length = _length_of(text, length)
+                continue
+            if length is None:
+                raise MalformedError("a header without Content-Length", fatal=True)
+            self._received += seen + length
+            if not self.trusted and self._received > MOST_BYTES_OF_STRANGERS:
+                raise MalformedError("more bytes than may come before launch", fatal=True)
+            return length
 
     def write(self, message: Message) -> None:
         """Send it with its number. Where nobody listens any more, `open` becomes False."""
@@ -128,6 +135,23 @@ class Channel:
         elif body is not None:
             content["body"] = body
         self.write(content)
+
+
+def _length_of(line: bytes, before: int | None) -> int | None:
+    """The length that a line of a header tells, else that of an earlier line. Raises MalformedError."""
+    name, _, value = line.partition(b":")
+    field, digits = name.strip().lower(), value.strip()
+    if field not in _HEADER_FIELDS:
+        raise MalformedError(
+            f"{line[:40]!r} in a header: only Content-Length and Content-Type may be there", fatal=True
+        )
+    if field != b"content-length":
+        return before
+    if before is not None:
+        raise MalformedError("a header with Content-Length twice", fatal=True)
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS or int(digits) > MOST_BYTES:
+        raise MalformedError(f"a Content-Length of {digits[:40]!r}", fatal=True)
+    return int(digits)
 
 
 def is_request(message: Message) -> bool:

@@ -14,7 +14,7 @@ from buda_emu.spec.precision import PRECISIONS, precision_named
 
 LAUNCH = (
     "program", "precision", "programs", "parameters", "inputs", "seed", "arch", "threads", "stopOnEntry", "stopAtEnd",
-    "noDebug",
+    "noDebug", "token",
 )  # fmt: skip
 """Arguments of `launch`."""
 

@@ -32,11 +32,12 @@ class Scope(Protocol):
         ...
 
 
+# Arithmetic is that of floats from the first operator on: products of integers would grow without end.
 _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = MappingProxyType(
     {
-        "+": lambda a, b: a + b,
-        "-": lambda a, b: a - b,
-        "*": lambda a, b: a * b,
+        "+": lambda a, b: float(a) + float(b),
+        "-": lambda a, b: float(a) - float(b),
+        "*": lambda a, b: float(a) * float(b),
         "/": lambda a, b: float(np.float64(a) / np.float64(b)),  # by zero it is infinite, as everywhere here
         "%": lambda a, b: float(np.mod(np.float64(a), np.float64(b))),
         "<": lambda a, b: float(a < b),

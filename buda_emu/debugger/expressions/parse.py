@@ -20,6 +20,10 @@ _TOKEN: Final = re.compile(
 )
 _COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
 _MOST_DEPTH: Final = 50
+_MOST_OPERATORS: Final = 200
+_MOST_SLOT_DIGITS: Final = 9
+_SHOWN: Final = 60
+"""Characters of a text on each side of an error."""
 _ARGUMENTS: Final = {**dict.fromkeys(OF_TENSOR, 1), **dict.fromkeys(OF_TWO, 2), **dict.fromkeys(OF_POINTERS, 1)}
 
 
@@ -61,7 +65,11 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _error(text: str, column: int, problem: str) -> HostError:
-    return HostError(f"{problem} (column {column + 1} of {text.strip()!r})")
+    if len(text) <= 2 * _SHOWN:
+        shown = repr(text.strip())
+    else:
+        shown = f"a text of {len(text)} characters, near {text[max(0, column - _SHOWN) : column + _SHOWN].strip()!r}"
+    return HostError(f"{problem} (column {column + 1} of {shown})")
 
 
 class _Parser:
@@ -69,6 +77,7 @@ class _Parser:
         self._text = text
         self._tokens = _tokens(text)
         self._next = 0
+        self._operators = 0
 
     @property
     def _token(self) -> _Token:
@@ -89,6 +98,13 @@ class _Parser:
         if not self._take(text):
             raise self._fail(f"{text!r} is missing")
 
+    def _join(self, operator: str, left: Node, right: Node) -> Node:
+        """An operator with its operands. The tree is walked by recursion, and a chain is as deep as it is long."""
+        self._operators += 1
+        if self._operators > _MOST_OPERATORS:
+            raise self._fail(f"more than {_MOST_OPERATORS} operators in one expression")
+        return Binary(operator, left, right)
+
     def end(self) -> None:
         """Nothing may follow."""
         if self._token.kind != "end":
@@ -100,13 +116,13 @@ class _Parser:
             raise self._fail(f"more than {_MOST_DEPTH} parentheses and signs within each other")
         left = self._both(depth)
         while self._take("or"):
-            left = Binary("or", left, self._both(depth))
+            left = self._join("or", left, self._both(depth))
         return left
 
     def _both(self, depth: int) -> Node:
         left = self._negated(depth)
         while self._take("and"):
-            left = Binary("and", left, self._negated(depth))
+            left = self._join("and", left, self._negated(depth))
         return left
 
     def _negated(self, depth: int) -> Node:
@@ -116,18 +132,18 @@ class _Parser:
             return Unary("not", self._negated(depth + 1))
         left = self._sum(depth)
         operator = self._take(*_COMPARISONS)
-        return Binary(operator, left, self._sum(depth)) if operator else left
+        return self._join(operator, left, self._sum(depth)) if operator else left
 
     def _sum(self, depth: int) -> Node:
         left = self._product(depth)
         while operator := self._take("+", "-"):
-            left = Binary(operator, left, self._product(depth))
+            left = self._join(operator, left, self._product(depth))
         return left
 
     def _product(self, depth: int) -> Node:
         left = self._signed(depth)
         while operator := self._take("*", "/", "%"):
-            left = Binary(operator, left, self._signed(depth))
+            left = self._join(operator, left, self._signed(depth))
         return left
 
     def _signed(self, depth: int) -> Node:
@@ -193,8 +209,8 @@ class _Parser:
         slot = None
         if self._take("["):
             number = self._token
-            if number.kind != "number" or not number.text.isdecimal():
-                raise self._fail("a slot is a number of 0 or more")
+            if number.kind != "number" or not number.text.isdecimal() or len(number.text) > _MOST_SLOT_DIGITS:
+                raise self._fail(f"a slot is a number of 0 or more, of at most {_MOST_SLOT_DIGITS} digits")
             self._next += 1
             self._need("]")
             slot = int(number.text)

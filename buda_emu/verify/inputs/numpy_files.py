@@ -99,6 +99,20 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
         raise _none(name, error) from None
 
 
+def read_npy(path: Path, most: int | None = None) -> NDArray[Any]:
+    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array or is not whole, for
+    what is not a regular file, and for more than `most` bytes, by default a machine's memory limit."""
+    most = default_memory_limit() if most is None else most
+    try:
+        with _opened(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(most)}")
+            return _array(stream, size)
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+
+
 def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file, or of what one holds, by name. Nothing is unpacked where they would take more than
     `most` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""

@@ -8,16 +8,21 @@ from typing import get_type_hints
 import pytest
 
 from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.emit.netlist import _SECTIONS
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.spec import FRONT
+from buda_emu.compiler.ir.files import write_ir
 from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file
 from buda_emu.compiler.ir.tile_rules import OWN
+from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.tiles import TileAttributes
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import NAMES, Context, file_of, run
-from buda_emu.errors import BudaError, InternalError
+from buda_emu.compiler.place.placement import ROLES
+from buda_emu.compiler.steps import compile_from
+from buda_emu.errors import BudaError, Exit, InternalError
 from buda_emu.spec.attributes import ATTRIBUTES
 
 CORE = """core "g":
@@ -193,6 +198,112 @@ def test_broken_ir_is_refused_or_does_no_harm(count):
         except Exception as error:
             raise AssertionError(f"{type(error).__name__} {error}:\n{_difference(text, edited)}") from error
     assert refused > count / 3
+
+
+PIECES = (
+    "", " ", '"', ")", "{", "[1]", "-", "-1", "nan", "none", "9" * 5000, "99999999999", "1e999", "\x00", "\ud7ff", "x",
+    '"\\u{110000}"', "<transpose>", "[" * 3000, "(" * 3000, "{a: " * 3000, "- " * 3000, "Blocks(", "set[[1]]",
+    "float32[99999999, 9999999] = 0.5", 'float32("x")', "int8(300)", "float32[2] @0123456789ab", "PickTable#1.5(",
+)  # fmt: skip
+
+
+def damaged(rng, text):
+    """The text with anything changed anywhere: words, signs, whole parts."""
+    words = list(re.finditer(r"\w+|[^\w\s]|\"[^\"]*\"", text))
+    word = rng.choice(words)
+    begin, end = word.span()
+    match rng.randrange(7):
+        case 0:
+            return text[:begin] + text[begin:end][::-1] + text[end:]
+        case 1:
+            return text[:begin] + rng.choice(PIECES) + text[end:]
+        case 2:
+            return text[:end] + rng.choice(PIECES) + text[end:]
+        case 3:
+            return text[:begin] + rng.choice(words)[0] + text[end:]
+        case 4:
+            other = rng.randrange(len(text))
+            return text[: min(begin, other)] + text[max(begin, other) :]
+        case 5:
+            return text[:begin]
+        case _:
+            part = text[begin : begin + rng.randrange(1, 400)]
+            return text[:begin] + part * 2 + text[begin + len(part) :]
+
+
+def damaged_bytes(rng, data):
+    """An archive with some bytes changed, missing or twice."""
+    place = rng.randrange(len(data))
+    match rng.randrange(3):
+        case 0:
+            return data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :]
+        case 1:
+            return data[:place]
+        case _:
+            return data[:place] + data[place : place + 200] * 2 + data[place + 200 :]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(4000, marks=pytest.mark.slow)])
+def test_damaged_files_are_refused_by_name_or_do_no_harm(tmp_path, count):
+    rng = random.Random(38)
+    files = {}
+    for name, file in whole().items():
+        text, arrays = write_ir(tmp_path, name, file)
+        files[name] = text.read_text(), arrays.read_bytes()
+    path = tmp_path / "model.ir"
+    refused = 0
+    for _ in range(count):
+        text, arrays = files[rng.choice(list(files))]
+        in_arrays = rng.random() < 0.2
+        edited = text if in_arrays else damaged(rng, text)
+        path.write_bytes(edited.encode())
+        path.with_suffix(".npz").write_bytes(damaged_bytes(rng, arrays) if in_arrays else arrays)
+        try:
+            compile_from(path, effort="low")
+        except BudaError as error:
+            assert error.exit_code != Exit.INTERNAL, f"{error}:\n{_difference(text, edited)}"  # noqa: PT017
+            assert len(str(error)) < 5000, f"{str(error)[:200]}:\n{_difference(text, edited)[:5000]}"  # noqa: PT017
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"{type(error).__name__} {error}:\n{_difference(text, edited)[:5000]}") from error
+    assert refused > count / 3
+
+
+@pytest.mark.parametrize(
+    ("level", "old", "new", "complaint"),
+    [
+        ("search", r'df: "Float16_b", fid', 'df: " ", fid', r"model\.ir:3:\d+: compile: df ' ' is not one of"),
+        ("search", r'role: "constant"', 'role: "tnatsnoc"', r"model\.ir:\d+: queue .*there is no role tnatsnoc"),
+        ("search", r"grid: \(10, 8\)", "grid: (11, 8)", r"model\.ir:3:\d+: wormhole_b0 has \[10, 8\] cores"),
+        ("search", r"grid: \(10, 8\)", "grid: (10,)", r"model\.ir:3:\d+: \(10,\) is not rows and columns"),
+        ("search", r"\n  held [^\n]*", "", r"model\.ir:\d+: .*no line `held"),
+        ("search", r"\n    at [^\n]*", "", r"model\.ir:\d+: .*no line says `at`"),
+        ("lower", r"inner: \d+", f"inner: {'[' * 5000}", r"model\.ir:\d+:\d+: more than 40 values within each other"),
+        ("lower", r"inner: \d+", f"inner: {'- ' * 5000}1", r"model\.ir:\d+:\d+: more than 40 values within each other"),
+        ("lower", r"inner: \d+", f"inner: {'9' * 5000}", r"model\.ir:\d+:\d+: a number of more than 400 digits"),
+        ("search", r"columns: 1", "columns: -1", r"model\.ir:\d+: .*a number of tiles is negative"),
+        ("lower", r"inner: \d+", 'inner: -"x"', r"model\.ir:\d+:\d+: a number is missing after '-'"),
+        ("lower", r"label: \"x\"", 'label: "\\\\u{110000}"', r"model\.ir:\d+:\d+: there is no character"),
+        (
+            "lower",
+            r"float32\[[^]]*\] @\w+",
+            "float32[9999999, 999999999] = 1.0",
+            r"model\.ir:\d+:\d+: .*no memory for it",
+        ),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, level, old, new, complaint):
+    text, _ = write_ir(tmp_path, "model", whole()[level])
+    edited = re.sub(old, new, text.read_text(), count=1)
+    assert edited != text.read_text()
+    text.write_text(edited)
+    with pytest.raises(IrError, match=complaint):
+        compile_from(text, effort="low")
+
+
+def test_roles_of_queues_are_those_of_which_a_netlist_has_sections():
+    assert tuple(_SECTIONS) == ("input", "constant", "state", "between", "fork", "output")
+    assert tuple(_SECTIONS) == ROLES
 
 
 def _difference(one, two):

@@ -8,7 +8,7 @@ from buda_emu.checker import Diagnostic
 from buda_emu.checker.render import render_one
 from buda_emu.checker.text import plural
 from buda_emu.cli.changes import Changed, difference, replace_file
-from buda_emu.cli.output import complain, say, say_data
+from buda_emu.cli.output import complain, require_open, say, say_data
 from buda_emu.documents.kinds import NETLIST, files_below
 from buda_emu.errors import Exit
 from buda_emu.netlist.formatter.format import formatted
@@ -61,6 +61,8 @@ def _tell(change: Changed, args: argparse.Namespace) -> None:
 def _formatted(name: str) -> Changed | Diagnostic:
     """What becomes of a file, or why it cannot be read."""
     shown = "<stdin>" if name == _STDIN else name
+    if name == _STDIN:
+        require_open("fmt -", "stdin")
     try:
         data = sys.stdin.buffer.read() if name == _STDIN else read_bytes(name)
         text = decode(data)

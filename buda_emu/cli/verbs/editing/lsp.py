@@ -2,11 +2,14 @@
 
 import argparse
 
+from buda_emu.cli.output import require_open
 from buda_emu.errors import Exit, HostError
 
 
 def main(_: argparse.Namespace) -> int:
-    """Serve one client until it says exit or closes its end. Exit code 0."""
+    """Serve one client until it says exit or closes its end. Exit code 0. Raises HostError where standard input or
+    output is closed, and without pygls."""
+    require_open("lsp", "stdin", "stdout")
     try:
         from buda_emu.editor.server import make_server
     except ImportError as error:
