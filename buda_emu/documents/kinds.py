@@ -74,7 +74,7 @@ def _is_schedule(head: bytes) -> bool:
 
 
 def _is_of_gemini(head: bytes, _name: str) -> bool:
-    """A schedule, or what the same tool chain writes at another stage: the schedule's reader says where that belongs."""
+    """A schedule, or what the tool chain writes at another stage: the schedule's reader says where that belongs."""
     if _is_schedule(head):
         return True
     if _OTHER_STAGE.match(head) is None:
