@@ -56,7 +56,7 @@ def decode(path: str) -> Any:
     except json.JSONDecodeError as error:
         place, problem = TextPlace(error.lineno, error.colno), f"no JSON: {error.msg}"
         stage = recognise_beginning(unpacked(raw))
-        if stage in (ASSEMBLER, TRACE):
+        if stage is not None and stage in (ASSEMBLER, TRACE):
             place, problem = "", stage.instead_of(SCHEDULE)
     except (ValueError, EOFError, RecursionError, OSError) as error:
         place, problem = "", f"no JSON: {error}"
