@@ -8,7 +8,7 @@
 Models are those of `zoo/small.py`, `zoo/of_packages.py` and `zoo/of_transformers.py` (of installed packages),
 `zoo/small_onnx.py`, trainings and generations. Each is compiled for each architecture with an effort, formats,
 objective and number of chips that change from model to model and from round to round; the result is held against `check
---strict`, net2pipe and pipegen2 (where `../shared/routing` has them) and, in precision `ideal`, against torch or
+--strict`, net2pipe and pipegen2 (where `BUDA_EMU_ROUTER` names them) and, in precision `ideal`, against torch or
 onnxruntime. One line for each that is not right, with what is said against it; exit status 1 if there is any.
 `--rows` keeps a line of JSON for each case.
 """

@@ -8,7 +8,7 @@
 Weights and inputs are random and hang on --seed alone; needs torch. One line for each model and architecture: CPU
 seconds of `be.compile` (torch's export apart), the same as a multiple of torch's export here, ops and epochs,
 findings of `check --strict`, modelled inputs per second, and for each precision the least correlation of an output with
-torch's. Where `../shared/routing` has the vendor's net2pipe and pipegen2, they take each netlist, too. Exit status 1
+torch's. Where `BUDA_EMU_ROUTER` names the vendor's net2pipe and pipegen2, they take each netlist, too. Exit status 1
 when there is a finding, or a figure misses its bound, or those programs refuse. `--json` writes all that is measured.
 """
 

@@ -6,6 +6,7 @@ from buda_emu.darwinn import tflite
 from buda_emu.darwinn.container import CUSTOM_CODE
 from buda_emu.darwinn.idl import INPUT, OUTPUT, PARAMETER, DmaDescriptorHint, Executable, InstructionHint, Layer
 from buda_emu.darwinn.model import Package
+from buda_emu.darwinn.tflite_names import describe_builtin_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ def cpu_operators(model: tflite.Model) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def operator_name(code: tflite.OperatorCode) -> str:
-    """TFLite's name of an operator, its own name for a custom one, else its number."""
+    """TFLite's name of an operator, or its own name for a custom one."""
     if code.code == tflite.CUSTOM:
         return code.custom_code or "a custom operator without a name"
-    return tflite.OPERATOR_NAMES.get(code.code, f"operator {code.code}")
+    return describe_builtin_operator(code.code)
 
 
 def _moved(executable: Executable | None, desc: int) -> int:

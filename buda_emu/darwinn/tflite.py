@@ -26,6 +26,7 @@ ALIGNMENT: Final = 16
 TENSOR_TYPES: Final[Mapping[int, str]] = {0: "float32", 2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8"}
 """numpy's names of the tensor types."""
 ACTIVATIONS: Final[Mapping[int, str]] = {0: "none", 1: "relu", 2: "relu_n1_to_1", 3: "relu6"}
+WEIGHTS_FORMATS: Final[Mapping[int, str]] = {0: "DEFAULT", 1: "SHUFFLED4x16INT8"}
 PADDINGS: Final[Mapping[int, str]] = {0: "SAME", 1: "VALID"}
 CUSTOM: Final = 32
 """The operator code of operators with a name of their own."""
@@ -113,6 +114,10 @@ class FullyConnectedOptions(Table):
     """FULLY_CONNECTED."""
 
     act: int = int8(ACTIVATIONS)
+    weights_format: int = int8(WEIGHTS_FORMATS)
+    keep_num_dims: bool = boolean()
+    asymmetric_quantize_inputs: bool = boolean()
+    quantized_bias_type: int = int8(TENSOR_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,37 @@ class AddOptions(Table):
     """ADD."""
 
     act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class MulOptions(Table):
+    """MUL."""
+
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class SubOptions(Table):
+    """SUB."""
+
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumMinimumOptions(Table):
+    """MAXIMUM, MINIMUM: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyReluOptions(Table):
+    """LEAKY_RELU."""
+
+    alpha: float = float32()
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredDifferenceOptions(Table):
+    """SQUARED_DIFFERENCE: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +219,9 @@ class SequenceLstmOptions(Table):
 
 OPTIONS: Final[Mapping[int, type[Table]]] = {
     1: ConvOptions, 2: DepthwiseOptions, 5: PoolOptions, 8: FullyConnectedOptions, 9: SoftmaxOptions,
-    10: ConcatenationOptions, 11: AddOptions, 15: ResizeBilinearOptions, 17: ReshapeOptions, 22: PadOptions,
-    35: SplitOptions, 40: ArgMaxOptions, 71: SequenceLstmOptions,
+    10: ConcatenationOptions, 11: AddOptions, 15: ResizeBilinearOptions, 17: ReshapeOptions, 21: MulOptions,
+    22: PadOptions, 28: SubOptions, 35: SplitOptions, 39: MaximumMinimumOptions, 40: ArgMaxOptions,
+    71: SequenceLstmOptions, 75: LeakyReluOptions, 76: SquaredDifferenceOptions,
 }  # fmt: skip
 
 
@@ -237,10 +274,3 @@ TABLES: Final[tuple[type[Table], ...]] = (
     Model, OperatorCode, SubGraph, Tensor, Quantization, Operator, Buffer, *OPTIONS.values(),
 )  # fmt: skip
 """Every table that is read."""
-
-OPERATOR_NAMES: Final[Mapping[int, str]] = {
-    0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D", 9: "FULLY_CONNECTED",
-    22: "RESHAPE", 23: "RESIZE_BILINEAR", 25: "SOFTMAX", 34: "PAD", 44: "UNIDIRECTIONAL_SEQUENCE_LSTM", 49: "SPLIT",
-    56: "ARG_MAX", 114: "QUANTIZE",
-}  # fmt: skip
-"""Names of operator codes; others are shown by number."""

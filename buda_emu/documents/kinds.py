@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from buda_emu.checker import RuleBook
     from buda_emu.documents.protocol import Document, DocumentModule
 
-_HEAD = 4096  # bytes from which a document is known
+_HEAD = 1 << 16  # bytes from which a document is known
 _GZIP = b"\x1f\x8b"
 _TAR = b"ustar"
 _TAR_AT = 257
 _ZIP = b"PK\x03\x04"
+_OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
 _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
 
@@ -32,7 +33,7 @@ _SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut
 class Kind:
     """One kind of document; `words`: what to call one.
 
-    `known_by` recognises one by the first 4096 bytes, unpacked if they were gzip, and the name in small letters.
+    `known_by` recognises one by its first bytes (`_HEAD`), unpacked if they were gzip, and the name in small letters.
     `module` is a module of buda_emu as `protocol.DocumentModule` describes it. `book`, written `module:name`, is a
     RuleBook all of whose rules are entered when its module is imported; `prefix` is that book's. `archs`: architectures
     that a check may ask for.
@@ -68,8 +69,19 @@ def _is_image(head: bytes, name: str) -> bool:
     return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
 
 
-def _is_schedule(head: bytes, _name: str) -> bool:
+def _is_schedule(head: bytes) -> bool:
     return _SCHEDULE.match(head) is not None
+
+
+def _is_of_gemini(head: bytes, _name: str) -> bool:
+    """A schedule, or what the tool chain writes at another stage: the schedule's reader says where that belongs."""
+    if _is_schedule(head):
+        return True
+    if _OTHER_STAGE.match(head) is None:
+        return False
+    from buda_emu.gemini.stages import recognise_beginning
+
+    return recognise_beginning(head) is not None
 
 
 def _is_package(head: bytes, _name: str) -> bool:
@@ -88,7 +100,7 @@ _CHIPS = tuple(ARCHS)
 NETLIST = Kind("netlist", "BUDA netlist", _is_anything, "documents.netlists", "netlist.rules:BOOK", "V", _CHIPS)
 KINDS: tuple[Kind, ...] = (
     Kind("image", "device image", _is_image, "documents.images", "image.rules:BOOK", "image-", _CHIPS),
-    Kind("schedule", "Gemini schedule", _is_schedule, "gemini.document", "gemini.rules:BOOK", "G"),
+    Kind("schedule", "Gemini schedule", _is_of_gemini, "gemini.document", "gemini.rules:BOOK", "G"),
     Kind("package", "Edge TPU package", _is_package, "darwinn.document", "darwinn.rules:BOOK", "D"),
     Kind("vpux", "VPUX program", _is_vpux, "vpux.document", "vpux.rules:BOOK", "X", ("37XX", "40XX")),
     NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
@@ -144,6 +156,8 @@ def _is_document(path: str, only: Kind | None) -> bool:
     kind = kind_of(path)
     if kind is NETLIST or only not in (None, kind) or (kind.name == "image" and not name.endswith(".tti")):
         return False
+    if kind.name == "schedule":
+        return _is_schedule(_head(path))
     if kind.name == "package":
         from buda_emu.darwinn.container import holds_package
         from buda_emu.files import read_whole

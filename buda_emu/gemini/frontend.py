@@ -9,6 +9,7 @@ from buda_emu.errors import ScheduleError
 from buda_emu.gemini.boxes import Box, Coordinates, of_shape
 from buda_emu.gemini.json_values import a_list, an_object, shown, texts, whole_numbers
 from buda_emu.gemini.reader.document import decode
+from buda_emu.gemini.stages import NETWORK, recognise_content
 
 WINDOWS: Final[Mapping[str, str]] = {"conv2d": "kernel_size", "max_pool2d": "pool_size", "avg_pool2d": "pool_size"}
 """Operations that look at a window, and the key that holds its height and width."""
@@ -80,6 +81,9 @@ def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network")
     found = an_object(content)
     if not found:
         raise _wrong(path, "", f"a network is an object of layers, not {shown(content)}")
+    stage = recognise_content(found)
+    if stage not in (None, NETWORK):
+        raise _wrong(path, "", stage.instead_of(NETWORK))
     return Network({str(name): _layer(path, str(name), item) for name, item in found.items()}, path)
 
 

@@ -1,10 +1,12 @@
 """Random models of one operator, for every operator of the twin (DARWINN_TWIN 4)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from buda_emu.darwinn import tflite
+from buda_emu.darwinn.flatbuffer import Table
 from darwinn.tflite_models import T, model
 
 Random = np.random.Generator
@@ -93,40 +95,99 @@ def average_pool(r: Random) -> bytes:
 
 
 def fully_connected(r: Random) -> bytes:
+    """One scale, or, for int8, one for each channel; kernels ignore the zero points of channels."""
     dtype = _type(r)
     n, i, o = (int(v) for v in (r.integers(1, 4), r.integers(1, 40), r.integers(1, 12)))
-    x = _tensor(r, "x", dtype, (n, i))
-    w = T(
-        "w",
-        dtype,
-        (o, i),
-        [_scale(r, -9, 0)],
-        [_zero(r, "uint8") if dtype == "uint8" else 0],
-        0,
-        _values(r, dtype, (o, i)),
-    )
+    keep_dimensions = bool(r.random() < 0.3)
+    leading = (n, int(r.integers(1, 4))) if keep_dimensions else (n,)
+    x = _tensor(r, "x", dtype, (*leading, i))
+    channels = o if dtype == "int8" and r.random() < 0.5 else 1
+    scale = [_scale(r, -9, 0) for _ in range(channels)]
+    if dtype == "int8":
+        zero = [int(v) for v in r.integers(-128, 128, channels)] if r.random() < 0.3 else [0] * channels
+    else:
+        zero = [_zero(r, dtype)]
+    w = T("w", dtype, (o, i), scale, zero, 0, _values(r, dtype, (o, i)))
     bias = None
     if r.random() < 0.8:
         data = r.integers(-20000, 20001, o).astype(np.int32)
-        bias = T("b", "int32", (o,), [float(np.float32(x.scale[0] * w.scale[0]))], [0], 0, data)
-    size = np.sqrt(i) * 100 * 100 * x.scale[0] * w.scale[0]
-    y = T("y", dtype, (n, o), [float(np.float32(size / 128 * 2.0 ** r.uniform(-2, 2)))], [_zero(r, dtype)])
-    return model("FULLY_CONNECTED", [x, w, bias], [y], tflite.FullyConnectedOptions(int(r.integers(0, 4))), 4)
+        bias = T("b", "int32", (o,), [float(np.float32(x.scale[0] * s)) for s in scale], [0] * channels, 0, data)
+    size = np.sqrt(i) * 100 * 100 * x.scale[0] * max(scale)
+    y = T("y", dtype, (*leading, o), [float(np.float32(size / 128 * 2.0 ** r.uniform(-2, 2)))], [_zero(r, dtype)])
+    options = tflite.FullyConnectedOptions(act=int(r.integers(0, 4)), keep_num_dims=keep_dimensions)
+    return model("FULLY_CONNECTED", [x, w, bias], [y], options, 4)
 
 
-def add(r: Random) -> bytes:
-    dtype = _type(r)
-    shape = tuple(int(v) for v in r.integers(1, 6, 4))
-    a = _tensor(r, "a", dtype, shape, -6, 0)
-    b = _tensor(r, "b", dtype, shape, -6, 0)
-    y = T(
-        "y",
-        dtype,
-        shape,
-        [float(np.float32(max(a.scale[0], b.scale[0]) * 2.0 ** r.uniform(-1.5, 3)))],
-        [_zero(r, dtype)],
-    )
-    return model("ADD", [a, b], [y], tflite.AddOptions(int(r.integers(0, 4))), 2)
+def _broadcast(r: Random, most: int) -> tuple[list[int], list[int], tuple[int, ...]]:
+    """Two shapes of up to `most` dimensions that broadcast, often to more than either, and the shape of the result."""
+    full = [int(v) for v in r.integers(1, 5, int(r.integers(1, most + 1)))]
+    if r.random() < 0.3:
+        return full, full, tuple(full)
+    first = [1 if r.random() < 0.3 else n for n in full]
+    second = [1 if r.random() < 0.3 else n for n in full]
+    shorter = second[int(r.integers(0, len(second) + 1)) :] if r.random() < 0.3 else second
+    pair = (first, shorter) if r.random() < 0.5 else (shorter, first)
+    return *pair, tuple(np.broadcast_shapes(first, shorter))
+
+
+_Scale = Callable[[float, float], float]
+
+
+def _binary(
+    name: str, size: _Scale, spread: tuple[float, float], options: Callable[[Random], Table | None], **limits: Any
+) -> Callable[[Random], bytes]:
+    """Makes models of a binary operator. `size`: the output's scale from those of both operands, which is then varied
+    by powers of two in `spread`; `limits`: `types`, the operator's `version`, whether `second_only` is broadcast."""
+
+    def make(r: Random) -> bytes:
+        dtype = str(r.choice(limits.get("types", ["uint8", "int8"])))
+        first, second, shape = _broadcast(r, 6)
+        first = list(shape) if limits.get("second_only") else first
+        a, b = _tensor(r, "a", dtype, tuple(first), -6, 0), _tensor(r, "b", dtype, tuple(second), -6, 0)
+        if r.random() < 0.3:
+            b.data = _values(r, dtype, tuple(second))
+        scale = size(a.scale[0], b.scale[0]) * 2.0 ** r.uniform(*spread)
+        y = T("y", dtype, shape, [float(np.float32(scale))], [_zero(r, dtype)])
+        return model(name, [a, b], [y], options(r), limits.get("version", 2))
+
+    return make
+
+
+def _product(a: float, b: float) -> float:
+    return 100 * a * b
+
+
+def _larger_square(a: float, b: float) -> float:
+    return 100 * max(a, b) ** 2
+
+
+add = _binary("ADD", max, (-1.5, 3), lambda r: tflite.AddOptions(int(r.integers(0, 4))))
+subtract = _binary("SUB", max, (-1.5, 3), lambda r: tflite.SubOptions(int(r.integers(0, 4))))
+multiply = _binary("MUL", _product, (-3, 3), lambda r: tflite.MulOptions(int(r.integers(0, 4))))
+squared_difference = _binary(
+    "SQUARED_DIFFERENCE", _larger_square, (-1, 5), lambda _: tflite.SquaredDifferenceOptions(), types=["int8"]
+)
+maximum = _binary("MAXIMUM", max, (0, 0), lambda _: tflite.MaximumMinimumOptions())
+minimum = _binary("MINIMUM", max, (0, 0), lambda _: tflite.MaximumMinimumOptions())
+prelu = _binary("PRELU", max, (-2, 2), lambda _: None, second_only=True, version=1)
+
+
+def _unary(name: str, options: Callable[[Random], Table | None]) -> Callable[[Random], bytes]:
+    """Makes models of an activation that is an operator of its own."""
+
+    def make(r: Random) -> bytes:
+        dtype = _type(r)
+        shape = tuple(int(v) for v in r.integers(1, 5, int(r.integers(1, 5))))
+        x = _tensor(r, "x", dtype, shape, -6, 0)
+        y = T("y", dtype, shape, [float(np.float32(x.scale[0] * 2.0 ** r.uniform(-2, 2)))], [_zero(r, dtype)])
+        return model(name, [x], [y], options(r), 2)
+
+    return make
+
+
+relu = _unary("RELU", lambda _: None)
+relu6 = _unary("RELU6", lambda _: None)
+leaky_relu = _unary("LEAKY_RELU", lambda r: tflite.LeakyReluOptions(float(np.float32(r.uniform(0.01, 2)))))
 
 
 def quantize(r: Random) -> bytes:
@@ -256,7 +317,9 @@ def lstm(r: Random) -> bytes:
 
 MAKERS: dict[str, Callable[[Random], bytes]] = {
     "CONV_2D": conv, "DEPTHWISE_CONV_2D": depthwise, "AVERAGE_POOL_2D": average_pool,
-    "FULLY_CONNECTED": fully_connected, "ADD": add, "QUANTIZE": quantize, "PAD": pad, "CONCATENATION": concatenation,
+    "FULLY_CONNECTED": fully_connected, "ADD": add, "SUB": subtract, "MUL": multiply,
+    "SQUARED_DIFFERENCE": squared_difference, "MAXIMUM": maximum, "MINIMUM": minimum, "PRELU": prelu, "RELU": relu,
+    "RELU6": relu6, "LEAKY_RELU": leaky_relu, "QUANTIZE": quantize, "PAD": pad, "CONCATENATION": concatenation,
     "SPLIT": split, "RESHAPE": reshape, "RESIZE_BILINEAR": resize_bilinear, "SOFTMAX": softmax, "ARG_MAX": arg_max,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
 }  # fmt: skip

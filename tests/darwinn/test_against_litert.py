@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.darwinn import Twin
+from buda_emu.darwinn.tflite_names import BUILTIN_OPERATORS, TENSOR_TYPES
 from darwinn.random_operators import MAKERS
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
@@ -36,6 +37,15 @@ def agree(name, seed):
             want = other.get_tensor(item["index"])
             assert found[item["name"]].dtype == want.dtype
             assert np.array_equal(found[item["name"]], want), (name, seed)
+
+
+def test_names_are_those_of_the_schema():
+    """A newer library may append names, and does not change any."""
+    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
+    operators = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
+    types = {number: name.lower() for name, number in vars(schema.TensorType).items() if isinstance(number, int)}
+    assert operators.items() >= BUILTIN_OPERATORS.items()
+    assert types.items() >= TENSOR_TYPES.items()
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))

@@ -11,6 +11,7 @@ from buda_emu.darwinn import Twin, tflite
 from buda_emu.darwinn.example import EXAMPLES
 from buda_emu.darwinn.example import model as example_model
 from buda_emu.darwinn.flatbuffer.write import write
+from buda_emu.darwinn.tflite_names import BUILTIN_OPERATORS
 from buda_emu.darwinn.twin import rounding
 from buda_emu.darwinn.twin.fixed_point import exp, logistic, recip, tanh
 from buda_emu.darwinn.twin.operators import OPERATORS, convolution
@@ -137,7 +138,7 @@ def test_state_is_kept_from_run_to_run():
 
 
 def test_every_operator_is_declared_and_made_at_random():
-    assert {item.name for item in OPERATORS.values()} == set(MAKERS) == set(tflite.OPERATOR_NAMES.values())
+    assert {item.name for item in OPERATORS.values()} == set(MAKERS)
     assert all(item.says and item.types for item in OPERATORS.values())
 
 
@@ -177,18 +178,64 @@ def test_what_is_not_computed_is_refused_by_name(data, error, says):
         twin.run({n: np.zeros(s, d) for n, d, s in twin.inputs})
 
 
-def test_an_unknown_operator_is_refused_by_number():
-    codes = (tflite.OperatorCode(99, None, 1, 99),)
+def bare_operator(code, custom=None):
+    """A model of one operator without tensors."""
+    codes = (tflite.OperatorCode(min(code, 127), custom, 1, code),)
     graph = tflite.SubGraph((), (), (), (tflite.Operator(inputs=(), outputs=()),))
-    twin = Twin(write(tflite.Model(3, codes, (graph,), None, (tflite.Buffer(),)), b"TFL3"))
-    with pytest.raises(UnsupportedError, match="operator 99"):
-        twin.run({})
+    return write(tflite.Model(3, codes, (graph,), None, (tflite.Buffer(),)), b"TFL3")
+
+
+@pytest.mark.parametrize("code", sorted(BUILTIN_OPERATORS.keys() - OPERATORS.keys() - {tflite.CUSTOM}))
+def test_an_operator_that_is_not_computed_is_refused_by_name(code):
+    with pytest.raises(UnsupportedError, match=f"^operator 0: {BUILTIN_OPERATORS[code]} is not computed$"):
+        Twin(bare_operator(code)).run({})
+
+
+def test_an_operator_newer_than_the_schema_is_refused_by_number():
+    with pytest.raises(UnsupportedError, match="builtin operator of number 5000"):
+        Twin(bare_operator(5000)).run({})
+
+
+@pytest.mark.parametrize("code", sorted(OPERATORS))
+def test_an_operator_without_tensors_is_refused_by_name(code):
+    with pytest.raises((UnsupportedError, PackageError), match=BUILTIN_OPERATORS[code]):
+        Twin(bare_operator(code)).run({})
+
+
+def fully_connected(scales=1, options=None, **changed):
+    """A FULLY_CONNECTED of two inputs and three channels with something changed."""
+    x, y = T("x", "int8", (1, 2), [1.0], [0]), T("y", "int8", (1, 3), [1.0], [0])
+    w = T("w", "int8", (3, 2), [1.0] * scales, [0] * scales, 0, np.zeros((3, 2), np.int8))
+    for name, value in changed.items():
+        setattr(w, name, value)
+    return model("FULLY_CONNECTED", [x, w, None], [y], options or tflite.FullyConnectedOptions())
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (fully_connected(2), "2 scales along dimension 0"),
+        (fully_connected(3, axis=1), "3 scales along dimension 1"),
+        (fully_connected(3, scale=[1.0, 0.0, 1.0]), "not a positive number"),
+        (fully_connected(3, dtype="int4", data=bytes(3)), "type int4 of 'w'"),
+        (fully_connected(options=tflite.FullyConnectedOptions(weights_format=1)), "weights format SHUFFLED4x16INT8"),
+        (fully_connected(options=tflite.FullyConnectedOptions(act=4)), "activation 4"),
+    ],
+)
+def test_variants_of_a_fully_connected_operator_are_refused_by_name(data, says):
+    with pytest.raises(UnsupportedError, match=rf"FULLY_CONNECTED.*{says}"):
+        Twin(data).run({"x": np.zeros((1, 2), np.int8)})
+
+
+def test_shapes_that_do_not_broadcast_are_refused_by_name():
+    tensors = [T(name, "uint8", shape, [1.0], [0]) for name, shape in (("x", (2,)), ("z", (3,)), ("y", (3,)))]
+    twin = Twin(model("MUL", tensors[:2], tensors[2:], tflite.MulOptions()))
+    with pytest.raises(UnsupportedError, match=r"MUL \(y\): broadcasting \(2,\) and \(3,\)"):
+        twin.run({n: np.zeros(s, d) for n, d, s in twin.inputs})
 
 
 def test_a_custom_operator_stops_a_run():
-    codes = (tflite.OperatorCode(32, "other", 1, 32),)
-    graph = tflite.SubGraph((), (), (), (tflite.Operator(inputs=(), outputs=()),))
-    twin = Twin(write(tflite.Model(3, codes, (graph,), None, (tflite.Buffer(),)), b"TFL3"))
+    twin = Twin(bare_operator(tflite.CUSTOM, "other"))
     assert twin.run({}) == {}
     with pytest.raises(UnsupportedError, match="other"):
         twin.compute({}, twin.graph.operations)

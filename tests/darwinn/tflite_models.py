@@ -9,9 +9,10 @@ import numpy as np
 from buda_emu.darwinn import tflite
 from buda_emu.darwinn.flatbuffer import Table
 from buda_emu.darwinn.flatbuffer.write import write
+from buda_emu.darwinn.tflite_names import BUILTIN_OPERATORS, TENSOR_TYPES
 
-_TYPES = {name: number for number, name in tflite.TENSOR_TYPES.items()}
-_CODES = {name: number for number, name in tflite.OPERATOR_NAMES.items()}
+_TYPES = {name: number for number, name in TENSOR_TYPES.items()}
+_CODES = {name: number for number, name in BUILTIN_OPERATORS.items()}
 
 
 @dataclass

@@ -2,12 +2,22 @@
 
 import gzip
 import json
+import re
+from pathlib import Path
+from random import Random
 
 import pytest
 
 from buda_emu import DocumentError, gemini
-from buda_emu.errors import ScheduleError
+from buda_emu.checker import Options
+from buda_emu.documents.kinds import files_below, kind_of
+from buda_emu.errors import HostError, ScheduleError
+from buda_emu.gemini.frontend import read_network
+from buda_emu.gemini.stages import SCHEDULE, recognise_beginning, recognise_content
+from buda_emu.gemini.time.assembler import read_assembler
 from gemini_schedules import NAMES, drop, edited, put, schedule
+
+FOLDER = Path(__file__).parent / "schedules"
 
 
 @pytest.mark.parametrize("name", [*NAMES, "b"])
@@ -99,3 +109,67 @@ def test_all_findings_are_told_at_once():
 def test_a_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         gemini.load(tmp_path / "none.json")
+
+
+ASSEMBLER_LINE = "[ct_st, {'slyr': 0, 'wkl': 0, 'tile': -1}, {'Prev_Insts': [], 'Next_Insts': []}]\n"
+TRACE_LINE = "[ct_st, {'slyr': 0, 'wkl': 0, 'tile': -1}, {'inst_idx': 1, 'time': [0, 33]}, {'Prev_Insts': []}]\n"
+
+
+def draw_other_stage(random):
+    """The text of a file of another stage, and what it is: keys in any order, some of them left out, in any layout."""
+    stage = random.choice(["network", "quantisation scales", "assembler file", "reference trace"])
+    if stage == "assembler file":
+        return ASSEMBLER_LINE * random.randint(1, 40), stage
+    if stage == "reference trace":
+        return TRACE_LINE * random.randint(1, 40), stage
+    if stage == "network":
+        layers = json.loads((FOLDER / f"{random.choice(NAMES)}.frontend.json").read_text())
+        optional = {"layer_index", "name", "module_list", "next_layer", "file_list", "device"}
+    else:
+        scales = [random.random() for _ in range(random.choice((1, 64, 512)))]
+        layer = {"weight_scale": scales, "weight_dtype": "int8", "input_dtype": "int8", "output_scale": 0.5}
+        layers = {f"Conv_{number}": dict(layer) for number in range(random.randint(1, 5))}
+        optional = {"weight_dtype", "output_scale"}
+    content = {}
+    for name in random.sample(list(layers), len(layers)):
+        keys = [key for key in layers[name] if key not in optional or random.random() < 0.7]
+        content[name] = {key: layers[name][key] for key in random.sample(keys, len(keys))}
+    return json.dumps(content, indent=random.choice((None, 1, 3))), stage
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))])
+def test_a_file_of_another_stage_is_recognised_in_one_sentence(seed, tmp_path):
+    random = Random(seed)
+    text, stage = draw_other_stage(random)
+    path = tmp_path / random.choice(("stage.json", "stage.txt", "stage"))
+    path.write_bytes(gzip.compress(text.encode()) if random.random() < 0.3 else text.encode())
+    kind = kind_of(str(path))
+    assert kind.name == "schedule"
+    (finding,) = kind.check(str(path), Options()).diagnostics
+    assert finding.rule == "G001"
+    assert re.match(rf"this is an? .*{stage}.*, not a schedule: .*give the schedule", finding.message)
+    assert files_below([str(path)]) == [str(path)]
+    with pytest.raises(HostError):  # what nobody named is not taken for a schedule
+        files_below([str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", [*NAMES, "b"])
+def test_a_schedule_is_recognised_where_another_stage_is_needed(name, tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(schedule(name)))
+    assert recognise_content(schedule(name)) is SCHEDULE
+    with pytest.raises(ScheduleError, match=r"this is a schedule, not a network \(front-end IR\)"):
+        read_network(str(path))
+    with pytest.raises(ScheduleError, match="this is a schedule, not an assembler file"):
+        read_assembler(str(path))
+
+
+def test_a_network_is_recognised_where_an_assembler_file_is_needed():
+    with pytest.raises(ScheduleError, match=r"this is a network \(front-end IR\), not an assembler file"):
+        read_assembler(str(FOLDER / f"{NAMES[0]}.frontend.json"))
+
+
+@pytest.mark.parametrize("content", [None, [], {}, {"name": 1}, {"devices": {"arch": "grayskull"}}, {"a": {"b": {}}}])
+def test_other_content_is_of_no_stage(content):
+    assert recognise_content(content) is None
+    assert recognise_beginning(json.dumps(content).encode()) is None

@@ -1,4 +1,8 @@
-"""The vendor's net2pipe and pipegen2, where `../shared/routing` has them: what they say of a netlist, or of pipes."""
+"""The vendor's net2pipe and pipegen2, where somebody has them: what they say of a netlist, or of pipes.
+
+`BUDA_EMU_ROUTER` names a folder with `bin/ARCH/net2pipe` and `bin/ARCH/pipegen2`. What they said of many netlists is
+recorded (`router_vectors`), so most of what is known of them is tested without them.
+"""
 
 import os
 import platform
@@ -6,16 +10,18 @@ import re
 import shutil
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
 from buda_emu.routing.streams.model import CoreUse, Place
-from shared_files import SHARED
+from core_streams import Core, Streams
+from router_vectors import VECTORS
 
-ROUTING = SHARED / "routing"
+_FOLDER = os.environ.get("BUDA_EMU_ROUTER", "")
+_PROGRAMS = Path(_FOLDER) / "bin"
 _SOC = {"grayskull": "grayskull_120_arch.yaml", "wormhole_b0": "wormhole_b0_80_arch.yaml"}
 ARCHS = tuple(_SOC)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -31,30 +37,15 @@ _HIGH_USE = re.compile(
 )
 _MANY_READS = re.compile(r"WARNING: op (\S+) has a hign number of DRAM read indexes = (\d+)")
 
-Core = tuple[int, int, int]  # chip, row and column of the NoC
-
-AVAILABLE = ROUTING.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
+AVAILABLE = bool(_FOLDER) and _PROGRAMS.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
 needs_vendor_router = pytest.mark.skipif(
-    not AVAILABLE, reason=f"no programs of the vendor at {ROUTING} that run here (set BUDA_EMU_SHARED)"
+    not AVAILABLE, reason="BUDA_EMU_ROUTER names no folder with programs of the vendor that run here"
 )
-
-
-def verdicts() -> list[tuple[Path, str]]:
-    """Netlists of the corpus that need one chip only, and their architectures."""
-    return [(path, arch) for path, arch, _ in stated_verdicts()]
-
-
-def stated_verdicts() -> list[tuple[Path, str, bool]]:
-    """The same, with whether the programs take them."""
-    if not ROUTING.is_dir():
-        return []
-    rows = [line.split("\t") for line in (ROUTING / "verdicts.tsv").read_text().splitlines()[1:]]
-    return [(SHARED / "corpus/netlists" / row[0], row[1], row[2] == "ok") for row in rows]
 
 
 def pipe_graphs(netlist: Path, arch: str, out: Path) -> Iterator[Path]:
     """The `pipegen.yaml` of each epoch; none where net2pipe refuses the netlist."""
-    if _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch]).returncode:
+    if _run("net2pipe", arch, netlist, out, 0, _soc(arch)).returncode:
         return
     yield from epoch_pipes(out)
 
@@ -65,22 +56,6 @@ def epoch_pipes(out: Path) -> list[Path]:
     return [epoch / "overlay/pipegen.yaml" for epoch in epochs]
 
 
-class Streams:
-    """The streams of a core: their ids, and how many phases each has; extra ones, and those that gather or multicast,
-    are alike but for their ids, which programs may deal out in another order."""
-
-    def __init__(self, phases: Mapping[int, int | None]) -> None:
-        self.ids = sorted(phases)
-        self.operands = {id: phases[id] for id in self.ids if 4 <= id < 40}
-        self.others = Counter((id < 4, phases[id]) for id in self.ids if id not in self.operands)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Streams) and vars(self) == vars(other)
-
-    def __repr__(self) -> str:
-        return f"{self.ids} with phases {self.operands} {dict(self.others)}"
-
-
 def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1, cluster: str = "") -> str:
     """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone; several `chips`
     stand in a row, each connected with the next; `cluster`: the text of another description."""
@@ -88,7 +63,7 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chi
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     netlist.write_text(text)
-    words: list[object] = [netlist, out, 0, ROUTING / "soc" / _SOC[arch]]
+    words: list[object] = [netlist, out, 0, _soc(arch)]
     if chips > 1 or cluster:
         (folder / "cluster.yaml").write_text(cluster or row_of_chips(arch, chips))
         words.append(folder / "cluster.yaml")
@@ -97,7 +72,7 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chi
         return _told("net2pipe", done)
     for epoch in sorted(out.glob("temporal_epoch_*")):
         number = epoch.name.rsplit("_", 1)[1]
-        given = epoch / "overlay/pipegen.yaml", ROUTING / "soc" / _SOC[arch], epoch / "overlay/blob.yaml", number, 0
+        given = epoch / "overlay/pipegen.yaml", _soc(arch), epoch / "overlay/blob.yaml", number, 0
         if said := _told("pipegen2", _run("pipegen2", arch, *given)):
             return f"epoch {number}: {said}"
     return ""
@@ -118,7 +93,7 @@ def pipe_warnings(text: str, arch: str, folder: Path) -> set[tuple[str, str, int
     """What net2pipe warns of: our rule for it, the op, and the number; None where it refuses the netlist."""
     netlist = folder / "netlist.yaml"
     netlist.write_text(text)
-    done = _run("net2pipe", arch, netlist, folder / "out", 0, ROUTING / "soc" / _SOC[arch], LOGGER_LEVEL="Trace")
+    done = _run("net2pipe", arch, netlist, folder / "out", 0, _soc(arch), LOGGER_LEVEL="Trace")
     if done.returncode:
         return None
     found: set[tuple[str, str, int]] = set()
@@ -141,7 +116,7 @@ def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:
 def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
     """The streams of each core that pipegen2 allocates; None, and what it says, where it refuses."""
     blob = pipes.with_name("blob.yaml")
-    done = _run("pipegen2", arch, pipes, ROUTING / "soc" / _SOC[arch], blob, 0, 0)
+    done = _run("pipegen2", arch, pipes, _soc(arch), blob, 0, 0)
     if done.returncode:
         return None, (done.stdout + done.stderr).decode(errors="replace")
     found: dict[Core, Counter[int]] = defaultdict(Counter)
@@ -195,18 +170,12 @@ def our_lowest_addresses(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, in
     }
 
 
-def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, Streams]:
-    """The same of what we allocate."""
-    limits = LIMITS[arch]
-    found: dict[Core, Streams] = {}
-    for core in cores:
-        chip, row, column, ethernet = core.place
-        place = (chip, row, column) if ethernet else (chip, limits.rows[row], limits.columns[column])
-        found[place] = Streams({stream.id: stream.phases for stream in core.streams})
-    return found
-
-
 def _run(program: str, arch: str, *words: object, **settings: str) -> subprocess.CompletedProcess[bytes]:
-    command = [ROUTING / "bin" / arch / program, *map(str, words)]
+    command = [_PROGRAMS / arch / program, *map(str, words)]
     environment = {**os.environ, "ARCH_NAME": arch, **settings}
     return subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)
+
+
+def _soc(arch: str) -> Path:
+    """The vendor's description of one chip."""
+    return VECTORS / "soc" / _SOC[arch]

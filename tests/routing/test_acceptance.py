@@ -13,10 +13,12 @@ from buda_emu.netlist.rules import RULES
 from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
 from buda_emu.spec.cluster import cluster_of
+from core_streams import exact, ours
+from router_vectors import RecordedText, needs_router_vectors, recorded_texts, recorded_verdicts
 from routing.near_limits import KINDS, near_limits
 from routing.one_or_two import one_or_two
 from shared_files import SHARED
-from vendor_router import ARCHS, epoch_pipes, needs_vendor_router, refusal, row_of_chips, stated_verdicts, stream_counts
+from vendor_router import ARCHS, epoch_pipes, needs_vendor_router, refusal, row_of_chips, stream_counts
 
 _SAMPLE: Final = len(KINDS)
 _ALL: Final = 1000
@@ -36,6 +38,18 @@ def _sampled(paths: list[Path], step: int) -> list[object]:
 
 def _errors(result: CheckResult) -> list[str]:
     return [one.rule for one in result.diagnostics if one.severity == "error"]
+
+
+@needs_router_vectors
+@pytest.mark.parametrize("case", recorded_texts(), ids=lambda case: case.name)
+def test_recorded_netlists_near_limits(case: RecordedText) -> None:
+    """Verdicts, and streams id by id. Quick enough for all of them: some 20 ms each."""
+    result = check_text(case.text, arch=case.arch)
+    assert bool(_errors(result)) != case.accepted, case.reason or _errors(result)
+    if case.accepted:
+        assert result.netlist is not None
+        for epoch, streams in zip(route_netlist(result.netlist, phases=True), case.epochs, strict=True):
+            assert exact(ours(epoch.routed.cores, case.arch)) == exact(streams)
 
 
 def _hold_streams(result: CheckResult, arch: str, folder: Path) -> None:
@@ -97,8 +111,8 @@ _OURS_ALONE: Final[Mapping[str, set[str]]] = {
 
 
 @pytest.mark.slow
-@needs_vendor_router
-@pytest.mark.parametrize(("path", "arch", "accepted"), stated_verdicts(), ids=str)
+@needs_router_vectors
+@pytest.mark.parametrize(("path", "arch", "accepted"), recorded_verdicts(), ids=str)
 def test_verdicts_of_the_corpus(path: Path, arch: str, accepted: bool) -> None:
     errors = set(_errors(check_text(path.read_text(), arch=arch)))
     if path.name in _OURS_ALONE:

@@ -1,16 +1,13 @@
 """Pipe graphs of real netlists are those that the vendor's net2pipe makes, in every field of every buffer and pipe."""
 
-from pathlib import Path
-
 import pytest
 
 from buda_emu.netlist.load import load
 from buda_emu.routing.pipes.build import build
 from buda_emu.routing.pipes.epoch import epochs
 from pipe_reading import read
+from router_vectors import RecordedFile, needs_router_vectors, recorded_files
 from routing.canonical import differences
-from vendor_router import needs_vendor_router, verdicts
-from vendor_router import pipe_graphs as vendor_graphs
 
 # One of each kind of op and TM, all small.
 _SMALL = (
@@ -42,27 +39,26 @@ _SMALL = (
 )
 
 
-def _hold(path: Path, arch: str, out: Path) -> None:
-    expected = list(vendor_graphs(path, arch, out))
-    built = list(map(build, epochs(load(path, arch, cache=False))))
+def _hold(case: RecordedFile) -> None:
+    expected = case.pipes()
+    built = list(map(build, epochs(load(case.path, case.arch, cache=False))))
     if not expected:
         assert any(one.refusals for one in built)
         return
     assert len(built) == len(expected)
     for ours, theirs in zip(built, expected, strict=True):
         assert ours.graph is not None, ours.refusals
-        assert differences(ours.graph, read(theirs.read_text(), str(theirs))) == []
+        assert differences(ours.graph, read(theirs, str(case.path))) == []
 
 
-@needs_vendor_router
+@needs_router_vectors
 @pytest.mark.parametrize("name", _SMALL)
-def test_small_netlists(name: str, tmp_path: Path) -> None:
-    path, arch = next(case for case in verdicts() if str(case[0]).endswith("/" + name))
-    _hold(path, arch, tmp_path)
+def test_small_netlists(name: str) -> None:
+    _hold(next(case for case in recorded_files() if str(case.path).endswith("/" + name)))
 
 
 @pytest.mark.slow
-@needs_vendor_router
-@pytest.mark.parametrize(("path", "arch"), verdicts(), ids=lambda one: one.stem if isinstance(one, Path) else one)
-def test_the_corpus(path: Path, arch: str, tmp_path: Path) -> None:
-    _hold(path, arch, tmp_path)
+@needs_router_vectors
+@pytest.mark.parametrize("case", recorded_files(), ids=lambda case: f"{case.path.stem[-60:]}-{case.arch}")
+def test_the_corpus(case: RecordedFile) -> None:
+    _hold(case)

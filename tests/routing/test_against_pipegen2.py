@@ -1,4 +1,7 @@
-"""Streams of real netlists are those that the vendor's pipegen2 allocates, core by core and id by id."""
+"""Streams of real netlists are those that the vendor's pipegen2 allocates, core by core and id by id.
+
+What it said of the corpus is recorded; addresses, and changed pipes, need the program.
+"""
 
 from pathlib import Path
 from random import Random
@@ -8,16 +11,16 @@ import pytest
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
 from buda_emu.routing.streams.model import Routed
 from buda_emu.routing.streams.route import route
+from core_streams import ours
 from pipe_mutations import as_text, mutated
 from pipe_reading import read
+from router_vectors import RecordedFile, needs_router_vectors, recorded_files
 from vendor_router import (
     lowest_addresses,
     needs_vendor_router,
     our_lowest_addresses,
-    ours,
     pipe_graphs,
     streams,
-    verdicts,
 )
 
 # One of each kind of pipe, all small.
@@ -36,12 +39,22 @@ _SMALL = (
 )
 
 
-def _small() -> list[tuple[Path, str]]:
-    found = list[tuple[Path, str]]()
+def _small() -> list[RecordedFile]:
+    smallest: list[RecordedFile] = []
     for name in _SMALL:
-        alike = [case for case in verdicts() if name in str(case[0])]
-        found += sorted(alike, key=lambda case: case[0].stat().st_size)[:1]
-    return found
+        alike = [case for case in recorded_files() if name in str(case.path)]
+        smallest += sorted(alike, key=lambda case: case.path.stat().st_size)[:1]
+    return smallest
+
+
+def _hold_recorded(case: RecordedFile) -> None:
+    for number, (text, expected) in enumerate(zip(case.pipes(), case.streams(), strict=True)):
+        routed = route(read(text, f"{case.path}, epoch {number}"), case.arch, phases=True)
+        if expected is None:
+            assert routed.refusals, (case.path, number)
+        else:
+            assert not routed.refusals, (case.path, number)
+            assert ours(routed.cores, case.arch) == expected, (case.path, number)
 
 
 def _hold(netlist: Path, arch: str, out: Path) -> None:
@@ -58,25 +71,37 @@ def _hold(netlist: Path, arch: str, out: Path) -> None:
             assert our_lowest_addresses(routed.cores, arch) == worker, f"{netlist}, {pipes}"
 
 
-@needs_vendor_router
-@pytest.mark.parametrize("case", _small(), ids=lambda case: f"{case[0].stem}-{case[1]}")
-def test_one_of_each_kind(case: tuple[Path, str], tmp_path: Path) -> None:
-    _hold(*case, tmp_path)
+def _name(case: RecordedFile) -> str:
+    return f"{case.path.stem[-60:]}-{case.arch}"
+
+
+@needs_router_vectors
+@pytest.mark.parametrize("case", _small(), ids=_name)
+def test_one_of_each_kind(case: RecordedFile) -> None:
+    _hold_recorded(case)
+
+
+@needs_router_vectors
+@pytest.mark.slow
+@pytest.mark.parametrize("case", recorded_files(), ids=_name)
+def test_corpus(case: RecordedFile) -> None:
+    _hold_recorded(case)
 
 
 @needs_vendor_router
 @pytest.mark.slow
-@pytest.mark.parametrize("case", verdicts(), ids=lambda case: f"{case[0].stem[-60:]}-{case[1]}")
-def test_corpus(case: tuple[Path, str], tmp_path: Path) -> None:
-    _hold(*case, tmp_path)
+@pytest.mark.parametrize("case", recorded_files(), ids=_name)
+def test_corpus_with_the_programs(case: RecordedFile, tmp_path: Path) -> None:
+    _hold(case.path, case.arch, tmp_path)
 
 
 @needs_vendor_router
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 200))])
 def test_changed_netlists(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    netlist, arch = random.choice([case for case in verdicts() if case[0].stat().st_size < 20_000])
-    for pipes in list(pipe_graphs(netlist, arch, tmp_path))[:1]:
+    case = random.choice([case for case in recorded_files() if case.path.stat().st_size < 20_000])
+    arch = case.arch
+    for pipes in list(pipe_graphs(case.path, arch, tmp_path))[:1]:
         graph = mutated(read(pipes.read_text(), str(pipes)), random)
         pipes.write_text(as_text(graph))
         expected, said = streams(pipes, arch)

@@ -8,9 +8,10 @@ import pytest
 from buda_emu.routing.streams.dram_reads import whole_chunk
 from buda_emu.routing.streams.model import Routed
 from buda_emu.routing.streams.route import route
+from core_streams import ours
 from pipe_mutations import as_text
 from small_pipes import TILE, Pipes
-from vendor_router import AVAILABLE, lowest_addresses, our_lowest_addresses, ours, streams
+from vendor_router import AVAILABLE, lowest_addresses, our_lowest_addresses, streams
 
 Made = list[tuple[str, int, int | None]]  # kind, tiles of the buffer, phases
 

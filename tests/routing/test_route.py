@@ -12,9 +12,10 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.routing.pipes.model import POST_TM, PipeGraph
 from buda_emu.routing.streams.model import CoreUse, Place, Routed
 from buda_emu.routing.streams.route import route
+from core_streams import ours
 from pipe_mutations import as_text
 from small_pipes import TILE, Pipes
-from vendor_router import AVAILABLE, lowest_addresses, our_lowest_addresses, ours, streams
+from vendor_router import AVAILABLE, lowest_addresses, our_lowest_addresses, streams
 
 ARCHS = ("grayskull", "wormhole_b0")
 Kinds = dict[tuple[int, int], dict[int, str]]

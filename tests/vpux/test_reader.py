@@ -3,12 +3,13 @@
 import re
 import subprocess
 import sys
+from random import Random
 
 import pytest
 
 from buda_emu.errors import HostError
 from buda_emu.vpux import load, read
-from buda_emu.vpux.model import AffineMap, Dense, Opaque, Symbol, Type
+from buda_emu.vpux.model import AffineMap, Dense, Op, Opaque, Symbol, Type
 from buda_emu.vpux.program import Program, declared_spaces
 from buda_emu.vpux.reader.table import OPS, ROLES
 from vpux_documents import NETWORK, dma, document, function, module
@@ -219,3 +220,76 @@ def test_a_transfer_is_read() -> None:
     op = first(module(function(dma("%arg0", "%arg1", attributes="port = 1 : i64"))), "VPUIP.NNDMA")
     assert op.integer("port", 0) == 1
     assert read("").functions == ()
+
+
+_T = "memref<4xf16, @DDR>"
+# `~` marks a place where an attribute dictionary or a location may stand.
+_ANNOTATED = (
+    "%b = VPURT.ConfigureBarrier ~ <3> ~ -> !VPURT.Barrier ~",
+    "%b = VPURT.DeclareVirtualBarrier ~ -> !VPURT.Barrier ~",
+    f"%b = VPURT.DeclareBuffer ~ <CMX_NN> ~ [0] ~ <64> ~ -> {_T} ~",
+    (
+        f"VPURT.Task ~ waits(%arg0 : {_T}) ~ updates(%arg1 : {_T}) ~ attributes {{x = 1 : i64}} ~ {{\n"
+        f"%t = VPUIP.NNDMA ~ inputs(%arg0 : {_T}) ~ outputs(%arg1 : {_T}) ~ -> {_T} ~\n}} ~"
+    ),
+    f"%v = VPUIP.SubView ~ %arg0 ~ [0] ~ [2] ~ : {_T} ~ to {_T} ~",
+    f"%v = VPUIP.ShapeCast ~ inputs(%arg0 : {_T}) ~ -> {_T} ~",
+    f"%v = VPUIP.ConcatView ~ inputs(%arg0, %arg1 : {_T}, {_T}) ~ outputs(%arg1 : {_T}) ~ -> {_T} ~",
+    (
+        f"%k = VPUIP.SW.Kernel ~ @VPU.SW::@k ~ inputs(%arg0 as %x: {_T}) ~ outputs(%arg1 as %y: {_T}) ~ on tile 0 ~ "
+        f"-> {_T} ~ {{\nVPUIP.SW.Kernel.run ~ (%x, %y) ~ : {_T}, {_T} ~\n}} ~"
+    ),
+    f"%c = const.Declare ~ {_T} ~ = dense<1.0> : tensor<4xf16> ~, [#const.Reorder<#O>] ~",
+    f"%m = memref.alloc ~ () ~ : {_T} ~",
+    f"memref.dealloc ~ %arg0 ~ : {_T} ~",
+    f"%s = IE.SoftMax ~ (%arg0) ~ : ({_T}) -> {_T} ~",
+    f"%s = IERT.ReLU ~ inputs(%arg0 : {_T}) ~ outputs(%arg1 : {_T}) ~ -> {_T} ~",
+    "return ~",
+    f"return ~ %arg0 ~ : {_T} ~",
+    f"func.return ~ %arg0, %arg1 ~ : {_T}, {_T} ~",
+)
+_LOCATIONS = ('loc("file":1:2)', "loc(#loc)", 'loc(fused<{a = "b"}>["x", callsite("y" at unknown)])', "loc(unknown)")
+
+
+def _read_ops(statement: str) -> list[Op]:
+    text = f"#O = affine_map<(d0) -> (d0)>\nfunc.func @main(%arg0: {_T}, %arg1: {_T}) {{\n{statement}\nreturn\n}}\n"
+    read_document = document(text)
+    assert read_document.splits[0].error is None, (text, read_document.splits[0].error)
+    return list(read_document.function("main").walk())
+
+
+def _annotate(statement: str, random: Random) -> tuple[str, dict[str, object]]:
+    """Replace the marks of a statement by nothing, dictionaries and locations. Returns the keys that were added."""
+    added: dict[str, object] = {}
+    text = ""
+    for part in statement.split("~"):
+        text += part
+        for _ in range(random.choice((0, 0, 1, 2))):
+            key, kind = f"{random.choice(('key', 'x.y', 'VPU.z'))}{len(added)}", random.randrange(4)
+            text += (f'{{{key} = ["true", 1 : i64]}}', f"{{{key}}}", f"{{ {key} = {{n = 2 : i64}}, u }}", "")[
+                kind
+            ] + " "
+            if kind < 3:
+                added[key] = (("true", 1), True, {"n": 2})[kind]
+            text += random.choice(("", *_LOCATIONS)) + " "
+    return text, added
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))])
+@pytest.mark.parametrize("statement", _ANNOTATED, ids=lambda text: re.split(r"[ ~]+", text.split("= ")[-1])[0])
+def test_dictionaries_and_locations_stand_anywhere(statement: str, seed: int) -> None:
+    """An op is read as without them, with all attributes; what stands in its region belongs to the inner op."""
+    plain = _read_ops(statement.replace("~", ""))
+    text, added = _annotate(statement, Random(f"{seed} {statement}"))
+    annotated = _read_ops(text)
+
+    def shape(op: Op) -> tuple[object, ...]:
+        uses = {word: [use.name for use in uses] for word, uses in op.operands.items()}
+        return op.name, [value.name for value in op.results], op.types, uses, len(op.body), op.blocks
+
+    assert [shape(op) for op in annotated] == [shape(op) for op in plain]
+    attributes: dict[str, object] = {}
+    for op, without in zip(annotated, plain, strict=True):
+        assert op.attributes.items() >= without.attributes.items()
+        attributes.update(op.attributes)
+    assert attributes.items() >= added.items()

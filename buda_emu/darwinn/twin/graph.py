@@ -11,6 +11,7 @@ from buda_emu.checker.text import plural
 from buda_emu.darwinn import tflite
 from buda_emu.darwinn.flatbuffer import Malformed, Table, read
 from buda_emu.darwinn.reading import Source, contents
+from buda_emu.darwinn.tflite_names import TENSOR_TYPES, describe_builtin_operator
 from buda_emu.errors import PackageError
 
 Array = NDArray[Any]
@@ -34,7 +35,7 @@ class Tensor:
     def dtype(self) -> "np.dtype[Any]":
         """numpy's type. Raises PackageError for a type that is not read."""
         if self.type not in tflite.TENSOR_TYPES.values():
-            raise PackageError(f"tensor {self.name!r} is of an unknown type, {self.type}")
+            raise PackageError(f"tensor {self.name!r} is of type {self.type}, which is not read")
         return np.dtype(self.type)
 
 
@@ -49,6 +50,13 @@ class Operation:
     outputs: tuple[int, ...]
     options: Table | None
     intermediates: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """TFLite's name of a builtin operator, or what a custom operator calls itself."""
+        if self.code != tflite.CUSTOM:
+            return describe_builtin_operator(self.code)
+        return f"the custom operator {self.custom!r}" if self.custom else "a custom operator without a name"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +110,7 @@ def _numbers(given: Any, count: int, what: str, absent: bool = False) -> tuple[i
 def _tensor(item: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     name = item.name if item.name is not None else f"tensor {number}"
     shape = tuple(item.shape or ())
-    kind = tflite.TENSOR_TYPES.get(item.type, str(item.type))
+    kind = TENSOR_TYPES.get(item.type, f"type {item.type}")
     scale = tuple(item.quantization.scale or ()) if item.quantization else ()
     zeros = tuple(item.quantization.zero_point or ()) if item.quantization else ()
     axis = item.quantization.quantized_dimension if item.quantization else 0

@@ -65,5 +65,5 @@ def scaled(x: Any, by: Multiplier) -> Ints:
 
 def scaled_once(x: Any, by: Multiplier) -> Ints:
     """x times a multiplier, rounded once: halves up."""
-    n = 31 - int(by.e)
-    return (np.asarray(x, np.int64) * int(by.q) + (1 << (n - 1))) >> n
+    n = 31 - np.asarray(by.e, np.int64)
+    return (np.asarray(x, np.int64) * by.q + (np.int64(1) << (n - 1))) >> n

@@ -81,13 +81,9 @@ class Twin:
 
     def _compute(self, operation: Operation, values: dict[int, Array]) -> None:
         graph = self.graph
-        if operation.code == tflite.CUSTOM:
-            raise UnsupportedError(
-                f"operator {operation.number}: the custom operator {operation.custom!r} is not computed"
-            )
         known = OPERATORS.get(operation.code)
         if known is None:
-            raise UnsupportedError(f"operator {operation.number}: TFLite's operator {operation.code} is not computed")
+            raise UnsupportedError(f"operator {operation.number}: {operation.name} is not computed")
         inputs = tuple(self._value(number, values, known.name) for number in operation.inputs)
         call = Call(
             known.name,
@@ -115,6 +111,8 @@ class Twin:
         tensor = self.graph.tensors[number]
         array = self.variables.get(number)
         array = values.get(number, tensor.constant) if array is None else array
+        if array is None and tensor.type not in tflite.TENSOR_TYPES.values():
+            raise UnsupportedError(f"{what}: type {tensor.type} of {tensor.name!r} is not computed")
         if array is None:
             raise HostError(f"{what}: tensor {tensor.name!r} is neither fed nor computed")
         return Value(tensor, array)

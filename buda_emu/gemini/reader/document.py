@@ -17,6 +17,7 @@ from buda_emu.gemini.model import IR, Dialect, Form, Workload
 from buda_emu.gemini.reader.dram import dram_in, dram_out
 from buda_emu.gemini.reader.values import Object, Values
 from buda_emu.gemini.reader.workload import workload_reader
+from buda_emu.gemini.stages import ASSEMBLER, SCHEDULE, TRACE, recognise_beginning, recognise_content
 
 TOP_KEYS: Final = ("-1", "buffersize", "xlen", "ylen", "top_batch_cut")
 FORMS: Final[Mapping[Dialect, Form]] = {
@@ -54,6 +55,9 @@ def decode(path: str) -> Any:
         return json.loads(unpacked(raw).decode())
     except json.JSONDecodeError as error:
         place, problem = TextPlace(error.lineno, error.colno), f"no JSON: {error.msg}"
+        stage = recognise_beginning(unpacked(raw))
+        if stage is not None and stage in (ASSEMBLER, TRACE):
+            place, problem = "", stage.instead_of(SCHEDULE)
     except (ValueError, EOFError, RecursionError, OSError) as error:
         place, problem = "", f"no JSON: {error}"
     found = [BOOK.diagnostic(path, "G001", place, problem)]
@@ -91,6 +95,10 @@ def _top(values: Values, document: Any) -> IR | None:
     top = an_object(document)
     if top is None:
         values.wrong("G001", "", f"a schedule is an object, not {shown(document)}")
+        return None
+    stage = recognise_content(top)
+    if stage not in (None, SCHEDULE):
+        values.wrong("G001", "", stage.instead_of(SCHEDULE))
         return None
     dialect: Dialect = "A" if "buffersize" in top else "B"
     cores = _core_keys(values, top)

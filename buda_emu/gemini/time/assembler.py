@@ -12,7 +12,8 @@ from typing import Any, Final
 from buda_emu.errors import ScheduleError
 from buda_emu.files import read_whole
 from buda_emu.gemini.json_values import a_list, texts, whole_numbers
-from buda_emu.gemini.reader.document import unpacked
+from buda_emu.gemini.reader.document import decode, unpacked
+from buda_emu.gemini.stages import ASSEMBLER, recognise_content
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<word><[A-Za-z_]\w*\.(?P<value>\w+)\s*:[^>]*>)"
@@ -59,6 +60,10 @@ def read_assembler(path: str) -> list[Instruction]:
         lines = unpacked(raw).decode().splitlines()
     except ValueError as error:
         raise ScheduleError(f"{path}: {error}") from None
+    if lines and lines[0].lstrip().startswith("{"):
+        stage = recognise_content(decode(path))
+        problem = "this is JSON, not an assembler file" if stage is None else stage.instead_of(ASSEMBLER)
+        raise ScheduleError(f"{path}: {problem}")
     found: list[Instruction] = []
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -1,6 +1,6 @@
 """What a core offers to streams, by architecture: ids, L1, and what its NCRISC keeps track of.
 
-Held against the vendor's pipegen2 (`../shared/routing`), whose refusals name these numbers.
+Held against the vendor's pipegen2, whose refusals name these numbers.
 """
 
 from buda_emu.records import dataclass

@@ -169,7 +169,7 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
     """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
     measure(part.nodes)
     makers = Makers()
-    pipes = in_order(part.pipes, _followers)
+    pipes = _creation_order(part.pipes)
     for pipe in pipes:
         makers.make(pipe)
     if steps is not None:
@@ -177,6 +177,17 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
         for pipe in pipes:
             linking.link(pipe)
     return [stream for stream in makers.streams if not stream.deleted]
+
+
+def _creation_order(pipes: list[Simple]) -> list[Simple]:
+    """Return pipes in the order in which pipegen2 makes their streams, and so deals out ids.
+
+    It goes depth first from pipes that no other pipe feeds. Of two such pipes the later one is made first; of two pipes
+    that read the outputs of one, that of the earlier output.
+    """
+    fed = {id(follower) for pipe in pipes for follower in _followers(pipe)}
+    sources = [pipe for pipe in pipes if id(pipe) not in fed]
+    return in_order((*sources, *pipes), lambda pipe: reversed(list(_followers(pipe))))  # all pipes: some form circles
 
 
 def _followers(pipe: Simple) -> Iterable[Simple]:

@@ -1,14 +1,23 @@
 """The interpreter of the op table's formats: text and format -> operands, attributes, types."""
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from buda_emu.vpux.model import Attribute, Op, Opaque, Type, Use, Value
 from buda_emu.vpux.reader.scanner import VALUE, ReadError, Scanner
+from buda_emu.vpux.reader.table import OPS
 from buda_emu.vpux.reader.values import ValueReader
+
+_ENTRY = re.compile(r'\{\s*(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")\s*[=:,]')
+"""The beginning of a dictionary whose first entry has a value, or is not the only one."""
+_LONE_WORD = re.compile(r'\{\s*([A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")?\s*\}')
+_END_OF_STATEMENT = re.compile(r"[ \t\r]*(?:\n|\}|\Z)")
+_OF_ANY_TEXT: Final = ("entries", "tail")
+"""Elements that take dictionaries and locations as they stand, well-formed or not."""
 
 Scope: TypeAlias = ChainMap[str, Value]
 
@@ -51,6 +60,8 @@ class FormatReader:
     def _elements(self, elements: list[str], parts: Parts) -> None:
         at = 0
         while at < len(elements):
+            if elements[at] not in _OF_ANY_TEXT:
+                self.annotations(parts, before_region="{..}" in elements[at:] or "{..}?" in elements[at:])
             if elements[at] == "any(":
                 stop = elements.index(")", at)
                 self._in_any_order(elements[at + 1 : stop], parts)
@@ -67,10 +78,45 @@ class FormatReader:
             else:
                 self._element(elements[at], parts)
             at += 1
+        self.annotations(parts)
+
+    def annotations(self, parts: Parts, *, before_region: bool = False) -> None:
+        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind
+        it. `before_region`: a region may come next, whose brace is not that of a dictionary."""
+        scanner = self.scanner
+        while True:
+            skipped = scanner.location()
+            if scanner.sees("{") and not (before_region and not self._sees_dictionary()):
+                parts.attributes.update(self.values.dictionary())
+            elif not skipped:
+                return
+
+    def _sees_dictionary(self) -> bool:
+        """Is the brace that comes next a dictionary's, not a region's?
+
+        A lone word is a unit attribute if no op has that name. Empty braces are a dictionary if the op goes on behind
+        them.
+        """
+        scanner = self.scanner
+        if _ENTRY.match(scanner.text, scanner.at, scanner.end) is not None:
+            return True
+        lone = _LONE_WORD.match(scanner.text, scanner.at, scanner.end)
+        if lone is None:
+            return False
+        if lone[1] and lone[1] not in OPS:
+            return True
+        start = scanner.at
+        scanner.at = lone.end()
+        scanner.location()
+        ends = _END_OF_STATEMENT.match(scanner.text, scanner.at, scanner.end) is not None
+        goes_on = scanner.sees("{") or not ends
+        scanner.at = start
+        return goes_on
 
     def _in_any_order(self, elements: list[str], parts: Parts) -> None:
         left = list(elements)
         while True:
+            self.annotations(parts)
             found = next((item for item in left if self._begins(item)), None)
             if found is None:
                 break

@@ -150,11 +150,12 @@ class Scanner:
                 return self.text[start + 1 : found.start()]
         raise self.fail("'<' is not closed", start)
 
-    def location(self) -> None:
-        """Skip `loc(..)`, where one stands."""
-        self.space()
-        if self.match(_LOCATION) is not None:
-            self.balanced()
+    def location(self) -> bool:
+        """Skip `loc(..)` if it comes next. Returns whether it did."""
+        if self.match(_LOCATION) is None:
+            return False
+        self.balanced()
+        return True
 
     def string(self) -> str | None:
         """Skip a string; what it says, None where none stands."""

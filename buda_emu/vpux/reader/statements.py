@@ -109,7 +109,9 @@ class StatementReader:
         end = scanner.at
         arguments = self._arguments()
         results = self._values.types() if scanner.take("->") else ()
+        scanner.location()
         attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        scanner.location()
         body: tuple[Op, ...] | None = None
         blocks = 0
         if scanner.sees("{"):
@@ -241,11 +243,11 @@ class StatementReader:
         """`{attributes} @kernel` and clauses in any order, results, a region that knows the inner names only."""
         scanner = self._scanner
         parts = Parts()
-        if scanner.sees("{"):
-            parts.attributes.update(self._values.dictionary())
+        reader.annotations(parts)
         symbol = self._values.symbol()
         parts.attributes["callee"] = symbol
         while True:
+            reader.annotations(parts, before_region=True)
             if scanner.word("on"):
                 if not scanner.word("tile"):
                     raise scanner.fail(f"expected 'tile', found {scanner.shown()}")
@@ -261,9 +263,11 @@ class StatementReader:
                 parts.operands[word] = reader.uses()
         if scanner.take("->"):
             parts.types = self._values.types()
+        reader.annotations(parts, before_region=True)
         inner = [use.inner for word in ("inputs", "outputs") for use in parts.operands.get(word, ()) if use.inner]
         if scanner.sees("{"):
             parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
+            reader.annotations(parts)
         return parts
 
     def _skip(self) -> None:

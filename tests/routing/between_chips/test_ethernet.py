@@ -6,9 +6,10 @@ import pytest
 
 from buda_emu.routing.streams.model import Routed
 from buda_emu.routing.streams.route import route
+from core_streams import ours
 from pipe_mutations import as_text
 from small_pipes import Pipes
-from vendor_router import AVAILABLE, ours, streams
+from vendor_router import AVAILABLE, streams
 
 SENDS, RECEIVES = (6, 9), (0, 9)  # both ends of a link: cores of the NoC
 

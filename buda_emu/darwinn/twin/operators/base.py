@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from buda_emu.darwinn.flatbuffer import Table
-from buda_emu.darwinn.tflite import ACTIVATIONS, OPERATOR_NAMES
+from buda_emu.darwinn.tflite import ACTIVATIONS
+from buda_emu.darwinn.tflite_names import BUILTIN_OPERATORS
 from buda_emu.darwinn.twin.graph import Array, Tensor
 from buda_emu.darwinn.twin.rounding import Ints, half_away
 from buda_emu.errors import PackageError, UnsupportedError
@@ -141,12 +142,12 @@ OPERATORS: dict[int, Operator] = {}
 
 
 def operator(code: int, types: str) -> Callable[[Function], Function]:
-    """Decorator: declare an operator; its name stands in `tflite.OPERATOR_NAMES`, the function's docstring says what it
+    """Decorator: declare an operator; its name stands in `BUILTIN_OPERATORS`, the function's docstring says what it
     computes."""
 
     def declare(function: Function) -> Function:
         OPERATORS[code] = Operator(
-            OPERATOR_NAMES[code], code, " ".join((function.__doc__ or "").split()), types, function
+            BUILTIN_OPERATORS[code], code, " ".join((function.__doc__ or "").split()), types, function
         )
         return function
 

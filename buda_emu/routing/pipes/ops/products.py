@@ -78,7 +78,7 @@ class Sparse(Dense):
         return index != 1
 
     def reading(self, inputs: OpInputs, index: int, source: Shape) -> Reading:
-        """m_k * u_kt are the rows of one t of the activation (shared/routing/README)."""
+        """m_k * u_kt are the rows of one t of the activation (net2pipe)."""
         op, own = inputs.op, inputs.op.attributes
         if index == 1:
             return columns_of(op, source[0], (own.m_k, own.u_kt))
