@@ -7,19 +7,19 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("topk")
-def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True, _: bool = True) -> list[Node]:
+def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True) -> list[Node]:
     """`ordered` and `order`: every element against every other"""
     return [b.emit(op, x, dim=dim, count=count, descending=largest) for op in ("ordered", "order")]
 
 
 @aten("sort")
-def sort(b: Builder, x: Node, dim: int = -1, descending: bool = False, **options: Any) -> list[Node]:
+def sort(b: Builder, x: Node, *, dim: int = -1, descending: bool = False) -> list[Node]:
     """`ordered` and `order` of all"""
-    dim, descending = options.get("dim", dim), options.get("descending", descending)
     return topk(b, x, x.shape[dim], dim, descending)
 
 
@@ -44,9 +44,9 @@ def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False)
 
 
 @aten("cumprod")
-def cumprod(b: Builder, x: Node, dim: int, **_: Any) -> Node:
+def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`cumprod`: by recursive halving"""
-    return b.cumprod(x, dim=dim)
+    return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
 
 
 @aten("one_hot", whole=True)
