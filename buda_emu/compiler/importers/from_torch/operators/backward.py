@@ -34,8 +34,7 @@ def _classes(b: Builder, target: Node, x: Node, weight: Node | None) -> Node:
 @aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
 def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
     """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights."""
-    _only_classes(x, ignore)
-    classes = _classes(b, target, x, weight)
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
     picked = b.negative(b.multiply(x, classes))
     total = b.reduce_sum(classes, keepdims=False)
     if reduction == 0:
@@ -49,16 +48,19 @@ def nll_loss_backward(
     b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
 ) -> Node:
     """-g at the target's class"""
-    _only_classes(x, ignore)
-    classes = _classes(b, target, x, weight)
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
     if reduction == 0 and len(x.shape) > 1:
         g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
     return b.negative(b.multiply(classes, b.divide(g, total) if reduction == 1 else g))
 
 
-def _only_classes(x: Node, ignore: int) -> None:
-    if 0 <= ignore < x.shape[min(1, len(x.shape) - 1)]:
-        raise NotSupportedError(f"ignore_index={ignore}")
+def _counting(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
+    """Return the weights of classes, of which one that is ignored weighs nothing."""
+    depth = x.shape[:2][-1]
+    if not 0 <= ignore < depth:
+        return weight
+    counts = b.constant((np.arange(depth) != ignore).astype(np.float32))
+    return counts if weight is None else b.multiply(weight, counts)
 
 
 @aten("threshold_backward", whole=True)

@@ -16,11 +16,8 @@ plain(
         "sin": "sine", "cos": "cosine", "abs": "abs", "neg": "negative", "rsqrt": "rsqrt", "floor": "floor",
         "ceil": "ceil", "round": "round", "trunc": "truncate", "sign": "sign", "erf": "erf", "relu": "relu",
         "silu": "silu", "mish": "mish", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
-        "logical_not": "logical_not", "bitwise_not": "logical_not", "maximum": "maximum", "minimum": "minimum",
-        "logical_and": "logical_and", "bitwise_and": "logical_and", "logical_or": "logical_or",
-        "bitwise_or": "logical_or", "logical_xor": "logical_xor", "gt": "greater", "ge": "greater_equal", "lt": "less",
-        "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "tan": "tan",
-        "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
+        "maximum": "maximum", "minimum": "minimum", "gt": "greater", "ge": "greater_equal", "lt": "less",
+        "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
         "acosh": "acosh", "atanh": "atanh", "where": "where",
     },
     whole=("silu", "mish", "hardswish", "hardsigmoid"),
@@ -33,6 +30,30 @@ def same(_: Builder, x: Node) -> Node:
     return x
 
 
+def _logical(name: str) -> None:
+    def handler(b: Builder, *inputs: Any) -> Node:
+        return b.emit(f"logical_{name}", *(_truth(b, b.node(item)) for item in inputs))
+
+    def bitwise(b: Builder, *inputs: Any) -> Node:
+        operands = [b.node(item) for item in inputs]
+        if any(item.dtype != "bool" for item in operands):
+            raise NotSupportedError(f"bits of {', '.join(item.dtype for item in operands)}")
+        return b.emit(f"logical_{name}", *operands)
+
+    handler.__doc__ = f"`logical_{name}` of x != 0"
+    bitwise.__doc__ = f"`logical_{name}`, of bool only"
+    aten(f"logical_{name}")(handler)
+    aten(f"bitwise_{name}")(bitwise)
+
+
+for _name in ("not", "and", "or", "xor"):
+    _logical(_name)
+
+
+def _truth(b: Builder, x: Node) -> Node:
+    return x if x.dtype == "bool" else b.boolean(x)
+
+
 @aten("div")
 def divide(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> Node:
     """`divide`, or `whole_quotient` towards 0 or at or below x / y"""
@@ -42,19 +63,19 @@ def divide(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> N
 
 
 @aten("add")
-def add(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def add(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x + alpha y"""
     return b.add(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
 
 
 @aten("sub")
-def sub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def sub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x - alpha y"""
     return b.subtract(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
 
 
 @aten("rsub")
-def rsub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def rsub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """y - alpha x"""
     return b.subtract(number(y), x if alpha == 1 else b.multiply(x, float(alpha)))
 
@@ -93,7 +114,7 @@ def relu6(b: Builder, x: Node) -> Node:
 
 
 @aten("gelu", whole=True)
-def gelu(b: Builder, x: Node, approximate: str = "none") -> Node:
+def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     """`gelu`, exact or with tanh"""
     return b.gelu(x, approximate=approximate)
 

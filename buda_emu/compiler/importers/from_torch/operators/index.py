@@ -106,7 +106,7 @@ def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequen
     return found
 
 
-@aten("_embedding_bag")
+@aten("_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
     b: Builder,
     table: Node,

@@ -1,5 +1,6 @@
 """Sorting, and what is told by order; running products; one-hot."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def sort(b: Builder, x: Node, *, dim: int = -1, descending: bool = False) -> lis
 def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> Any:
     """`ordered`, and the lower one in the middle"""
     if dim is None:
-        return kthvalue(b, b.reshape(x, shape=(-1,)), (int(np.prod(x.shape)) + 1) // 2, 0)[0]
+        return kthvalue(b, b.reshape(x, shape=(prod(x.shape),)), (prod(x.shape) + 1) // 2, 0)[0]
     return kthvalue(b, x, (x.shape[dim] + 1) // 2, dim, keep)
 
 

@@ -19,7 +19,7 @@ def matmul(b: Builder, x: Node, y: Node) -> Node:
 
 
 @aten("addmm", "baddbmm")
-def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float = 1) -> Node:
+def addmm(b: Builder, c: Node, x: Node, y: Node, *, beta: float = 1, alpha: float = 1) -> Node:
     """beta c + alpha x y"""
     found = b.matmul(x, y)
     found = found if alpha == 1 else b.multiply(found, float(alpha))
