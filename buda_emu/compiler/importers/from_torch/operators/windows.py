@@ -151,19 +151,24 @@ def nearest(
     return x
 
 
-@aten("upsample_bilinear2d", whole=True)
-def bilinear(
+@aten("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", whole=True)
+def linear(
     b: Builder,
     x: Node,
     out: Any,
     align: bool,
     *,
     scale_factors: Sequence[float] | None = None,
+    scales: float | None = None,
+    scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Node:
     """A matrix along each dimension, between neighbours"""
-    for dim, size, count, step in _resized(x, out, scale_factors or [scales_h, scales_w]):
+    factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
+    for dim, size, count, step in _resized(x, out, factors):
+        if size == count:  # torch copies, whatever the factor was before the size was rounded
+            continue
         at = np.arange(count, dtype=np.float64)
         at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * step - 0.5, 0)
         low = np.minimum(np.floor(at).astype(int), size - 1)
