@@ -115,7 +115,9 @@ def resize(rng: random.Random) -> Model:
         if opset < 13:
             held["scales"] = np.zeros(0, np.float32)
     else:
-        held["scales"] = np.array([1.0 if axis < 2 else rng.choice([0.6, 0.8, 1.0, 1.5, 2.0, 2.3]) for axis in axes], np.float32)
+        held["scales"] = np.array(
+            [1.0 if axis < 2 else rng.choice([0.6, 0.8, 1.0, 1.5, 2.0, 2.3]) for axis in axes], np.float32
+        )
     while list(held) and held[list(held)[-1]] is None:
         held.pop(list(held)[-1])
     return Model("Resize", {"x": floats(rng, *shape), **held}, attributes, tuple(held), opset=opset)
@@ -274,7 +276,7 @@ def paddings(rng: random.Random) -> Model:
 def moves(rng: random.Random) -> Model:
     x, axis = floats(rng, 4, 6, 8), rng.choice([0, 1, 2, -1, -2])
     index = integers(rng, 2, 3, high=4)
-    model = rng.choice(
+    return rng.choice(
         [
             Model("Transpose", {"x": x}, {"perm": rng.choice([[2, 0, 1], [1, 0, 2]])}),
             Model("Flatten", {"x": x}, {"axis": axis}),
@@ -302,13 +304,12 @@ def moves(rng: random.Random) -> Model:
             Model("Slice", {"x": x}, {"starts": [1, 0], "ends": [3, -1], "axes": [0, 2]}, opset=9),
         ]
     )  # fmt: skip
-    return model
 
 
 # --------------------------------------------------------------------------------------------------------- reductions
 @draws
 def reductions(rng: random.Random) -> Model:
-    op = rng.choice("Sum Mean Max Min Prod L1 L2 LogSum LogSumExp SumSquare".split())
+    op = rng.choice(["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"])
     axes = rng.choice([[0], [-1], [0, 2], [1, 2], []])
     x, attributes = floats(rng, 3, 4, 5, low=0.2), some(rng, keepdims=rng.randint(0, 1))
     if rng.random() < 0.4:

@@ -1,4 +1,4 @@
-"""Arguments that a handler did not read: those that decide nothing are listed here, all others must be at their default.
+"""Arguments that a handler did not read: the table of those that decide nothing; others must be at their default.
 
 An argument that a handler drops is a wrong result without a word. A reader therefore collects what a handler left
 unread, and `refuse_unread` names it.

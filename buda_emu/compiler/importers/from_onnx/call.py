@@ -77,7 +77,9 @@ class Call:
             default = helper.get_attribute_value(declared.default_value) if has_default else REQUIRED
             yield Argument(name, value, default)
         for place, node in self.inputs.unread():
-            formal = schema.inputs[min(place, len(schema.inputs) - 1)].name if schema is not None else f"operand {place}"
+            formal = f"operand {place}"
+            if schema is not None:
+                formal = schema.inputs[min(place, len(schema.inputs) - 1)].name
             yield Argument(formal, node, None)
 
 

@@ -52,8 +52,7 @@ def reshape(call: Call) -> Node:
         if given is None:
             given = np.asarray(call.attr("shape"))
         shape = [
-            x.shape[place] if size == 0 and not allows_zero else int(size)
-            for place, size in enumerate(given.tolist())
+            x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(given.tolist())
         ]
         rest = prod(size for size in shape if size != -1)
         return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))

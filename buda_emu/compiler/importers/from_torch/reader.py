@@ -11,8 +11,8 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
-from buda_emu.compiler.importers.from_torch.arguments import run_handler
 from buda_emu.compiler.importers.from_torch.archive import check_archive
+from buda_emu.compiler.importers.from_torch.arguments import run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
