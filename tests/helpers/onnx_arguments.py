@@ -89,8 +89,10 @@ def resize(rng: random.Random) -> Model:
     forms += ["half_pixel_symmetric"] if opset >= 19 else []
     forms += ["tf_half_pixel_for_nn"] if opset < 13 else []
     form = rng.choice(forms)
-    attributes = some(rng, cubic_coeff_a=rng.choice([-0.5, -0.75]), exclude_outside=rng.randint(0, 1),
-                      nearest_mode=rng.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]))  # fmt: skip
+    rounding = rng.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+    attributes = some(
+        rng, cubic_coeff_a=rng.choice([-0.5, -0.75]), exclude_outside=rng.randint(0, 1), nearest_mode=rounding
+    )
     if mode != "cubic":
         attributes.pop("exclude_outside", None)  # onnxruntime takes it for cubic only
     attributes |= {"mode": mode, "coordinate_transformation_mode": form}
@@ -299,8 +301,9 @@ def moves(rng: random.Random) -> Model:
             Model("EyeLike", {"x": x[0]}, some(rng, k=rng.randint(-2, 2), dtype=TensorProto.FLOAT)),
             Model("OneHot", {"i": integers(rng, 2, 3), "d": np.array(5), "v": np.array([-1, 2], np.float32)},
                   some(rng, axis=rng.choice([0, 1, -1])), ("d", "v")),
-            Model("Slice", {"x": x, "s": np.array([-1, 0]), "e": np.array([-9, 5]), "a": np.array([axis % 3, (axis + 1) % 3]),
-                            "t": np.array([-2, 2])}, {}, ("s", "e", "a", "t")),
+            Model("Slice", {"x": x, "s": np.array([-1, 0]), "e": np.array([-9, 5]),
+                            "a": np.array([axis % 3, (axis + 1) % 3]), "t": np.array([-2, 2])}, {},
+                  ("s", "e", "a", "t")),
             Model("Slice", {"x": x}, {"starts": [1, 0], "ends": [3, -1], "axes": [0, 2]}, opset=9),
         ]
     )  # fmt: skip
@@ -362,7 +365,8 @@ def norms(rng: random.Random) -> Model:
             Model("InstanceNormalization", {"x": x, "scale": scale, "bias": bias}, some(rng, epsilon=epsilon), held),
             Model("GroupNormalization", {"x": x, "scale": scale, "bias": bias},
                   some(rng, epsilon=epsilon) | {"num_groups": rng.choice([1, 2, 3, 6])}, held),
-            Model("LayerNormalization", {"x": x, "scale": floats(rng, *shape, low=0.5)} | some(rng, bias=floats(rng, *shape)),
+            Model("LayerNormalization",
+                  {"x": x, "scale": floats(rng, *shape, low=0.5)} | some(rng, bias=floats(rng, *shape)),
                   some(rng, epsilon=epsilon, stash_type=1) | {"axis": axis}, held),
             Model("LpNormalization", {"x": x}, some(rng, axis=rng.choice([0, 1, -1]), p=rng.choice([1, 2]))),
             Model("LRN", {"x": x}, some(rng, alpha=0.3, beta=0.5, bias=2.0) | {"size": rng.choice([1, 3, 5])}),

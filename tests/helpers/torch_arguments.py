@@ -569,18 +569,18 @@ def scattered(rng: random.Random) -> Call:
     form = rng.choice(
         [
             lambda x, index, values: x.scatter(dim, index, values),
-            lambda x, index, values: x.scatter(dim, index, 1.5),
+            lambda x, index, _: x.scatter(dim, index, 1.5),
             lambda x, index, values: x.scatter_add(dim, index, values),
             lambda x, index, values: x.scatter(dim, index, values, reduce="add"),
             lambda x, index, values: x.scatter_reduce(dim, index, values, mode, include_self=own),
             lambda x, index, values: x.gather(dim, index) + values,
             lambda x, index, values: x.index_put((index[0], index[1]), values[0], accumulate=True),
-            lambda x, index, values: x.index_put((row,), values[:3], accumulate=accumulate),
-            lambda x, index, values: x.index_add(dim, row, values[:3] if dim == 0 else values[:, :3], alpha=alpha),
-            lambda x, index, values: x.index_copy(dim, row, values[:3] if dim == 0 else values[:, :3]),
-            lambda x, index, values: x.index_fill(dim, row, 0.5),
-            lambda x, index, values: x.masked_fill(values > 0, alpha),
-            lambda x, index, values: torch.index_reduce(x, 0, row, values[:3], "prod", include_self=own),
+            lambda x, _, values: x.index_put((row,), values[:3], accumulate=accumulate),
+            lambda x, _, values: x.index_add(dim, row, values[:3] if dim == 0 else values[:, :3], alpha=alpha),
+            lambda x, _, values: x.index_copy(dim, row, values[:3] if dim == 0 else values[:, :3]),
+            lambda x, _, __: x.index_fill(dim, row, 0.5),
+            lambda x, _, values: x.masked_fill(values > 0, alpha),
+            lambda x, _, values: torch.index_reduce(x, 0, row, values[:3], "prod", include_self=own),
         ]
     )
     if rng.random() < 0.2:

@@ -93,6 +93,16 @@ IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
 """By the format of models: `argument` of any operator, or `operator.argument`, and why no handler need read it."""
 
 
+IRRELEVANT_HEADERS: Final = ("models", "argument", "why it need not be read")
+
+
+def irrelevant_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield the table's rows, for the docs."""
+    for framework, table in IRRELEVANT.items():
+        for argument, reason in sorted(table.items()):
+            yield framework, argument, reason
+
+
 class Argument(NamedTuple):
     """An argument, attribute or operand of an operator of a model."""
 
