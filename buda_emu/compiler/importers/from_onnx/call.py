@@ -73,8 +73,9 @@ class Call:
         of the standard."""
         for name, value in self.attrs.unread():
             declared = schema.attributes.get(name) if schema is not None else None
-            has_default = declared is not None and declared.default_value.name
-            default = helper.get_attribute_value(declared.default_value) if has_default else REQUIRED
+            default = REQUIRED
+            if declared is not None and declared.default_value.name:
+                default = helper.get_attribute_value(declared.default_value)
             yield Argument(name, value, default)
         for place, node in self.inputs.unread():
             formal = f"operand {place}"

@@ -358,11 +358,12 @@ def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[fl
     raise call.refuse("without sizes and scales")
 
 
-def _read_at(call: Call, how: _Sampling, size: int, out: int, scale: float) -> Array:
+def _read_at(call: Call, how: _Sampling, size: int, out: int, factor: float) -> Array:
     """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
     two elements, the last digit decides which of them is the nearest."""
     made_size("Resize", (out, size))
-    at, scale = np.arange(out, dtype=np.float32), np.float32(scale)
+    at = np.arange(out, dtype=np.float32)
+    scale = np.float32(factor)
     if how.coordinates == "half_pixel" or (how.coordinates == "pytorch_half_pixel" and out > 1):
         return (at + 0.5) / scale - 0.5
     if how.coordinates == "half_pixel_symmetric":

@@ -112,7 +112,7 @@ class _Resized(NamedTuple):
 
     dim: int
     size: int
-    count: int
+    length: int
     step: np.float32
 
 
