@@ -231,16 +231,6 @@ def clips(rng: random.Random) -> Model:
 
 
 @draws
-def broadcasts_of_old(rng: random.Random) -> Model:
-    op, axis = rng.choice(["Add", "Sub", "Mul", "Div", "Pow"]), rng.choice([0, 1, 2, -1, -3, None])
-    shape = (2, 3, 4)
-    first = 2 if axis is None else axis % 3
-    second = shape[first : first + rng.randint(1, 3 - first)] if axis is not None else shape[rng.randint(0, 2) :]
-    attributes = {"broadcast": 1} | ({"axis": axis} if axis is not None else {})
-    return Model(op, {"x": floats(rng, *shape, low=0.5), "y": floats(rng, *second, low=0.5)}, attributes, opset=6)
-
-
-@draws
 def remainders(rng: random.Random) -> Model:
     kind = rng.choice([np.float32, np.int32])
     x = integers(rng, 3, 5, low=-9, high=10, dtype=kind)
