@@ -302,7 +302,10 @@ def resize(call: Call) -> Node:
         if crops:
             if area is None or area.size != 2 * len(axes):
                 raise call.refuse("a roi that is not two numbers for each axis")
-            at = _read_within(x.shape[axis], out[number], float(area[number]), float(area[number + len(axes)]))
+            low, high = float(area[number]), float(area[number + len(axes)])
+            if ratio[number] == 1 and (low, high) != (0, 1):  # the standard crops, onnxruntime does not
+                raise call.refuse("a roi along an axis that is not scaled")
+            at = _read_within(x.shape[axis], out[number], low, high)
             if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
                 raise call.refuse(f"extrapolation_value={how.beyond}")
         matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at))))
