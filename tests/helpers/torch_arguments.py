@@ -641,7 +641,7 @@ def transforms(rng: random.Random) -> Call:
             lambda x: torch.view_as_real(torch.fft.fft(x, n, dim, norm)),
             lambda x: torch.view_as_real(torch.fft.rfft(x, n, dim, norm)),
             lambda x: torch.fft.irfft(torch.fft.rfft(x, n, dim, norm), n, dim, norm),
-            lambda x: torch.view_as_real(torch.fft.ifft(x, n, dim, norm)),
+            lambda x: torch.view_as_real(torch.fft.ifft(x, n, dim, norm).resolve_conj()),
             lambda x: torch.view_as_real(torch.fft.fft2(x, None, (-2, -1), norm)),
             lambda x: torch.fft.fftshift(x, dim),
         ]
