@@ -24,12 +24,12 @@ def reduce(call: Call) -> Node:
     """Axes are an attribute or a constant; none are all, or none."""
     given = call.constant(1, "axes")
     axes = given.tolist() if given is not None else call.attr("axes")
+    keep = bool(call.attr("keepdims", 1))
+    keeps_all = bool(call.attr("noop_with_empty_axes", 0))
     if not axes:
-        if call.attr("noop_with_empty_axes", 0):
-            axes = []
+        if keeps_all:
             return call.b.emit(_REDUCE[call.op], call[0], axes=(), keepdims=True)
         axes = None
-    keep = bool(call.attr("keepdims", 1))
     x = call[0]
     logical = x.dtype == "bool"
     found = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
@@ -165,6 +165,7 @@ def refused(call: Call) -> Node:
 def top_k(call: Call) -> tuple[Node, Node]:
     """Values and indices, always sorted."""
     count = call.constant(1, "a count")
-    assert count is not None
+    if count is None:
+        count = np.asarray(call.attr("k"))
     attrs = {"dim": call.attr("axis", -1), "count": int(count.ravel()[0]), "descending": bool(call.attr("largest", 1))}
     return call.b.ordered(call[0], **attrs), call.b.order(call[0], **attrs)
