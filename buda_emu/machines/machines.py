@@ -163,6 +163,8 @@ class Machines:
                 self._send(number, member, words, [array if packed is None else packed()])
             else:
                 self._send(number, member, elsewhere)
+        if packed is not None:
+            packed()  # raises where the image changed while its bytes were sent
         self._until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:

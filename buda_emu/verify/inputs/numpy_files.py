@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
+from buda_emu.files import unchanged
 
 _PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -34,7 +35,7 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used. Raises HostError for one that is not an array, or is not whole."""
+    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises HostError for one that is not an array, or is not whole."""
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
@@ -42,6 +43,19 @@ def map_npy(path: Path) -> NDArray[Any]:
             return np.lib.format.open_memmap(path, mode="r")
     except _BROKEN as error:
         raise _none(str(path), error) from None
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, read now. Raises HostError for one that is not an array, is not whole, or is written to
+    meanwhile."""
+    try:
+        check = unchanged(path)
+        with _opened(path) as stream:
+            found = _array(stream, os.fstat(stream.fileno()).st_size)
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+    check()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
