@@ -68,23 +68,6 @@ def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
         raise HostError(f"{path}: not {what}: {error}") from None
 
 
-class NameTwiceError(ValueError):
-    """A name that occurs twice in one object of a JSON document; `name`."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"key {name!r} occurs twice")
-        self.name = name
-
-
-def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `object_pairs_hook` of the standard library's JSON, which keeps the last of two. Raises NameTwiceError."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise NameTwiceError(next(name for name in names if names.count(name) > 1))
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class FileState:
     """What the system says of a file's contents: equal states mean that nobody has written to it in between. The time
