@@ -285,7 +285,7 @@ def _lines(path: Path, data: bytes) -> list[Any]:
         try:
             row = parse(line) if line.strip() else None
         except ValueError as error:
-            raise HostError(f"sites: {path}:{number}: not a fault: {error}") from None
+            raise HostError(f"sites: {path}:{number}: not JSON: {error}") from None
         if row is not None and not (number == 1 and isinstance(row, dict) and "kinds" in row):
             rows.append(row)
     return rows
