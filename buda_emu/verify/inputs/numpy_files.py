@@ -95,9 +95,15 @@ def npz_headers(path: Path) -> dict[str, Header]:
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
+    """Each array's name and header. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+    names: set[str] = set()
     for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in names:
+            raise ValueError(f"it holds {name!r} twice: leave one of them, and write the file again")
+        names.add(name)
         with archive.open(info) as member:
-            yield info.filename.removesuffix(".npy"), _header(member, info.file_size)
+            yield name, _header(member, info.file_size)
 
 
 def _header(stream: IO[bytes], size: int) -> Header:
