@@ -1,5 +1,6 @@
 """The description of a fault: which value, where in it, and what happens to it there."""
 
+import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
@@ -105,8 +106,7 @@ class Fault:
             raise ValueError("the key 'kind' is missing")
         given = {name: value for name, value in content.items() if name in FIELDS}
         for name, value in given.items():
-            if not FIELDS[name].holds(value):
-                raise ValueError(f"{name}: must be {FIELDS[name].words}")
+            FIELDS[name].require(name, value)
         given = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **given}
         given["bits"] = tuple(given.get("bits", ()))
         given["core"] = tuple(given["core"]) if given.get("core") is not None else None
@@ -119,6 +119,11 @@ class Field(NamedTuple):
     holds: Callable[[Any], bool]
     words: str
 
+    def require(self, name: str, value: Any) -> None:
+        """Raise ValueError for a value that the key `name` may not have."""
+        if not self.holds(value):
+            raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
+
 
 def number_from(least: int) -> Field:
     """A whole number of at least so much, and of no more than 63 bits."""
@@ -127,8 +132,7 @@ def number_from(least: int) -> Field:
 
 def words_of(known: Collection[str]) -> Field:
     """One of some words."""
-    named = ", ".join(repr(word) for word in known)
-    return Field(lambda value: isinstance(value, str) and value in known, f"one of {named}")
+    return Field(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(filter(None, known))}")
 
 
 def _are_numbers(value: Any, most: int) -> bool:

@@ -87,8 +87,7 @@ class Effect:
         if missing is not None:
             raise ValueError(f"the key {missing!r} is missing")
         for name, allowed in FIELDS.items():
-            if not allowed.holds(content[name]):
-                raise ValueError(f"{name}: must be {allowed.words}")
+            allowed.require(name, content[name])
         return Effect(Fault.from_json(content), **{name: content[name] for name in FIELDS})
 
 
