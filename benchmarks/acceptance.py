@@ -1,7 +1,7 @@
 """Is what the compiler writes taken by its own rules and by the vendor's programs, and does it compute what torch does?
 
     python benchmarks/acceptance.py                          # all models, one setting for each
-    python benchmarks/acceptance.py --rounds 10 --rows rows.jsonl   # every setting; goes on where it was stopped, with the same code
+    python benchmarks/acceptance.py --rounds 10 --rows rows.jsonl   # every setting; goes on where it was stopped
     python benchmarks/acceptance.py --only gpt train. --archs grayskull
     python benchmarks/acceptance.py --sample 100 --seed 7    # any models, settings and architectures
 
@@ -10,7 +10,7 @@ Models are those of `zoo/small.py`, `zoo/of_packages.py` and `zoo/of_transformer
 objective and number of chips that change from model to model and from round to round; the result is held against `check
 --strict`, net2pipe and pipegen2 (where `../shared/routing` has them) and, in precision `ideal`, against torch or
 onnxruntime. One line for each that is not right, with what is said against it; exit status 1 if there is any.
-`--rows` keeps a line of JSON for each case.
+`--rows` keeps a line of JSON for each case; lines of other code or models do not count.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Content identity: what a result that is kept on disk was computed from, so that it is only continued or reused for the
-same contents.
+"""Content identity: what a result that is kept on disk was computed from, so that it is only continued or reused for
+the same contents.
 
 A path says nothing: another file can have it by now. An identity holds digests of contents, the settings that change
 results, and the version and sources of this package. What is kept for reuse is either named by the digest of its

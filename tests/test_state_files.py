@@ -1,5 +1,5 @@
-"""State files that the package writes and reads again: whatever happened to one, its reader takes it or raises HostError
-that names it."""
+"""State files that the package writes and reads again: whatever happened to one, its reader takes it or raises an
+error that names it."""
 
 import io
 import json
@@ -141,5 +141,5 @@ class Refusing:
     def __init__(self, precision: str) -> None:
         assert precision in ("format", "ideal", "device")
 
-    def restore(self, path: Path) -> None:
+    def restore(self, _: Path) -> None:
         raise HostError("restored")

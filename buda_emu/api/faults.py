@@ -149,8 +149,8 @@ def faults(
 
     `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes, or the
     Dask cluster whose scheduler is at `dask`, share the work; the result does not depend on them. `known`: effects of
-    an interrupted campaign, which are not found again, each of the fault that has its number in this campaign; `done` is told of each part. Ctrl-C ends it: the faults until
-    then are the result.
+    an interrupted campaign, which are not found again, each of the fault that has its number in this one; `done` is
+    told of each part. Ctrl-C ends it: the faults until then are the result.
 
     Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have;
     kinds of which none has anything to hit), ProgramError as the run would, UnsupportedError (values of the whole run

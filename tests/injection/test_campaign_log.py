@@ -88,7 +88,7 @@ def test_a_netlist_that_changes_while_a_campaign_runs(finished, tmp_path):
     netlist, _ = copied(finished, tmp_path)
     subject = Subject(str(netlist)).with_contents()
     netlist.write_text(netlist.read_text() + "# one more line\n")
-    with pytest.raises(be.HostError, match="net.yaml: the file of the netlist changed since the campaign began"):
+    with pytest.raises(be.HostError, match=r"net\.yaml: the file of the netlist changed since the campaign began"):
         be.faults(subject, 1)
 
 

@@ -136,7 +136,8 @@ def _checked(path: str, data: bytes) -> dict[str, Any]:
     try:
         content = parse(data)
     except ValueError as error:
-        raise HostError(f"{path}: not a baseline: {error}: take an older copy of it, or remove it and make it again with --update-baseline") from None
+        fix = "take an older copy of it, or remove it and make it again with --update-baseline"
+        raise HostError(f"{path}: not a baseline: {error}: {fix}") from None
     root = _object(path, content, ("schema_version", *MEASURES), needed=("schema_version",))
     if root["schema_version"] != SCHEMA_VERSION:
         raise HostError(f"{path}: schema version {root['schema_version']!r}, this version reads {SCHEMA_VERSION}")

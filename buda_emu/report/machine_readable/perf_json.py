@@ -68,9 +68,10 @@ def read_perf_json(text: str, path: str) -> dict[str, Any]:
     found = read_object(text.encode("utf-8", "replace"), path, _WHAT, _FIX)
     if any(key not in found for key in _NEEDED):
         raise HostError(f"{path}: not {_WHAT}")
-    if found["schema_version"] != RESULT_VERSION:
+    version = found.get("schema_version")
+    if version != RESULT_VERSION:
         raise HostError(
-            f"{path}: schema version {found['schema_version']}, this version reads {RESULT_VERSION}: write it again"
+            f"{path}: schema version {version}, this version reads {RESULT_VERSION}: write it again"
         )
     wrong = _wrong_place(found, _FORM, "")
     if wrong is not None:

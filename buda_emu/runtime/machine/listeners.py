@@ -40,7 +40,8 @@ class Listener:
 
     def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:
         """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], read-only, not to
-        be kept: their memory is used again. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1 serves every input."""
+        be kept: their memory is used again. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1
+        serves every input."""
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
         """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""

@@ -35,7 +35,8 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises HostError for one that is not an array, or is not whole."""
+    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
+    HostError for one that is not an array, or is not whole."""
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)

@@ -327,9 +327,10 @@ def test_a_listener_that_writes_to_all_it_is_given_changes_no_result(seed):
 
 def test_arrays_of_listeners_cannot_be_written_to(net):
     class Look(be.Listener):
-        arrays = []
+        def __init__(self):
+            self.arrays = []
 
-        def op_value(self, op, tiles, inputs):
+        def op_value(self, op, tiles, inputs):  # noqa: ARG002
             self.arrays.append(tiles)
 
         queue_value = op_value
