@@ -65,9 +65,7 @@ MAPPED: Final = ("Float32", "Float16_b")
 """Formats of .bin files whose elements are float32 or the upper half of one."""
 
 
-def mapped_raw(
-    data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]
-) -> Referenced:
+def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
     """A .bin file in one of the formats MAPPED by reference. `check` raises where the image is not what it was."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
     return referenced(array, str(place.member), giving_back(data), check, bfloat16=entry.format == "Float16_b")

@@ -5,9 +5,8 @@ import random
 from typing import Any
 
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, -2, 1 << 62, 1 << 70, -(1 << 70), 1.5, 1e308, "", "x", "<b>", "\0", "NaN", [], [[]], [None],
-    [-1], [1, 2, 3], {}, {"a": 1}, 
-    {"schema_version": 1},
+    None, True, False, 0, -1, -2, 1 << 62, 1 << 70, -(1 << 70), 1.5, 1e308, "", "x", "<b>", "\0", "NaN", [], [[]],
+    [None], [-1], [1, 2, 3], {}, {"a": 1}, {"schema_version": 1},
 )  # fmt: skip
 TEXTS: tuple[bytes, ...] = (
     b"", b"5", b"null", b"[1,2]", b"{", b"}", b'"', b"\xff\xfe", b"\0", b"NaN", b'{"a": Infinity}', b"[" * 5000,

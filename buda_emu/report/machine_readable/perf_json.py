@@ -70,9 +70,7 @@ def read_perf_json(text: str, path: str) -> dict[str, Any]:
         raise HostError(f"{path}: not {_WHAT}")
     version = found.get("schema_version")
     if version != RESULT_VERSION:
-        raise HostError(
-            f"{path}: schema version {version}, this version reads {RESULT_VERSION}: write it again"
-        )
+        raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}: write it again")
     wrong = _wrong_place(found, _FORM, "")
     if wrong is not None:
         raise HostError(f"{path}: not {_WHAT}: {wrong}: {_FIX}")
