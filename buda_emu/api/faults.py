@@ -214,7 +214,8 @@ def _require_of_campaign(effect: Effect, bench: Bench) -> None:
         fault = bench.fault(number)
     except (HostError, KeyError, OverflowError):
         raise UnknownEffectError(number, "this campaign has no fault of that number") from None
-    if replace(fault, nodes=(), reader=None) != effect.fault:
+    plain, known = (replace(item, nodes=(), reader=None) for item in (fault, effect.fault))
+    if plain != known:
         raise UnknownEffectError(number, "it is not the fault that this campaign has under that number")
     other = sorted(effect.after.keys() - set(bench.settings.protect))
     if other:

@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from buda_emu.records import dataclass
 from buda_emu.spec.formats import FORMATS, is_block
@@ -104,7 +104,7 @@ class Fault:
         ValueError that names the key whose value is none that a fault has."""
         if "kind" not in content:
             raise ValueError("the key 'kind' is missing")
-        given = {name: value for name, value in content.items() if name in FIELDS}
+        given: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
         for name, value in given.items():
             FIELDS[name].require(name, value)
         given = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **given}
@@ -113,7 +113,8 @@ class Fault:
         return Fault(**given)
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Field:
     """What the value of a key may be: a test, and the words for it."""
 
     holds: Callable[[Any], bool]

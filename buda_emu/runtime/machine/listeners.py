@@ -10,7 +10,7 @@ from buda_emu.program.values import VariableValues
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same memory as an array that nobody can write to, nor make writable: whoever watches a machine is shown its
     own tensors."""
-    return np.asarray(memoryview(array).toreadonly())
+    return np.asarray(memoryview(array.data).toreadonly())
 
 
 class Listener:
