@@ -10,7 +10,7 @@ Models are those of `zoo/small.py`, `zoo/of_packages.py` and `zoo/of_transformer
 objective and number of chips that change from model to model and from round to round; the result is held against `check
 --strict`, net2pipe and pipegen2 (where `BUDA_EMU_ROUTER` names them) and, in precision `ideal`, against torch or
 onnxruntime. One line for each that is not right, with what is said against it; exit status 1 if there is any.
-`--rows` keeps a line of JSON for each case.
+`--rows` keeps a line of JSON for each case; lines of other code or models do not count.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
+from buda_emu.identity import code_identity, digest, file_digest
+from buda_emu.strict_json import read_object
 from conditions import conditions
 from zoo import of_packages, of_transformers, small, small_onnx
 
@@ -95,6 +97,9 @@ class Row:
     seconds: dict[str, float] = field(default_factory=dict)
     processor: dict[str, float] = field(default_factory=dict)
     """Seconds of processor time, which a busy machine does not change; those of the vendor's programs not counted."""
+
+    code: str = ""
+    """Of which code it is true (`code`)."""
 
     @property
     def key(self) -> str:
@@ -293,11 +298,26 @@ def timed(row: Row, what: str, work: Callable[[], Any]) -> Any:
 
 
 def kept(path: Path | None) -> dict[str, Row]:
-    """Rows of an earlier run."""
+    """Rows of an earlier run of this very code: those of another are not known to be true of this one. Ends the program
+    for a line that is no row."""
     if path is None or not path.exists():
         return {}
-    rows = [Row(**json.loads(line)) for line in path.read_text().splitlines()]
-    return {row.key: row for row in rows}
+    rows: dict[str, Row] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            row = Row(**read_object(line, f"{path}:{number}", "a row", "remove this line"))
+        except (be.HostError, TypeError) as error:
+            sys.exit(f"{path}:{number}: not a row of this program: remove this line, or give another file ({error})")
+        if row.code == code():
+            rows[row.key] = row
+    return rows
+
+
+@cache
+def code() -> str:
+    """The identity of what is judged, and of the models that it is judged by."""
+    models = sorted(Path(__file__).parent.glob("zoo/*.py"))
+    return digest((code_identity(), torch.__version__, [file_digest(path) for path in (*models, Path(__file__))]))
 
 
 def shown(rows: Sequence[Row]) -> int:
@@ -353,6 +373,7 @@ def main() -> int:
             old = known.get(row.key)
             if old is None or (args.again and old.verdict != "right"):
                 old = known[row.key] = judge(row, names[row.case], folder)
+                old.code = code()
                 print(f"  {old.verdict}: {old.key} {sum(old.seconds.values()):.1f} s {old.why[:200]}", flush=True)
                 if args.rows is not None:
                     with args.rows.open("a") as file:

@@ -24,7 +24,8 @@ def user_caches() -> str:
         return os.environ.get("LOCALAPPDATA") or _at_home("AppData", "Local")
     if sys.platform == "darwin":
         return _at_home("Library", "Caches")
-    return os.environ.get("XDG_CACHE_HOME") or _at_home(".cache")
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return named if os.path.isabs(named) else _at_home(".cache")  # noqa: PTH117 - a relative one is invalid and ignored
 
 
 def own_caches() -> str:

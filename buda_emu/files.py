@@ -4,15 +4,19 @@ common readers of YAML and JSON files.
 
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from errno import EISDIR
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, Final, Protocol, cast
 
-from buda_emu.errors import HostError
+from buda_emu.errors import BudaError, HostError
+from buda_emu.records import dataclass
 
 _BINARY: int = getattr(os, "O_BINARY", 0)
+_TICK_NS: Final = 20_000_000
+"""Longer than the time between two ticks of a file system's clock: 10 ms where the kernel has 100 of them a second."""
 
 
 class Stream(Protocol):
@@ -64,21 +68,63 @@ def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
         raise HostError(f"{path}: not {what}: {error}") from None
 
 
-class NameTwiceError(ValueError):
-    """A name that occurs twice in one object of a JSON document; `name`."""
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What the system says of a file's contents: equal states mean that nobody has written to it in between. The time
+    of the last change of its status (`changed_ns`) is among it, which no program can set back, as it can that of the
+    last write."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"key {name!r} occurs twice")
-        self.name = name
+    device: int
+    inode: int
+    size: int
+    written_ns: int
+    changed_ns: int
+
+    @staticmethod
+    def of(path: str | os.PathLike[str] | int) -> "FileState":
+        """Read the state of a file, by its path or by an open descriptor. Raises OSError."""
+        now = os.stat(path)  # noqa: PTH116 - a descriptor, too
+        return FileState(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+
+    def settle(self) -> "FileState":
+        """Wait until a further write gives another time: the clock of file systems ticks every few milliseconds, and
+        of two writes within a tick the second leaves no trace."""
+        while 0 <= time.time_ns() - max(self.written_ns, self.changed_ns) < _TICK_NS:
+            time.sleep(_TICK_NS / 4e9)
+        return self
+
+    def difference(self, path: str | os.PathLike[str]) -> str:
+        """Say in words how the file of that path differs from this state; "" where it does not."""
+        try:
+            now = FileState.of(path)
+        except OSError as error:
+            return f"it cannot be looked at any more ({error.strerror})"
+        if now == self:
+            return ""
+        if (now.device, now.inode) != (self.device, self.inode):
+            return "another file has its name"
+        if now.size != self.size:
+            return f"it has {now.size} bytes, and had {self.size} when it was opened"
+        return "it was written to, or its status changed"
 
 
-def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `object_pairs_hook` of the standard library's JSON, which keeps the last of two. Raises NameTwiceError."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise NameTwiceError(next(name for name in names if names.count(name) > 1))
-    return found
+def unchanged(
+    path: str | os.PathLike[str], refuse: Callable[[str], BudaError] | None = None, state: FileState | None = None
+) -> Callable[[], None]:
+    """A function that raises where a file is not what it was when this was called, or what `state` says. To be called
+    before and after each look at the file's memory: who reads pages that are gone is ended by the system, and who reads
+    pages that somebody wrote to computes something else. `refuse` makes the error of the difference in words, by
+    default a HostError. Raises OSError where there is no such file."""
+    before = (FileState.of(path) if state is None else state).settle()
+
+    def check() -> None:
+        difference = before.difference(path)
+        if difference and refuse is not None:
+            raise refuse(difference)
+        if difference:
+            raise HostError(f"{os.fspath(path)}: the file changed while it was in use: {difference}: begin again")
+
+    return check
 
 
 def write_forward(stream: Stream, write: Callable[[IO[bytes]], object]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu import caches
+from buda_emu.caches import user_caches
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
 SOMEBODY = 54321
@@ -114,3 +115,16 @@ def test_nothing_is_remembered(folder: Path) -> None:
     assert not caches.usable(folder)
     folder.parent.chmod(0o700)
     assert caches.usable(folder)
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the variable is of other systems")
+@pytest.mark.parametrize("named", ["", "caches", "./caches", "../caches", "~/caches"])
+def test_a_relative_folder_in_the_environment_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """As the specification of XDG_CACHE_HOME asks for."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", named)
+    assert user_caches() == str(tmp_path / ".cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert user_caches() == str(tmp_path / "elsewhere")

@@ -15,7 +15,7 @@ import pytest
 
 from buda_emu.cli.main import main
 from buda_emu.errors import Exit, HostError
-from buda_emu.files import read_whole, write_file, write_forward
+from buda_emu.files import read_whole, unchanged, write_file, write_forward
 
 NETLIST = str(Path(__file__).parents[1] / "netlists" / "matmul.yaml")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
@@ -176,3 +176,47 @@ def test_what_has_no_end_is_of_no_kind(capsys):
     assert (
         "/dev/zero: of no kind that is known here; read as a BUDA netlist, refused, 1 error" in capsys.readouterr().out
     )
+
+
+def overwrite(path: Path) -> None:
+    """The same size, and the last byte another one."""
+    with path.open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        stream.write(b"?")
+
+
+def overwrite_and_set_back(path: Path) -> None:
+    before = path.stat()
+    overwrite(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"?" * path.stat().st_size)
+    other.replace(path)
+
+
+CHANGES = {
+    "written to": (overwrite, "it was written to"),
+    "written to, times set back": (overwrite_and_set_back, "it was written to, or its status changed"),
+    "cut off": (lambda path: os.truncate(path, 2), "it has 2 bytes, and had 4 when it was opened"),
+    "longer": (lambda path: os.truncate(path, 9), "it has 9 bytes, and had 4 when it was opened"),
+    "replaced": (replace, "another file has its name"),
+    "removed": (Path.unlink, "it cannot be looked at any more"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_that_changes_while_it_is_in_use(tmp_path: Path, name: str) -> None:
+    """At once, too: within one tick of the clock of the file system."""
+    change, reason = CHANGES[name]
+    path = tmp_path / "a"
+    path.write_bytes(b"abcd")
+    check = unchanged(path)
+    check()
+    path.read_bytes()
+    check()
+    change(path)
+    with pytest.raises(HostError, match=f"a: the file changed while it was in use: {reason}"):
+        check()

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from buda_emu.strict_json import read_object
+
 if TYPE_CHECKING:
     from .models import Model
 
@@ -25,7 +27,7 @@ def read(path: Path) -> Cells:
     """Cells by key; none of a file that is not there. Raises ValueError for a file of another schema."""
     if not path.exists():
         return {}
-    content = json.loads(path.read_text())
+    content = read_object(path.read_bytes(), str(path), "the file of results", "take it from the repository again")
     if content.get("schema_version") != SCHEMA:
         raise ValueError(f"{path}: schema version {content.get('schema_version')}, this reads {SCHEMA}")
     return content["cells"]

@@ -1,17 +1,20 @@
 """Fault injection on a netlist: a campaign on one recorded run (docs/stress/faults.md)."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.image.opened import open_file
+from buda_emu.files import read_whole, unchanged
+from buda_emu.identity import code_identity, differences, files_identity
+from buda_emu.image.opened import Opened, open_file
 from buda_emu.injection.campaign import BATCH, Bench, Settings, effects
+from buda_emu.injection.campaign_log import UnknownEffectError
 from buda_emu.injection.fault import KINDS, PLACES, Fault
 from buda_emu.injection.machines import Machines
 from buda_emu.injection.protect import PROTECTIONS
@@ -21,6 +24,7 @@ from buda_emu.injection.timing_faults import Times
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
+from buda_emu.strict_json import parse
 from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.prepared import Chosen, prepared
@@ -35,7 +39,8 @@ Progress = Callable[[int, int, float], object]
 class Subject:
     """What is hit: the file of a netlist or device image, its programs, parameters ("$name": value), inputs (an .npz
     file; None: random from the seed), and the precision that it runs in. `memory_limit`: bytes (default: most of what
-    is there)."""
+    is there). `contents`: by what a file is ("netlist", "inputs") the digest of what it has to hold in each process
+    that opens it; () where nobody has looked (`with_contents`)."""
 
     path: str
     arch: str | None = None
@@ -44,6 +49,44 @@ class Subject:
     inputs: str | None = None
     precision: Precision = "format"
     memory_limit: int | None = None
+    contents: tuple[tuple[str, str | None], ...] = ()
+
+    def with_contents(self) -> "Subject":
+        """The same with the contents that its files have now. Raises HostError for a file that cannot be read."""
+        return replace(self, contents=tuple(files_identity(self._files()).items()))
+
+    def _files(self) -> dict[str, str | None]:
+        return {"netlist": here(self.path), "inputs": None if self.inputs is None else here(self.inputs)}
+
+    def opened(self) -> tuple[Opened, Callable[[], None]]:
+        """The netlist or image, and a function that raises HostError where its files are not what they were. Raises as
+        `open_file`, and HostError for other contents than `contents`."""
+        files = self._files()
+        checks = [unchanged(path) for path in files.values() if path is not None and Path(path).exists()]
+
+        def check() -> None:
+            for each in checks:
+                each()
+
+        now = files_identity(files) if self.contents else {}
+        for name in differences(dict(self.contents), now):
+            raise HostError(f"{files[name]}: the file of the {name} changed since the campaign began: begin again")
+        found = open_file(files["netlist"] or "", self.arch)
+        check()
+        return found, check
+
+
+def campaign_identity(subject: Subject, settings: Settings) -> dict[str, Any]:
+    """What the effects of a campaign depend on (`buda_emu.identity`), but for how many faults there are: plain data."""
+    return {
+        **dict(subject.contents),
+        "arch": subject.arch,
+        "precision": subject.precision,
+        "programs": list(subject.programs),
+        "parameters": dict(subject.parameters),
+        **settings.as_json(),
+        **code_identity(),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +109,7 @@ class Maker:
     def __call__(self) -> Bench:
         """Records a clean run."""
         subject = self.subject
-        opened = open_file(here(subject.path), subject.arch)
+        opened, check = subject.opened()
         netlist, image = opened.netlist, opened.image
         chosen = Chosen(subject.programs, dict(subject.parameters), subject.memory_limit, image)
         ready = prepared(netlist, chosen, rams=subject.inputs is None, as_bits=subject.precision == "device")
@@ -79,6 +122,7 @@ class Maker:
                 blocks = made_up(netlist, ready.config, ready.bodies, ready.values, seed, image, given=held)
             push(emulator, begun_with(image))
             push(emulator, in_queues(image, blocks))
+            check()
 
         names = {op.name for op in netlist.ops.values()} | netlist.queues.keys()
         if self.settings.only and self.settings.only not in names:
@@ -105,8 +149,8 @@ def faults(
 
     `settings`: what is hit and how it is judged; faults that are given are all injected. `workers` processes, or the
     Dask cluster whose scheduler is at `dask`, share the work; the result does not depend on them. `known`: effects of
-    an interrupted campaign, which are not found again; `done` is told of each part. Ctrl-C ends it: the faults until
-    then are the result.
+    an interrupted campaign, which are not found again, each of the fault that has its number in this one; `done` is
+    told of each part. Ctrl-C ends it: the faults until then are the result.
 
     Raises NetlistError, HostError (an unknown kind, place, op or program; a given fault that the run does not have;
     kinds of which none has anything to hit), ProgramError as the run would, UnsupportedError (values of the whole run
@@ -121,10 +165,13 @@ def faults(
         _require_words((settings.strata,), STRATA[1:], "strata")
     if settings.protect:
         _require_words(settings.protect, PROTECTIONS, "protection")
-    make = Maker(source if isinstance(source, Subject) else Subject(fspath(source)), settings)
+    subject = source if isinstance(source, Subject) else Subject(fspath(source))
+    make = Maker(subject if subject.contents else subject.with_contents(), settings)
     bench = make()
     wanted = [fault.number for fault in settings.given] or list(range(budget.count))
     found = {effect.fault.number: effect for effect in known}
+    for effect in found.values():
+        _require_of_campaign(effect, bench)
     start = time.perf_counter()
     ended = _Ended(wanted, bench.strata, budget.width)
     left = [number for number in wanted if number not in found]
@@ -160,6 +207,21 @@ def faults(
     )
 
 
+def _require_of_campaign(effect: Effect, bench: Bench) -> None:
+    """Raises UnknownEffectError for an effect of another fault than the one that has its number in this campaign."""
+    number = effect.fault.number
+    try:
+        fault = bench.fault(number)
+    except (HostError, KeyError, OverflowError):
+        raise UnknownEffectError(number, "this campaign has no fault of that number") from None
+    plain, known = (replace(item, nodes=(), reader=None) for item in (fault, effect.fault))
+    if plain != known:
+        raise UnknownEffectError(number, "it is not the fault that this campaign has under that number")
+    other = sorted(effect.after.keys() - set(bench.settings.protect))
+    if other:
+        raise UnknownEffectError(number, f"after: this campaign does not try {other[0]}")
+
+
 class _Ended:
     """Whether a campaign is sure enough: asked after each whole batch of the faults that are wanted, in their order, so
     that neither workers nor interruptions count. `after`: so many faults, once it is."""
@@ -187,22 +249,24 @@ def read_sites(path: Path) -> tuple[Fault, ...]:
     """Faults from a file of JSON lines, or from the faults.json of a campaign: each as `Fault.as_json` writes it, or
     the part of it that says something. One without a number gets that of its line. Raises HostError."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HostError(f"sites: {path}: {getattr(error, 'strerror', None) or error}") from None
+        data = read_whole(path)
+    except OSError as error:
+        raise HostError(f"sites: {path}: {error.strerror}") from None
     try:
-        rows = _listed(json.loads(text))
+        rows = _listed(parse(data))
     except ValueError:
-        rows = _lines(path, text)
+        rows = _lines(path, data)
+    if not isinstance(rows, list):
+        raise HostError(f"sites: {path}: 'faults' is not a list: expected the faults.json of a campaign")
     found: list[Fault] = []
-    for place, row in enumerate(rows):
+    for place, row in enumerate(cast("list[Any]", rows)):
         if not isinstance(row, dict) or "kind" not in row:
             raise HostError(
                 f'sites: {path}: item {place + 1} is not a fault: expected {{"kind": "flip", "place": ...}}'
             )
         try:
             found.append(Fault.from_json({"number": place, **row}))
-        except TypeError as error:
+        except ValueError as error:
             raise HostError(f"sites: {path}: item {place + 1}: {error}") from None
     if len({fault.number for fault in found}) < len(found):
         raise HostError(f"sites: {path}: two faults have the same number")
@@ -211,18 +275,18 @@ def read_sites(path: Path) -> tuple[Fault, ...]:
     return tuple(found)
 
 
-def _listed(whole: Any) -> list[Any]:
+def _listed(whole: Any) -> Any:
     return [whole] if not isinstance(whole, dict) or "faults" not in whole else whole["faults"]  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
-def _lines(path: Path, text: str) -> list[Any]:
+def _lines(path: Path, data: bytes) -> list[Any]:
     """The settings with which the log of a campaign begins are left out."""
     rows: list[Any] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(data.splitlines(), 1):
         try:
-            row = json.loads(line) if line.strip() else None
-        except ValueError:
-            raise HostError(f"sites: {path}:{number}: not JSON") from None
+            row = parse(line) if line.strip() else None
+        except ValueError as error:
+            raise HostError(f"sites: {path}:{number}: not JSON: {error}") from None
         if row is not None and not (number == 1 and isinstance(row, dict) and "kinds" in row):
             rows.append(row)
     return rows

@@ -37,6 +37,7 @@ from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.spec.precision import Precision
 from buda_emu.tensor.referenced import Referenced
 from buda_emu.timing.model import model_netlist
+from buda_emu.unmasked import require_unmasked
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
@@ -257,8 +258,9 @@ class CompiledModel:
 
 
 def as_numpy(item: Any) -> Array:
-    """Torch tensors have no need of torch to be turned."""
+    """Torch tensors have no need of torch to be turned. Raises HostError for a masked array."""
     if hasattr(item, "detach"):
         item = item.detach().cpu()
         item = (item.float() if str(item.dtype) == "torch.bfloat16" else item).numpy()  # numpy has no bfloat16
+    require_unmasked(item, "an array of the model")
     return np.asarray(item)

@@ -1,11 +1,11 @@
 """Coverage of several netlists: counted, written, read again and merged."""
 
-import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
 from os import PathLike
-from typing import Any
+from typing import Any, Final, cast
 
 from buda_emu.coverage.features import features
 from buda_emu.coverage.lists import lists
@@ -13,6 +13,7 @@ from buda_emu.errors import HostError
 from buda_emu.files import read_whole
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
+from buda_emu.strict_json import read_object
 from buda_emu.version import RESULT_VERSION
 
 
@@ -100,16 +101,47 @@ def of_netlists(netlists: Iterable[Netlist]) -> Coverage:
 
 def read(path: "str | PathLike[str]") -> Coverage:
     """What `as_json` was written to. Raises HostError for another file, and one of another version."""
-    try:
-        content: Any = json.loads(read_whole(path, 16))
-        counts: Mapping[str, Mapping[str, int]] = content["counts"]
-        known = every_list()
-        found = Coverage(int(content["netlists"]))
-        for subject, names in counts.items():
-            found.counts[subject] = {name: int(count) for name, count in names.items() if name in known[subject]}
-        version = content["schema_version"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HostError(f"{path}: not a coverage that `test --coverage` wrote ({error!r})") from None
-    if version != RESULT_VERSION:
+    content = read_object(read_whole(path, 16), os.fspath(path), _WHAT, _FIX)
+    version = content.get("schema_version")
+    if "counts" in content and version != RESULT_VERSION:
         raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}")
+    try:
+        netlists = _natural(content.get("netlists"), "netlists", 1 << 53)
+        found = Coverage(netlists)
+        for subject, names in _object(content.get("counts"), "counts").items():
+            if subject not in found.counts:
+                raise ValueError(f"this version has no list {subject!r}")
+            found.counts[subject] = _counts(names, subject, netlists)
+    except ValueError as error:
+        raise HostError(f"{path}: not {_WHAT}: {error}: {_FIX}") from None
     return found
+
+
+_WHAT: Final = "a coverage that this version's `test --coverage` wrote"
+_FIX: Final = "write it again"
+
+
+def _counts(names: Any, subject: str, netlists: int) -> dict[str, int]:
+    """How many of so many netlists exercise each name of a list. Raises ValueError for what is none of it: counted
+    elsewhere means counted by the same lists."""
+    known = every_list()[subject]
+    found: dict[str, int] = {}
+    for name, count in _object(names, f"counts of {subject}").items():
+        if name not in known:
+            raise ValueError(f"this version has no {name!r} in the list {subject!r}")
+        found[name] = _natural(count, f"the count of {subject}: {name}", netlists)
+        if not found[name]:
+            raise ValueError(f"the count of {subject}: {name} is 0")
+    return found
+
+
+def _natural(value: Any, name: str, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{name}: not a number from 0 to {most}")
+    return value
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name}: not an object")
+    return cast("dict[str, Any]", value)

@@ -19,6 +19,7 @@ from buda_emu.darwinn.twin.graph import Array
 from buda_emu.darwinn.twin.pairing import Pairing, pair, tensor_name
 from buda_emu.darwinn.twin.run import fed
 from buda_emu.errors import HostError, PackageError, UnsupportedError
+from buda_emu.unmasked import require_unmasked
 
 
 def run(
@@ -55,6 +56,8 @@ def run(
 def _before(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
     """What the package's inputs get: as given, from the reference's variables, or computed by what stands before."""
     tensors = twin.graph.tensors
+    for name, array in inputs.items():
+        require_unmasked(array, f"input {name}")
     given = {
         name: fed(tensors[pairing.inputs[name]], array) if name in pairing.inputs else np.asarray(array)
         for name, array in inputs.items()

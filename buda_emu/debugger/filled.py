@@ -7,12 +7,14 @@ import numpy as np
 from buda_emu.debugger.tensors import Found
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.unmasked import require_unmasked
 
 
 def filled(
     values: object, shape: tuple[int, int, int], before: Found | None, tile: tuple[int, int, int] | None, of: Queue | Op
 ) -> Any:
     """All elements [t, rows, columns], of which `values` may give one tile alone, of the tensor as it is `before`."""
+    require_unmasked(values, of.name)
     given: Any = np.asarray(values)
     if tile is not None:
         assert before is not None

@@ -4,10 +4,11 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from buda_emu.files import FileState, unchanged
 from buda_emu.image.containers.tar_index import tar_members
 from buda_emu.image.containers.zip_index import zip_members
 from buda_emu.image.member import Limits, Member
@@ -34,7 +35,7 @@ class Archive:
 
     place: Place
     members: Mapping[str, Member]
-    _identity: tuple[int, ...]
+    _state: FileState
 
     def read(self, name: str, limit: int | None = None) -> bytes:
         """The bytes of a member. Raises ImageError where there is no such file, or when it is larger than `limit`."""
@@ -46,6 +47,7 @@ class Archive:
         with self._reopened() as stream:
             stream.seek(member.offset)
             data = _inflated(stream, member, at) if member.deflated else stream.read(member.size)
+        self._require_unchanged()
         if len(data) != member.size:
             raise at.error("image-archive", f"it has {len(data)} bytes, the archive states {member.size}")
         if member.crc is not None and zlib.crc32(data) != member.crc:
@@ -62,20 +64,29 @@ class Archive:
         with self._reopened() as stream:
             return memory.map_bytes(stream, member.offset, member.size)
 
+    def unchanged(self, name: str) -> Callable[[], None]:
+        """A function that raises ImageError where the file is not the one that was loaded, to be called before and
+        after each look at the mapped bytes of a member."""
+        place = self.place.at(name)
+        return unchanged(place.archive, lambda how: place.error("image-changed", how), self._state)
+
     def digest(self) -> str:
         """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""
         with self._reopened() as stream:
             found = hashlib.sha256()
             while data := stream.read(_PART):
                 found.update(data)
-            return found.hexdigest()
+        self._require_unchanged()
+        return found.hexdigest()
 
     def _reopened(self) -> IO[bytes]:
-        stream = _opened(self.place)
-        if _identity(stream) != self._identity:
-            stream.close()
-            raise self.place.error("image-changed", "the file is not the one that was loaded")
-        return stream
+        self._require_unchanged()
+        return _opened(self.place)
+
+    def _require_unchanged(self) -> None:
+        difference = self._state.difference(self.place.archive)
+        if difference:
+            raise self.place.error("image-changed", f"the file is not the one that was loaded: {difference}")
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""
@@ -87,6 +98,7 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
     """Read where everything lies in a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
     place = Place(os.fspath(path))
     with _opened(place) as stream:
+        state = FileState.of(stream.fileno())
         magic = stream.read(8)
         for mark, kind in _PACKED.items():
             if magic.startswith(mark):
@@ -106,18 +118,13 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
         check_unique(((member.name, member.is_folder) for member in found), place)
         if not found:
             raise place.at(TOP).error("image-member", "the archive is empty")
-        return Archive(place, {member.name: member for member in found}, _identity(stream))
+        return Archive(place, {member.name: member for member in found}, state)
 
 
 def _opened(place: Place) -> IO[bytes]:
     if "\0" in place.archive or not stat.S_ISREG(os.stat(place.archive).st_mode):  # noqa: PTH116 - a pipe would block
         raise place.error("image-archive", "it is not a file")
     return open(place.archive, "rb")  # noqa: PTH123 - no path object is needed
-
-
-def _identity(stream: IO[bytes]) -> tuple[int, ...]:
-    now = os.fstat(stream.fileno())
-    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def _inflated(stream: IO[bytes], member: Member, at: Place) -> bytes:

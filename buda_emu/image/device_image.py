@@ -157,9 +157,10 @@ class DeviceImage:
             return None
         entry = self.tensors[name]
         data, place = self._archive.mapped(entry.member), self._archive.place.at(entry.member)
+        check = self._archive.unchanged(entry.member)
         if entry.dump_format == "BACKEND":
-            return image_tensors.mapped_raw(data, entry, place)
-        return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place)
+            return image_tensors.mapped_raw(data, entry, place, check)
+        return image_tensors.mapped_tiles(data, queue, self.netlist.arch.alignment, place, check)
 
     def of_sets(self, count: int) -> "DeviceImage":
         """The same image for so many inputs of the model in a round."""

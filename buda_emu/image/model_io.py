@@ -28,6 +28,7 @@ from buda_emu.image.host.plan import HostPlan, dtype
 from buda_emu.image.host.windows import Windows, windows
 from buda_emu.image.rules import Place
 from buda_emu.spec.infinity import INFINITE
+from buda_emu.unmasked import require_unmasked
 
 KEY: Final = "buda_emu_model"
 NO_INDEX = 0xFFFFFFFF
@@ -78,6 +79,7 @@ class ModelInput:
     def entries(self, array: Any) -> "Array | None":
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
         array of another shape."""
+        require_unmasked(array, f"input {self.label}")
         given = np.asarray(array)
         if given.shape == self.shape:
             return self.to_queue(given)
@@ -91,6 +93,7 @@ class ModelInput:
 
     def to_queue(self, array: Any) -> "Array":
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
+        require_unmasked(array, f"input {self.label}")
         given = np.asarray(array)
         if given.shape != self.shape:
             raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")

@@ -33,6 +33,7 @@ from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.layout import EntryLayout, pack_entry, pack_strips
 from buda_emu.tensor.referenced import BLOCK, Referenced
 from buda_emu.tensor.tilize import tilize
+from buda_emu.unmasked import require_unmasked
 
 Array = NDArray[Any]
 Form = Literal["BACKEND", "BACKEND_TILIZED"]
@@ -203,6 +204,7 @@ def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
     if not queue.host_fed and not queue.is_ram:
         raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
     shape = queue.blocking.element_shape
+    require_unmasked(array, f"pack: {name}")
     if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
         raise HostError(
             f"pack: {name} has shape {list(array.shape)}, its queue takes [1..{queue.entries}, "

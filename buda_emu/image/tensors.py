@@ -3,7 +3,7 @@
 import importlib
 import io
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -19,7 +19,7 @@ from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
 from buda_emu.tensor.layout import EntryLayout, unpack_entry
-from buda_emu.tensor.mapped import giving_back, still_whole
+from buda_emu.tensor.mapped import giving_back
 from buda_emu.tensor.packed import packed_tiles, pushed_layout
 from buda_emu.tensor.referenced import Referenced, referenced
 from buda_emu.tensor.tilize import untilize
@@ -65,20 +65,22 @@ MAPPED: Final = ("Float32", "Float16_b")
 """Formats of .bin files whose elements are float32 or the upper half of one."""
 
 
-def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place) -> Referenced:
-    """A .bin file in one of the formats MAPPED by reference."""
+def mapped_raw(data: NDArray[np.uint8], entry: TensorEntry, place: Place, check: Callable[[], None]) -> Referenced:
+    """A .bin file in one of the formats MAPPED by reference. `check` raises where the image is not what it was."""
     array = data.view(ELEMENTS[entry.format]).reshape(entry.pushed_shape)
-    look, halves = still_whole(place.archive), entry.format == "Float16_b"
-    return referenced(array, str(place.member), giving_back(data), look, bfloat16=halves)
+    return referenced(array, str(place.member), giving_back(data), check, bfloat16=entry.format == "Float16_b")
 
 
-def mapped_tiles(data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place) -> Referenced:
-    """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words."""
+def mapped_tiles(
+    data: NDArray[np.uint8], queue: Queue, alignment: int, place: Place, check: Callable[[], None]
+) -> Referenced:
+    """A .tbin file by reference, as `tilized_tensor` with `to_push`; of no format of words. `check` raises where the
+    image is not what it was."""
     return packed_tiles(
         data,
         pushed_layout(queue.df, queue.blocking, alignment),
         str(place.member),
-        still_whole(place.archive),
+        check,
         lambda said: place.error("image-tensor", said),
     )
 

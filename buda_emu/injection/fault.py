@@ -1,8 +1,8 @@
 """The description of a fault: which value, where in it, and what happens to it there."""
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Final, Literal, get_args
+import reprlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Literal, cast, get_args
 
 from buda_emu.records import dataclass
 from buda_emu.spec.formats import FORMATS, is_block
@@ -100,13 +100,75 @@ class Fault:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Fault":
-        """What `as_json` wrote, or the part of it that says something; `nodes` and `reader` are left out."""
-        own = {item.name for item in fields(Fault)} - {"nodes", "reader"}
-        given: dict[str, Any] = {name: value for name, value in content.items() if name in own}
+        """What `as_json` wrote, or the part of it that says something; `nodes` and `reader` are left out. Raises
+        ValueError that names the key whose value is none that a fault has."""
+        if "kind" not in content:
+            raise ValueError("the key 'kind' is missing")
+        given: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
+        for name, value in given.items():
+            FIELDS[name].require(name, value)
         given = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **given}
         given["bits"] = tuple(given.get("bits", ()))
         given["core"] = tuple(given["core"]) if given.get("core") is not None else None
         return Fault(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What the value of a key may be: a test, and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+    def require(self, name: str, value: Any) -> None:
+        """Raise ValueError for a value that the key `name` may not have."""
+        if not self.holds(value):
+            raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
+
+
+def number_from(least: int) -> Field:
+    """A whole number of at least so much, and of no more than 63 bits."""
+    return Field(lambda value: type(value) is int and least <= value < _MOST, f"a whole number from {least} on")
+
+
+def words_of(known: Collection[str]) -> Field:
+    """One of some words."""
+    return Field(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(filter(None, known))}")
+
+
+def _are_numbers(value: Any, most: int) -> bool:
+    """Whether a value is a list of whole numbers from 0 to below `most`."""
+    numbers = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (None,)
+    return all(type(number) is int and 0 <= number < most for number in numbers)
+
+
+_MOST: Final = 1 << 63
+_WORD_BITS: Final = 64
+TEXT: Final = Field(lambda value: isinstance(value, str), "text")
+FLAG: Final = Field(lambda value: isinstance(value, bool), "true or false")
+FIELDS: Final[Mapping[str, Field]] = {
+    "number": number_from(0),
+    "kind": words_of(KINDS),
+    "place": words_of((*PLACES, "")),
+    "where": TEXT,
+    "op_type": TEXT,
+    "df": words_of((*FORMATS, "")),
+    "tensor": TEXT,
+    "entry": number_from(-1),
+    "operand": number_from(-1),
+    "tile": number_from(-1),
+    "datum": number_from(-1),
+    "bits": Field(lambda value: _are_numbers(value, _WORD_BITS), "a list of numbers of bits, each from 0 to 63"),
+    "exponent": FLAG,
+    "core": Field(
+        lambda value: value is None or (_are_numbers(value, _MOST) and len(value) == 2),
+        "null, or [row, column] of a core",
+    ),
+    "step": number_from(-1),
+    "how": TEXT,
+    "stratum": TEXT,
+}
+"""The keys of a fault in JSON."""
 
 
 def exponent_bits(df: str) -> int:

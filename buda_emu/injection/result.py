@@ -1,11 +1,13 @@
 """The effects of faults, one by one and counted, with confidence intervals."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
-from math import sqrt
-from typing import Any, Final, Literal, get_args
+from dataclasses import field
+from math import isfinite, sqrt
+from typing import Any, Final, Literal, cast, get_args
 
-from buda_emu.injection.fault import Fault
+from buda_emu.injection.fault import FIELDS as FAULT_FIELDS
+from buda_emu.injection.fault import TEXT, Fault, Field, number_from, words_of
 from buda_emu.records import dataclass
 from buda_emu.version import RESULT_VERSION
 
@@ -79,9 +81,49 @@ class Effect:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Effect":
-        """What `as_json` wrote; nodes, which a replay finds again, are left out."""
-        own = {item.name for item in fields(Effect)} - {"fault"}
-        return Effect(Fault.from_json(content), **{name: value for name, value in content.items() if name in own})
+        """What `as_json` wrote; nodes, which a replay finds again, are left out. Raises ValueError that names the key
+        which is missing, or whose value is none that an effect has."""
+        missing = next((name for name in (*FAULT_FIELDS, *FIELDS) if name not in content), None)
+        if missing is not None:
+            raise ValueError(f"the key {missing!r} is missing")
+        for name, allowed in FIELDS.items():
+            allowed.require(name, content[name])
+        return Effect(Fault.from_json(content), **{name: content[name] for name in FIELDS})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _maps_texts(value: Any, holds: Callable[[str], bool]) -> bool:
+    """Whether a value is an object whose values are texts that `holds` takes."""
+    texts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else (None,)
+    return all(isinstance(text, str) and holds(text) for text in texts)
+
+
+_NUMBER: Final = Field(_is_number, "a number")
+_NUMBER_OR_NONE: Final = Field(lambda value: value is None or _is_number(value), "a number, or null")
+_HEXADECIMAL: Final = re.compile("[0-9a-f]+")
+FIELDS: Final[Mapping[str, Field]] = {
+    "outcome": words_of(OUTCOMES),
+    "pcc": _NUMBER_OR_NONE,
+    "max_error": _NUMBER_OR_NONE,
+    "tiles": number_from(0),
+    "output": TEXT,
+    "computed": number_from(0),
+    "error": TEXT,
+    "top1": _NUMBER,
+    "maps": Field(
+        lambda value: _maps_texts(value, lambda text: _HEXADECIMAL.fullmatch(text) is not None),
+        "an object of hexadecimal numbers",
+    ),
+    "ratio": _NUMBER,
+    "after": Field(
+        lambda value: _maps_texts(value, lambda text: text in get_args(After)),
+        "an object of protections, each with what is left by it",
+    ),
+}
+"""The keys that an effect in JSON has beside those of its fault."""
 
 
 @dataclass(frozen=True, slots=True)

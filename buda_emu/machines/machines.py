@@ -26,6 +26,7 @@ from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.tensor.referenced import Referenced
+from buda_emu.unmasked import require_unmasked
 from buda_emu.workers.actors import Actors
 from buda_emu.workers.job import Job, Workers
 from buda_emu.workers.wire import unpacked
@@ -139,6 +140,7 @@ class Machines:
         """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
         bytes of their format. Raises as that, and HostError for a part that is lost."""
         packed = array.packed if isinstance(array, Referenced) else None
+        require_unmasked(array, f"push to {queue}")
         array = array if packed is not None else np.asarray(array)
         keepers = self.cut.keepers[queue]
         words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
@@ -148,6 +150,8 @@ class Machines:
                 self._send(number, member, words, [array if packed is None else packed()])
             else:
                 self._send(number, member, elsewhere)
+        if packed is not None:
+            packed()  # raises where the image changed while its bytes were sent
         self._until_done()
 
     def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:

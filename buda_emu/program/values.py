@@ -98,6 +98,19 @@ class Variables:
         return by_text(self._values)
 
 
+class VariableValues:
+    """The variables of a running program as those who watch it see them: every method that reads, none that writes."""
+
+    __slots__ = ("is_param", "snapshot", "value", "values", "values_of")
+
+    def __init__(self, variables: Variables) -> None:
+        self.is_param = variables.is_param
+        self.snapshot = variables.snapshot
+        self.value = variables.value
+        self.values = variables.values
+        self.values_of = variables.values_of
+
+
 def by_text(values: Mapping[str, int]) -> dict[str, int]:
     """Values by stored name, by `$name`."""
     return {"$" + name: value for name, value in values.items()}

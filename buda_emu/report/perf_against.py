@@ -85,7 +85,7 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
             {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
             tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it again with `perf --json`") from None
 
 

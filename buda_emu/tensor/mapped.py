@@ -16,7 +16,6 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 
 _MAPS: Final = Path("/proc/self/maps")
@@ -71,21 +70,6 @@ def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
     begin = offset - offset % mmap.ALLOCATIONGRANULARITY
     mapping = mmap.mmap(stream.fileno(), offset - begin + size, offset=begin, access=mmap.ACCESS_READ)
     return np.frombuffer(mapping, np.uint8, size, offset - begin)
-
-
-def still_whole(path: str | os.PathLike[str]) -> Callable[[], None]:
-    """A function that raises HostError where a file has become shorter since: who reads pages of it that are gone is
-    ended by the system. A file that was replaced by another one, or removed, keeps its pages while it is mapped."""
-    path = Path(path)
-    first = path.stat() if path.exists() else None
-
-    def look() -> None:
-        now = path.stat() if first is not None and path.exists() else None
-        if now is not None and first is not None and os.path.samestat(now, first) and now.st_size < first.st_size:
-            said = f"{now.st_size} bytes, and had {first.st_size} when it was opened"
-            raise HostError(f"{path}: it has {said}: it was cut off since, copy it once more and begin again")
-
-    return look
 
 
 def giving_back(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:

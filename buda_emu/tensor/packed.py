@@ -27,12 +27,12 @@ def packed_tiles(
     data: NDArray[np.uint8],
     layout: EntryLayout,
     origin: str,
-    look: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None,
     error: Callable[[str], BudaError] = HostError,
 ) -> Referenced:
     """Tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols], by reference to their bytes, those of all entries of a
-    core after each other: uint8[size]; of no format of words. `look` is called before they are read, `error` says what
-    is wrong with tiles whose headers do not state their size."""
+    core after each other: uint8[size]; of no format of words. `check` is called before and after they are read and
+    raises if their file is not what it was, `error` makes the error of tiles whose headers do not state their size."""
     blocking = layout.blocking
     order = tile_order(blocking)
     t, rows, columns = blocking.shape
@@ -44,7 +44,7 @@ def packed_tiles(
 
     def read(box: Box) -> NDArray[Any]:
         """Whole tiles around the box, then the box of them."""
-        look()
+        check()
         entries, slices, down, across = box
         first, left = down.start // height, across.start // width
         tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
@@ -57,14 +57,16 @@ def packed_tiles(
                 with np.errstate(all="ignore"):
                     own = unpack_tiles(layout.format, image, blocking.tile_dim, layout.alignment)
             except HostError as wrong:
+                check()
                 raise error(f"entry {entries.start + number}: {wrong}") from None
             found[number] = own.reshape(found.shape[1:])
+        check()
         part = untilize(found, blocking.tile_dim)
         top, edge = down.start - first * height, across.start - left * width
         return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
 
     def packed() -> NDArray[np.uint8]:
-        look()
+        check()
         return data
 
     shape = (held.shape[1], *blocking.element_shape)

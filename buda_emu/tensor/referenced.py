@@ -99,7 +99,8 @@ class Referenced(NDArrayOperatorsMixin):
         asked = _ASKED.get()
         if asked is not None:
             asked(self.nbytes, self.origin)
-        found = np.array(self.read(self.whole))
+        found = self.read(self.whole)
+        found = found if found.base is None else np.array(found)  # a view may be of somebody's memory
         self.give_back()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -265,34 +266,41 @@ def referenced(
     array: Array,
     origin: str,
     give_back: Callable[[], None] = lambda: None,
-    look: Callable[[], None] = lambda: None,
+    check: Callable[[], None] | None = None,
     *,
     bfloat16: bool = False,
 ) -> Referenced:
-    """An array whose memory is a file's. `look` is called before it is read: raises where the file is not what it was.
-    `bfloat16`: its elements are uint16, the upper halves of float32."""
+    """An array by reference to memory. Where that is a file's, `check` raises if the file is not what it was: it is
+    called before and after a box is read, which is then a copy. `bfloat16`: its elements are uint16, the upper halves
+    of float32."""
     dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
 
-    def read(box: Box) -> Array:
-        look()
+    def values(box: Box) -> Array:
         part = array[box]
         if bfloat16:
             return (part.astype(np.uint32) << 16).view(np.float32)
         with np.errstate(all="ignore"):  # what is too large for float32 is infinite
-            return part.astype(dtype, copy=False)
+            return part.astype(dtype, copy=check is not None)
+
+    def read(box: Box) -> Array:
+        if check is None:
+            return values(box)
+        check()
+        found = values(box)
+        check()
+        return found
 
     found: list[float] = []
 
     def bound() -> float:
         if not found:
-            look()
-            found.append(
-                max(
-                    map(largest, (array[box] if not bfloat16 else read(box) for box in made.boxes())),
-                    key=lambda value: (np.isnan(value), value),
-                    default=0.0,
-                )
-            )
+            if check is not None:
+                check()
+            of_boxes = (largest(array[box] if not bfloat16 else values(box)) for box in made.boxes())
+            most = max(of_boxes, key=lambda value: (np.isnan(value), value), default=0.0)
+            if check is not None:
+                check()
+            found.append(most)
             give_back()
         return found[0]
 

@@ -1,6 +1,7 @@
 """Tensors of an image stay in its file where memory is short: the same results in every precision."""
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.files import FileState
 from buda_emu.image.pack import Contents, write_image
+from buda_emu.image.rules import ImageError
 from buda_emu.netlist.load import check_text
 from buda_emu.tensor.referenced import Referenced
 from small_images import TOP, netlist_text, values, write
@@ -110,3 +113,31 @@ def test_the_command_says_what_it_needs_and_then_needs_no_more(tmp_path):
     assert done[0].returncode == 3
     assert "parameters in the image's file" in done[0].stderr
     assert done[1].returncode == 0, done[1].stderr
+
+
+@pytest.mark.parametrize("form", ["BACKEND", "BACKEND_TILIZED"])
+@pytest.mark.parametrize("set_back", [False, True])
+def test_an_image_that_is_overwritten_between_two_runs(tmp_path, form, set_back):
+    path = write(tmp_path / "w.tti", packed(source(), {"w": W}, form))
+    before = path.stat()
+    with be.load_image(path).emulator("format", 1, memory_limit=LITTLE) as emulator:
+        emulator.push("a", A)
+        emulator.run("run")
+        with path.open("r+b") as stream:
+            stream.seek(before.st_size // 2)
+            stream.write(bytes(64))
+        if set_back:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        emulator.push("a", A)
+        with pytest.raises(ImageError, match=r"it was written to.*\[image-changed: .*load it again"):
+            emulator.run("run")
+
+
+@pytest.mark.parametrize("form", ["BACKEND", "BACKEND_TILIZED"])
+def test_an_image_that_is_overwritten_while_a_box_is_decoded(tmp_path, monkeypatch, form):
+    path = write(tmp_path / "w.tti", packed(source(), {"w": W}, form))
+    (held,) = be.load_image(path).held()
+    states = [FileState.of(path)]
+    monkeypatch.setattr(FileState, "of", lambda _: states.pop() if states else FileState(0, 0, 0, 0, 0))
+    with pytest.raises(ImageError, match=r"another file has its name.*\[image-changed"):
+        held.array.read((slice(0, 1), slice(0, 1), slice(0, 32), slice(0, 32)))

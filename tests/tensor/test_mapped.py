@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buda_emu.errors import HostError
-from buda_emu.tensor.mapped import FileMappings, giving_back, map_bytes, still_whole
+from buda_emu.tensor.mapped import FileMappings, giving_back, map_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what memory is")
 
@@ -36,21 +35,6 @@ def test_a_mapping_is_found(tmp_path: Path) -> None:
     assert FileMappings().of(address, 1 << 40) is None, "more than is mapped"
     own = np.zeros(3 << 20, np.uint8)
     assert FileMappings().of(own.__array_interface__["data"][0], own.nbytes) is None, "memory of its own"
-
-
-def test_a_file_that_became_shorter_is_refused_and_one_that_was_replaced_is_not(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    look = still_whole(path)
-    look()
-    path.rename(tmp_path / "elsewhere")
-    look()
-    path.write_bytes(b"another")
-    look()
-    look = still_whole(path)
-    with path.open("r+b") as stream:
-        stream.truncate(3)
-    with pytest.raises(HostError, match="bytes: it has 3 bytes, and had 7 when it was opened: it was cut off since"):
-        look()
 
 
 @pytest.mark.parametrize("mode", ["r", "c"])

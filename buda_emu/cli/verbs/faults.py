@@ -4,23 +4,20 @@ import argparse
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from buda_emu.api.faults import Budget, Maker, Settings, Subject, faults, read_sites
+from buda_emu.api.faults import Budget, Maker, Settings, Subject, campaign_identity, faults, read_sites
 from buda_emu.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
 from buda_emu.errors import Exit, HostError
 from buda_emu.files import write_file
 from buda_emu.image.opened import netlist_of
-from buda_emu.injection.result import Campaign, Effect
+from buda_emu.injection.campaign_log import CampaignLog, UnknownEffectError
+from buda_emu.injection.result import Campaign
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.faults import campaign_lines, effect_lines
-
-LOG: Final = "faults.jsonl"
-"""In the folder of a campaign: its settings, then a line for each fault as it is done."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -50,23 +47,28 @@ def main(args: argparse.Namespace) -> int:
     )
     if args.replay is not None:
         return _replay(subject, settings, args)
+    subject = subject.with_contents()
+    netlist = netlist_of(args.file, args.arch)
+    log = CampaignLog(args.output, campaign_identity(subject, settings)) if args.output is not None else None
     progress = Progress(args.quiet)
-    known, log = _log(args, settings.as_json()) if args.output is not None else ([], None)
-    found = faults(
-        subject,
-        Budget(args.count, args.seconds, args.width),
-        settings=settings,
-        workers=args.workers,
-        dask=args.dask,
-        known=known,
-        done=log,
-        progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
-    )
+    try:
+        found = faults(
+            subject,
+            Budget(args.count, args.seconds, args.width),
+            settings=settings,
+            workers=args.workers,
+            dask=args.dask,
+            known=log.known if log is not None else (),
+            done=log.append if log is not None else None,
+            progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+        )
+    except UnknownEffectError as error:
+        raise error if log is None else log.located(error) from None
     progress.clear()
     if not args.quiet:
         say_lines(campaign_lines(found, args.top))
     if args.output is not None:
-        _write(args.output, found, netlist_of(args.file, args.arch))
+        _write(args.output, found, netlist)
         if not args.quiet:
             say(f"report: {args.output / 'report.html'}")
     if args.write_sites is not None:
@@ -108,45 +110,6 @@ def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> i
 
 def _save(stream: Any, values: Any) -> None:
     np.save(stream, values)
-
-
-def _log(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[Effect], Callable[[Sequence[Effect]], None]]:
-    """The effects that a folder has of this campaign, and what writes further ones. Raises HostError where the folder
-    has another campaign."""
-    head = {
-        "file": args.file,
-        "arch": args.arch,
-        "precision": args.precision,
-        "programs": args.program,
-        "parameters": dict(args.param),
-        "inputs": args.inputs,
-        **settings,
-    }
-    path: Path = args.output / LOG
-    known: list[Effect] = []
-    args.output.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    if lines:
-        if _parsed(lines[0]) != json.loads(json.dumps(head)):
-            raise HostError(f"{path} is of another campaign: give another folder, or remove it")
-        for line in lines[1:]:
-            content = _parsed(line)
-            if content is not None:  # the last line of a run that was killed may be cut
-                known.append(Effect.from_json(content))
-    write_text(path, "".join(f"{json.dumps(item)}\n" for item in (head, *(effect.as_json() for effect in known))))
-
-    def log(effects: Sequence[Effect]) -> None:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.writelines(f"{json.dumps(effect.as_json())}\n" for effect in effects)
-
-    return known, log
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
 
 
 def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:

@@ -1,14 +1,16 @@
 """`buda-emu pack`: write a device image."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
+from buda_emu.files import unchanged
 from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import load
 from buda_emu.verify.inputs.numpy_files import map_npy, npz_of
@@ -21,15 +23,22 @@ def main(args: argparse.Namespace) -> int:
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)
 
+    tensors, checks = _tensors(args.tensors)
     contents = Contents(
         netlist=netlist,
         netlist_text=Path(args.file).read_bytes(),
-        tensors=_tensors(args.tensors),
+        tensors=tensors,
         name=args.name or (args.output.stem if args.output.suffix else Path(args.file).stem),
         version=args.pybuda_version or f"buda-emu {__version__}",
         form="BACKEND_TILIZED" if args.tilized else "BACKEND",
     )
-    size = write_output(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))
+
+    def write(stream: IO[bytes]) -> None:
+        write_image(stream, contents, "zip" if args.zip else "tar")
+        for check in checks:
+            check()
+
+    size = write_output(args.output, write)
     if not args.quiet:
         count = len(contents.tensors)
         tensors = plural(count, "tensor")
@@ -37,20 +46,23 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tensors(directory: Path) -> dict[str, NDArray[Any]]:
-    """Arrays by queue. Raises HostError for a file that is not of arrays, or a queue that is given twice."""
+def _tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
+    """Arrays by queue, and functions that raise where a file was written to meanwhile. Raises HostError for a file that
+    is not of arrays, or a queue that is given twice."""
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     found: dict[str, NDArray[Any]] = {}
+    checks: list[Callable[[], None]] = []
     for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
         arrays = _arrays(path)
         twice = sorted(found.keys() & arrays.keys())
         if twice:
             raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
         found |= arrays
+        checks.append(unchanged(path))
     if not found:
         raise HostError(f"pack: no .npy or .npz file in {directory}")
-    return found
+    return found, checks
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output, Shape
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.errors import HostError
+from buda_emu.unmasked import require_unmasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def _example(program: Program, graph: Graph, cache: str) -> Array | None:
     if cache not in labels:
         return None
     item = program.inputs[labels.index(cache)]
+    require_unmasked(item, f"cache {cache}")
     return np.asarray(item.detach().cpu().numpy() if hasattr(item, "detach") else item)
 
 

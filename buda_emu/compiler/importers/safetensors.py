@@ -16,7 +16,8 @@ from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
-from buda_emu.files import NameTwiceError, each_name_once, read_whole
+from buda_emu.files import read_whole
+from buda_emu.strict_json import NameTwiceError, each_name_once
 from buda_emu.tensor.mapped import map_bytes
 
 INDEX: Final = ".safetensors.index.json"

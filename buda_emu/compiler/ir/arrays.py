@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.errors import HostError
 from buda_emu.files import write_file
 from buda_emu.verify.inputs.numpy_files import npz_of
 
@@ -29,8 +30,13 @@ def save_arrays(path: Path, arrays: Arrays) -> None:
 
 
 def load_arrays(path: Path) -> Arrays:
-    """Those of a file; none where it is not there. Raises HostError for a file of something else."""
-    return npz_of(str(path), path) if path.exists() else {}
+    """Those of a file; none where it is not there. Raises HostError for a file of something else, and for an array
+    that is not the one that was saved under its name."""
+    arrays = npz_of(str(path), path) if path.exists() else {}
+    for name, array in arrays.items():
+        if digest(array) != name:
+            raise HostError(f"{path}: array {name} is another one than was saved: write text and arrays again")
+    return arrays
 
 
 def equal(one: Any, two: Any) -> bool:

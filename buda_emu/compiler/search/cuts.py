@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.search.candidate_table import LEVELS, CandidateTable
+from buda_emu.compiler.search.candidate_table import LEVELS, STEP, CandidateTable
 from buda_emu.compiler.target import Objective, Target
 from buda_emu.timing.transfers.loading import load_cycles
 
@@ -19,8 +19,6 @@ FULL = 0.94
 """The share of a chip's cores that rectangles are expected to cover."""
 BACK = 12
 """An epoch may end so many ops before the cores are used up, for a cut through less data."""
-STEP = 0.2
-"""Of a pace: how much later each op of a chain begins than the one before it."""
 
 
 def cuts(table: CandidateTable, objective: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:

@@ -11,8 +11,8 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.cuts import FULL, STEP, cuts
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
+from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import Start

@@ -4,10 +4,11 @@ import json
 import tempfile
 import weakref
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -23,8 +24,14 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.microbatch import LOOP
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
+from buda_emu.strict_json import read_object
 
 _MACHINE, _NOTES = "machine", "training.json"
+_FIX = "take another snapshot"
+_BROKEN = (
+    OSError, KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError, OverflowError, MemoryError,
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+)  # fmt: skip
 
 
 class CompiledTraining(CompiledModel):
@@ -228,14 +235,16 @@ class CompiledTraining(CompiledModel):
         for a file that is damaged or of another netlist."""
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
-                notes = json.loads(archive.read(_NOTES))
-                if notes["schema_version"] != 1:
-                    raise HostError(f"resume: {path}: schema_version {notes['schema_version']} is not known")
-                step, precision = int(notes["step"]), str(notes["precision"])
+                notes = read_object(archive.read(_NOTES), f"resume: {path}", "a snapshot of a training", _FIX)
+                if notes.get("schema_version") != 1:
+                    raise HostError(f"resume: {path}: schema_version {notes.get('schema_version')} is not known")
+                step, precision = notes.get("step"), notes.get("precision")
+                if type(step) is not int or step < 1 or precision not in get_args(Precision):
+                    raise HostError(f"resume: {path}: step {step!r} in precision {precision!r}: {_FIX}")
                 archive.extract(_MACHINE, folder)
-                self._running(precision).restore(Path(folder, _MACHINE))  # pyright: ignore[reportArgumentType]
+                self._running(cast("Precision", precision)).restore(Path(folder, _MACHINE))
                 self.step = step
-        except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        except _BROKEN as error:
             raise HostError(f"resume: {path} is not a snapshot of a training: {error}") from None
 
 

@@ -5,7 +5,6 @@ strictness, this package's version and sources, Python's version. Changed inputs
 out of date. What cannot be read, or does not hold what it should, is as if it were not there; a run never fails for it.
 """
 
-import hashlib
 import os
 import pickle
 import sys
@@ -13,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from buda_emu.caches import kept_in, read_kept, sources, write_kept
+from buda_emu.identity import digest
 from buda_emu.netlist import nodes
 from buda_emu.netlist.cached.pickled import Result, pickled, unpickled
 from buda_emu.version import __version__
@@ -50,7 +50,5 @@ class NetlistCache:
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
-    about = repr((__version__, sources("netlist", "spec"), sys.version, path, arch, strict))
-    digest = hashlib.sha256(about.encode("utf-8", "surrogateescape"))
-    digest.update(data)
-    return digest.hexdigest()
+    about = (__version__, sources("netlist", "spec"), sys.version, path, arch, strict)
+    return digest(about, data)

@@ -20,6 +20,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.files import read_whole, write_file
 from buda_emu.report.baselines.verdict import MEASURES, Comparison, Item, Known, Measure, Section, compare
+from buda_emu.strict_json import parse
 
 SCHEMA_VERSION: Final = 1
 
@@ -133,9 +134,10 @@ def _items(section: Mapping[str, Any], name: Section) -> dict[str, list[Known]]:
 def _checked(path: str, data: bytes) -> dict[str, Any]:
     """The content of a file that is a baseline. Raises HostError with the place of what is wrong."""
     try:
-        content: Any = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise HostError(f"{path}: not a baseline: {error}") from None
+        content = parse(data)
+    except ValueError as error:
+        fix = "take an older copy of it, or remove it and make it again with --update-baseline"
+        raise HostError(f"{path}: not a baseline: {error}: {fix}") from None
     root = _object(path, content, ("schema_version", *MEASURES), needed=("schema_version",))
     if root["schema_version"] != SCHEMA_VERSION:
         raise HostError(f"{path}: schema version {root['schema_version']!r}, this version reads {SCHEMA_VERSION}")

@@ -1,12 +1,12 @@
 """Modelled cycles as one JSON object, and the same read back: what `perf --json` writes and `perf --against` takes."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
+from buda_emu.strict_json import read_object
 from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import critical_steps
 from buda_emu.timing.figures import op_figures
@@ -65,14 +65,68 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
     """What `perf_json` gave, read back. Raises HostError for what is none, or of another schema version."""
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise HostError(f"{path}: not JSON: {error}") from None
-    if not isinstance(found, dict) or any(key not in found for key in _NEEDED):
-        raise HostError(f"{path}: not a file that `buda-emu perf --json` wrote")
-    if found["schema_version"] != RESULT_VERSION:
-        raise HostError(
-            f"{path}: schema version {found['schema_version']}, this version reads {RESULT_VERSION}: write it again"
-        )
-    return cast(dict[str, Any], found)
+    found = read_object(text.encode("utf-8", "replace"), path, _WHAT, _FIX)
+    if any(key not in found for key in _NEEDED):
+        raise HostError(f"{path}: not {_WHAT}")
+    version = found.get("schema_version")
+    if version != RESULT_VERSION:
+        raise HostError(f"{path}: schema version {version}, this version reads {RESULT_VERSION}: write it again")
+    wrong = _wrong_place(found, _FORM, "")
+    if wrong is not None:
+        raise HostError(f"{path}: not {_WHAT}: {wrong}: {_FIX}")
+    return found
+
+
+_WHAT: Final = "a file that `buda-emu perf --json` wrote"
+_FIX: Final = "write it again"
+_NUMBER: Final = "a number"
+_TEXT: Final = "text"
+_UNITS: Final = [{"name": _TEXT, "cycles": _NUMBER}]
+_FORM: Final[Mapping[str, Any]] = {
+    "netlist": _TEXT,
+    "arch": _TEXT,
+    "clock_mhz": _NUMBER,
+    "what_if": {},
+    "parameters": {},
+    "program_cycles": {"*": _NUMBER},
+    "epochs": [
+        {
+            "program": _TEXT,
+            "graphs": [_TEXT],
+            "cycles_per_input": (_NUMBER,),
+            "first_input_cycles": _NUMBER,
+            "bottleneck": {"kind": _TEXT, "name": _TEXT},
+            "ops": [{"op": _TEXT, "cost_cycles": _NUMBER}],
+            "memory": _UNITS,
+            "noc_links": _UNITS,
+            "transfers": _UNITS,
+        }
+    ],
+}
+"""What a comparison reads: an object has these keys at least ("*": any keys), a list elements of that form, a tuple
+means that it may be null."""
+
+
+def _wrong_place(value: Any, form: Any, place: str) -> str | None:
+    """The first place, with what it should be, where a value does not have a form; None where it has it."""
+    if isinstance(form, tuple):
+        return None if value is None else _wrong_place(value, form[0], place)
+    if isinstance(form, str):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        holds = is_number if form == _NUMBER else isinstance(value, str)
+        return None if holds else f"{place or 'the document'} is not {form}"
+    if not isinstance(value, list if isinstance(form, list) else dict):
+        return f"{place or 'the document'} is not {'a list' if isinstance(form, list) else 'an object'}"
+    return next(filter(None, (_wrong_place(*inner) for inner in _inner_places(value, form, place))), None)
+
+
+def _inner_places(value: Any, form: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+    """Each value directly inside of one, the form that it should have, and its place."""
+    if isinstance(form, list):
+        for number, inner in enumerate(cast("list[Any]", value)):
+            yield inner, form[0], f"{place}[{number}]"
+        return
+    for key, inner_form in cast("Mapping[str, Any]", form).items():
+        names = list(value) if key == "*" else [key]
+        for name in names:
+            yield value.get(name), inner_form, f"{place}.{name}".removeprefix(".")

@@ -22,6 +22,7 @@ from buda_emu.runtime.graph.plan_part import Duties, duties
 from buda_emu.runtime.graph.schedule import Chunk
 from buda_emu.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, uses
 from buda_emu.runtime.machine.gate import Gate
+from buda_emu.runtime.machine.listeners import read_only
 from buda_emu.runtime.machine.memory import Memory, Watched
 from buda_emu.runtime.machine.part import Part
 from buda_emu.runtime.machine.stepper import Stepper
@@ -275,17 +276,17 @@ class ChunkRun(ABC, Generic[V]):
     def _tell_result(self, step: Run | Same, *, may_put: bool) -> None:
         array = self._values[step.value]
         for listener in self._watched.listeners:
-            listener.op_value(step.op, self._seen(array), self._chunk.inputs)
+            listener.op_value(step.op, read_only(self._seen(array)), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
         if (stepper := self._stepper) is not None:
             put = partial(self._put, array) if may_put else None
-            stepper.result(step.op, self._seen(array), put, self._chunk.inputs)
+            stepper.result(step.op, read_only(self._seen(array)), put, self._chunk.inputs)
 
     def _tell_read(self, queue: str, tiles: Tensor) -> None:
         for listener in self._watched.listeners:
-            listener.queue_value(queue, tiles, self._chunk.inputs)
+            listener.queue_value(queue, read_only(tiles), self._chunk.inputs)
         if (stepper := self._stepper) is not None:
-            stepper.read(queue, tiles, self._chunk.inputs)
+            stepper.read(queue, read_only(tiles), self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
         """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts again."""

@@ -13,6 +13,7 @@ from buda_emu.errors import HostError
 from buda_emu.formats import host_decode
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import is_raw
+from buda_emu.unmasked import require_unmasked
 
 _SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # of ml_dtypes: every value is a float32
 _SMALL_INTS = ("int2", "uint2", "int4", "uint4")
@@ -65,6 +66,7 @@ def as_numpy(given: object, where: str = "tensor") -> NDArray[Any]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.Tensor):
         return _from_torch(given, torch, where)
+    require_unmasked(given, where)
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:

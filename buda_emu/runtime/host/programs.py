@@ -11,7 +11,7 @@ from buda_emu.netlist.model import Instruction, Netlist
 from buda_emu.program.interpreter import Interpreter, Standing
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Variables
+from buda_emu.program.values import Variables, VariableValues
 from buda_emu.runtime.graph.epochs import Epochs
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -167,7 +167,7 @@ class Programs:
         self._watched.journal.next_instruction()
         self._now = index, instruction
         for listener in self._watched.listeners:
-            listener.instruction(self._interpreter.program.name, index, instruction, variables)
+            listener.instruction(self._interpreter.program.name, index, instruction, VariableValues(variables))
         if self._watched.stepper is not None:
             self._watched.stepper.instruction(self._interpreter.program.name, index, instruction, variables)
 

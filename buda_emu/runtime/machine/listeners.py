@@ -4,7 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Instruction, Op
-from buda_emu.program.values import Variables
+from buda_emu.program.values import VariableValues
+
+
+def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same memory as an array that nobody can write to, nor make writable: whoever watches a machine is shown its
+    own tensors."""
+    return np.asarray(memoryview(array.data).toreadonly())
 
 
 class Listener:
@@ -17,8 +23,8 @@ class Listener:
     Inputs of an epoch may run together: `inputs` says how many one call stands for.
     """
 
-    def instruction(self, program: str, index: int, instruction: Instruction, variables: Variables) -> None:
-        """An instruction is about to run."""
+    def instruction(self, program: str, index: int, instruction: Instruction, variables: VariableValues) -> None:
+        """An instruction is about to run. The variables can be read, not changed."""
 
     def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:
         """A temporal graph starts; `inputs` is its input_count."""
@@ -33,8 +39,9 @@ class Listener:
         """It is done."""
 
     def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:
-        """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], not to be kept or
-        written. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1 serves every input."""
+        """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], read-only, not to
+        be kept: their memory is used again. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1
+        serves every input."""
 
     def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
         """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""

@@ -14,6 +14,7 @@ from buda_emu.image.host.plan import COMPUTES, DeviceStep, HostPlan, HostStep, f
 from buda_emu.image.model_io import ModelIo, made_up
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
+from buda_emu.unmasked import require_unmasked
 from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.numpy_files import npy_of
 from buda_emu.verify.inputs.of_image import begun_with
@@ -72,6 +73,7 @@ class HostParts:
             what, word = sorted(labels - named or named - labels), "no" if labels - named else "unknown"
             raise HostError(f"inputs: {word} {', '.join(what)}; the model takes {', '.join(self._model.labels)}")
         for item in self.plan.given:
+            require_unmasked(arrays[item.label], f"input {item.label}")
             if np.shape(arrays[item.label]) != item.shape:
                 shape = list(np.shape(arrays[item.label]))
                 raise HostError(f"input {item.label}: shape {shape}, the model takes {list(item.shape)}")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
+from buda_emu.files import unchanged
 
 _PIECE: Final = 1 << 20  # bytes
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -34,7 +35,8 @@ _BROKEN: Final = (
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, read as it is used. Raises HostError for one that is not an array, or is not whole."""
+    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
+    HostError for one that is not an array, or is not whole."""
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
@@ -81,9 +83,15 @@ def npz_headers(path: Path) -> dict[str, Header]:
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
+    """Each array's name and header. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+    names: set[str] = set()
     for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in names:
+            raise ValueError(f"it holds {name!r} twice: leave one of them, and write the file again")
+        names.add(name)
         with archive.open(info) as member:
-            yield info.filename.removesuffix(".npy"), _header(member, info.file_size)
+            yield name, _header(member, info.file_size)
 
 
 def _header(stream: IO[bytes], size: int) -> Header:
@@ -100,17 +108,21 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
 
 
 def read_npy(path: Path, most: int | None = None) -> NDArray[Any]:
-    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array or is not whole, for
-    what is not a regular file, and for more than `most` bytes, by default a machine's memory limit."""
+    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is not whole or is
+    written to meanwhile, for what is not a regular file, and for more than `most` bytes, by default a machine's memory
+    limit."""
     most = default_memory_limit() if most is None else most
     try:
+        check = unchanged(path)
         with _opened(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:
                 raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(most)}")
-            return _array(stream, size)
+            array = _array(stream, size)
     except _BROKEN as error:
         raise _none(str(path), error) from None
+    check()
+    return array
 
 
 def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, NDArray[Any]]:

@@ -5,7 +5,6 @@ tensor file, the settings, the versions and sources of this package, Python, num
 nothing. What changes while the test runs is not kept either: everything is looked at before and after.
 """
 
-import hashlib
 import io
 import os
 import pickle
@@ -14,12 +13,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.caches import kept_in, package_file, read_kept, sources, unpickled_of, write_kept
+from buda_emu.caches import kept_in, read_kept, sources, unpickled_of, write_kept
 from buda_emu.errors import HostError
+from buda_emu.identity import digest, library_digests
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify import result as results
 from buda_emu.verify.inputs.input_used import InputUsed
@@ -91,9 +91,7 @@ class Verdicts:
         except (OSError, HostError):
             return ""
         about = (_versions(), case.name, case.path, settings, self._memory_limit, case.defaults, outside)
-        found = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape"))
-        found.update(text)
-        return found.hexdigest()
+        return digest(about, text)
 
 
 def _from_machine(result: CaseResult) -> bool:
@@ -110,17 +108,7 @@ def _file(name: str) -> str:
 
 
 def _versions() -> tuple[Any, ...]:
-    return __version__, sources(), sys.version, platform.machine(), _packages()
-
-
-@cache
-def _packages() -> tuple[bytes, ...]:
-    """The versions of what computes, as its packages state them."""
-    found: list[bytes] = []
-    for package, name in (("numpy", "version.py"), ("numba", "_version.py")):
-        with suppress(OSError):
-            found.append(Path(package_file(package, name)).read_bytes())
-    return tuple(found)
+    return __version__, sources(), sys.version, platform.machine(), tuple(library_digests().items())
 
 
 def _tensors(files: "Files") -> str:
@@ -144,12 +132,8 @@ def _contents(files: "DirectoryFiles", _: tuple[tuple[object, ...], ...]) -> str
 
 
 def _hashed(files: "Files") -> str:
-    found = hashlib.sha256()
-    for name in files.names():
-        content = files.read(name)
-        found.update(f"{name!r} {-1 if content is None else len(content)}\n".encode("utf-8", "surrogateescape"))
-        found.update(content or b"")
-    return found.hexdigest()
+    contents = ((name, files.read(name)) for name in files.names())
+    return digest([(name, None if content is None else digest(len(content), content)) for name, content in contents])
 
 
 class _Pickler(pickle.Pickler):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.checker.render import render
 from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
 from buda_emu.timeline import Hazard, order_conflicts
+from buda_emu.unmasked import require_unmasked
 from buda_emu.vpux.arch import arch_named
 from buda_emu.vpux.execute import constants, layers, movement
 from buda_emu.vpux.execute.invocation import execute, invocations
@@ -181,6 +182,7 @@ def _fit(given: Array, buffer: Buffer) -> Array:
     of = buffer.type
     found = of.element
     assert found is not None
+    require_unmasked(given, f"input {buffer.name}")
     values = np.asarray(given)
     if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
         return packed(values, of)

@@ -5,7 +5,7 @@ import pytest
 
 from buda_emu.compiler.graph.spec import FRONT
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.ir.arrays import load_arrays, save_arrays
+from buda_emu.compiler.ir.arrays import digest, load_arrays, save_arrays
 from buda_emu.compiler.ir.files import read_ir, write_ir
 from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file, print_ir
 from buda_emu.compiler.ir.tokens import IrError
@@ -87,9 +87,20 @@ def test_odd_texts_survive():
     assert parse_ir(print_ir(form)) == form
 
 
+def test_arrays_of_another_text_are_refused(tmp_path):
+    """Under the name of those that were saved."""
+    path, saved = tmp_path / "a.npz", np.arange(12, dtype=np.float32)
+    save_arrays(path, {digest(saved): saved + 1})
+    with pytest.raises(HostError, match=f"array {digest(saved)} is another one than was saved"):
+        load_arrays(path)
+    save_arrays(path, {digest(saved): saved})
+    assert np.array_equal(load_arrays(path)[digest(saved)], saved)
+
+
 def test_damaged_arrays_are_refused_by_name(tmp_path):
     path, chosen, refused = tmp_path / "a.npz", np.random.default_rng(1), 0
-    save_arrays(path, {"0123456789ab": np.arange(12, dtype=np.float32).reshape(3, 4)})
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    save_arrays(path, {digest(array): array})
     whole = path.read_bytes()
     for _ in range(300):
         data = bytearray(whole)

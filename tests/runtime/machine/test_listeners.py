@@ -1,11 +1,14 @@
 """Listeners: what they are told, on which thread, and what their exceptions leave behind."""
 
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.program.values import VariableValues
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 EVENTS = (
@@ -255,3 +258,90 @@ def test_threads_of_events(net):
         emu.push("x", entries(1, 2))
         emu.run_async("p", {"$rounds": 1}).result(30)
     assert watching.of == {"x": threading.current_thread().name, "o": "buda-emu run p", "op": "buda-emu run p"}
+
+
+# ------------------------------------------------------------------------------------- what a listener cannot change
+def spoil(value):
+    """Write to everything that can be reached from an argument of an event."""
+    if isinstance(value, np.ndarray):
+        for attempt in (lambda: value.setflags(write=True), lambda: value.view(np.uint32).setflags(write=True)):
+            with suppress(ValueError):
+                attempt()
+        for array in (value, value.base, value.view(np.uint32), value.reshape(-1), value.T):
+            with suppress(ValueError, TypeError, NotImplementedError):
+                array[...] = 7
+        return
+    if isinstance(value, VariableValues):
+        for reads in (value.values, value.snapshot):
+            reads().clear()
+        for name in ("assign", "declare", "set_state", "begin_run"):
+            assert not hasattr(value, name)
+        return
+    for name in getattr(type(value), "__dataclass_fields__", ()):
+        with suppress(AttributeError, TypeError):
+            setattr(value, name, None)
+    if isinstance(value, dict | list):
+        value.clear()
+
+
+def _spoiling(name):
+    def event(self, *args):
+        self.seen.add(name)
+        for value in args:
+            spoil(value)
+
+    return event
+
+
+Spoiler = type("Spoiler", (be.Listener,), {name: _spoiling(name) for name in EVENTS})
+NETLISTS = tuple(sorted((Path(__file__).parents[3] / "netlists").glob("*.yaml")))
+
+
+def outputs_of(net, seed, precision, listeners):
+    draw = np.random.default_rng(seed)
+    threads, at_once = int(draw.integers(1, 4)), [None, 1, 2][draw.integers(3)]
+    with be.Emulator(net, precision, threads=threads, inputs_at_once=at_once, listeners=listeners) as emulator:
+        for queue in net.queues.values():
+            if queue.host_fed or queue.is_ram:
+                tensor = draw.standard_normal((queue.entries, *queue.blocking.element_shape)).astype(np.float32)
+                emulator.push(queue.name, tensor, slot=0 if queue.is_ram else None)
+        for name in net.programs:
+            emulator.run(name, {"$p_loop_count": 1, "$p_microbatch_count": 1, "$p_zero_grad": True})
+        return emulator.outputs()
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+def test_a_listener_that_writes_to_all_it_is_given_changes_no_result(seed):
+    """In every event, to arrays, to what they are views of, and to the records around them."""
+    draw = np.random.default_rng(seed)
+    net = be.load(NETLISTS[seed % len(NETLISTS)])
+    precision = ["format", "ideal", "device"][draw.integers(3)]
+    spoiler = Spoiler()
+    spoiler.seen = set()
+    expected, found = (outputs_of(net, seed, precision, listeners) for listeners in ((), (spoiler,)))
+    assert found.keys() == expected.keys()
+    for name, array in found.items():
+        np.testing.assert_array_equal(array.view(np.uint32), expected[name].view(np.uint32))
+    assert spoiler.seen >= {"instruction", "op_value", "queue_value", "epoch_start", "op_start", "op_end"}
+
+
+def test_arrays_of_listeners_cannot_be_written_to(net):
+    class Look(be.Listener):
+        def __init__(self):
+            self.arrays = []
+
+        def op_value(self, op, tiles, inputs):  # noqa: ARG002
+            self.arrays.append(tiles)
+
+        queue_value = op_value
+
+    with be.Emulator(net, listeners=(look := Look(),)) as emulator:
+        emulator.push("x", entries(1, 2))
+        emulator.run("p", {"$rounds": 1})
+    assert len(look.arrays) > 2
+    for array in look.arrays:
+        assert not array.flags.writeable
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+            array.setflags(write=True)
+        with pytest.raises(ValueError, match="read-only"):
+            array += 1

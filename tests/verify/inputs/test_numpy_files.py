@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import tracemalloc
+import warnings
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -163,3 +164,17 @@ def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_20_000_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
     refused_or_read(range(1000, 21_000), tmp_path / "x")
+
+
+def test_a_name_that_occurs_twice_in_an_archive(tmp_path):
+    """With the suffix or without: both would be the array of that name, and the last would count."""
+    for second in ("x.npy", "x"):
+        path = tmp_path / "a.npz"
+        with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings(action="ignore"):
+            for name, value in (("x.npy", 1), ("y.npy", 2), (second, 3)):
+                stream = io.BytesIO()
+                np.save(stream, np.full(3, value))
+                archive.writestr(name, stream.getvalue())
+        for read in (lambda path=path: npz_of("a", path.read_bytes()), lambda path=path: npz_headers(path)):
+            with pytest.raises(HostError, match="is not a numpy archive: it holds 'x' twice: leave one of them"):
+                read()

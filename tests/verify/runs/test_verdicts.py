@@ -141,7 +141,7 @@ def test_every_setting_is_told_apart_or_changes_nothing():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("__version__", "0.0.0"), ("sources", lambda: (("a.py", 1, 2),)), ("_packages", lambda: (b"0.0",))],
+    [("__version__", "0.0.0"), ("sources", lambda: (("a.py", 1, 2),)), ("library_digests", lambda: {"numpy": "0.0"})],
 )
 def test_another_version_is_not_answered(name, value, case, monkeypatch):
     verdict_of(case)

@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from buda_emu.api.backend.enums import DataFormat, format_value, format_word
 from buda_emu.api.backend.tensors.buffers import BufferExporter
+from buda_emu.unmasked import require_unmasked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,6 +251,7 @@ def _array_memory(tensor: Any) -> _Allocation:
     """The memory of a numpy array or of another object with a buffer."""
     import numpy as np
 
+    require_unmasked(tensor, "tensor")
     try:
         array: NDArray[Any] = np.asarray(tensor if hasattr(tensor, "__array_interface__") else memoryview(tensor))
     except TypeError as error:

@@ -14,7 +14,7 @@ from buda_emu.darwinn.model import Package
 from buda_emu.darwinn.picture import replay_picture
 from buda_emu.errors import HostError
 from buda_emu.report.darwinn.replay import replay_json, replay_lines
-from buda_emu.verify.inputs.numpy_files import map_npy
+from buda_emu.verify.inputs.numpy_files import read_npy
 
 _LONGEST_STEM = 100  # of file names
 
@@ -88,7 +88,7 @@ def _compute(args: argparse.Namespace, package: Package) -> list[dict[str, Any]]
         name, equals, file = text.rpartition("=")
         if not equals:
             raise HostError(f"--input {text}: expected NAME=FILE.npy")
-        feeds[name] = map_npy(Path(file))
+        feeds[name] = read_npy(Path(file))
     for name, array in darwinn.run(package, feeds, reference=twin, whole=args.whole).items():
         path = None
         if args.output is not None:

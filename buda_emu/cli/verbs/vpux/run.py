@@ -10,7 +10,7 @@ import numpy as np
 from buda_emu.cli.output import say_lines, write_json, write_output, write_picture
 from buda_emu.errors import Exit, HostError
 from buda_emu.report.terminal.vpux import comparison_lines, race_lines, run_lines
-from buda_emu.verify.inputs.numpy_files import map_npy
+from buda_emu.verify.inputs.numpy_files import read_npy
 from buda_emu.version import RESULT_VERSION
 from buda_emu.vpux import load
 from buda_emu.vpux.comparison import Comparison, compare
@@ -65,7 +65,7 @@ def _inputs(given: list[str]) -> dict[int, Any]:
         number, _, name = item.partition("=")
         if not number.isdecimal() or not name:
             raise HostError(f"--input {item}: expected N=FILE.npy")
-        found[int(number)] = map_npy(Path(name))
+        found[int(number)] = read_npy(Path(name))
     return found
 
 

@@ -15,7 +15,8 @@ from onnx import helper
 
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
-from buda_emu.tensor.mapped import giving_back, map_bytes, still_whole
+from buda_emu.files import unchanged
+from buda_emu.tensor.mapped import giving_back, map_bytes
 from buda_emu.tensor.referenced import LARGE, Referenced, referenced
 
 _OF_NUMPY: Final = (
@@ -52,7 +53,7 @@ def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
             array = data.view(kind).reshape(tuple(tensor.dims))
             path = folder / _said(tensor)["location"]
             origin = f"{shown_name(tensor.name)} in {shown_name(str(path))}"
-            found[tensor.name] = referenced(array, origin, giving_back(data), still_whole(path))
+            found[tensor.name] = referenced(array, origin, giving_back(data), unchanged(path))
     return found
 
 

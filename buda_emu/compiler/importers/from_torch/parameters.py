@@ -18,7 +18,8 @@ from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.safetensors import Stored, read_checkpoint
 from buda_emu.errors import HostError
-from buda_emu.tensor.mapped import FileMappings, giving_back, still_whole
+from buda_emu.files import unchanged
+from buda_emu.tensor.mapped import FileMappings, giving_back
 from buda_emu.tensor.referenced import LARGE, Referenced, referenced
 
 
@@ -26,14 +27,16 @@ def held_as(tensor: Any, name: str, mappings: FileMappings) -> Array | Reference
     """A parameter as a constant: a large one whose memory is a file's by reference, any other one as an array."""
     size = tensor.untyped_storage().nbytes() if tensor.layout == torch.strided else 0
     own = tensor.numel() * tensor.element_size()
-    file = mappings.of(tensor.untyped_storage().data_ptr(), size) if own >= LARGE and tensor.is_cpu else None
+    file = mappings.of(tensor.untyped_storage().data_ptr(), size) if tensor.is_cpu else None
     if file is None:
         return array_of(tensor)
+    if own < LARGE or not Path(file.path).exists():
+        return np.array(array_of(tensor))  # a copy: the file may change
     halves = tensor.dtype == torch.bfloat16
     array = (tensor.view(torch.int16) if halves else tensor).numpy()
     array = array.view(np.uint16) if halves else array
     back = giving_back(array, shared=file.shared)
-    return referenced(array, f"{name} in {file.path}", back, still_whole(file.path), bfloat16=halves)
+    return referenced(array, f"{name} in {file.path}", back, unchanged(file.path), bfloat16=halves)
 
 
 def with_parameters(module: Any, path: Path) -> Any:
