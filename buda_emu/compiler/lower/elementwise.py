@@ -21,6 +21,10 @@ _SFPU: Final = {
 _ZERO_STAYS: Final = {"sqrt", "tanh", "gelu_tanh", "sine", "abs", "square", "power", "leaky_relu", "relu", "identity"}
 _NEEDS_ZEROS: Final = {"sqrt"}
 """Stop on a negative number, even in the padding (OPS 5)."""
+_STOPS: Final = {"sqrt", "reciprocal"}
+"""Stop on an element without a result (OPS 5): a reciprocal may be -inf."""
+_PARTIAL: Final = {*_STOPS, "log"}
+"""Have no result for some numbers below 0."""
 _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "maximum"}
 
 
@@ -46,6 +50,25 @@ def never_negative(low: Lowering, name: str) -> bool:
         return True
     same = ("linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat")
     return node.op in same and all(never_negative(low, operand) for operand in node.inputs)
+
+
+def note_undefined(low: Lowering, node: Node) -> None:
+    """Says of a node whether it may have elements without a result, and of the whole graph whether one of them would
+    stop the reference: a root or a reciprocal of what may be NaN or below 0."""
+    after_nan = any(name in low.undefined for name in node.inputs)
+    partial = node.op in _PARTIAL and not _is_above(low, node.inputs[0])
+    if after_nan or (partial and node.op != "reciprocal"):
+        low.undefined.add(node.name)
+    if node.op in _STOPS and (after_nan or partial):
+        low.out.undefined_is_nan = True
+
+
+def _is_above(low: Lowering, name: str) -> bool:
+    """Whether a value is known not to be below 0, where the larger one of two counts, too."""
+    node = low.graph[name]
+    if node.op == "maximum":
+        return any(_is_above(low, operand) for operand in node.inputs)
+    return never_negative(low, name)
 
 
 @lowers("relu")

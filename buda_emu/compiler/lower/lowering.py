@@ -81,6 +81,8 @@ class Lowering:
         self.values: dict[str, Value] = {}
         self.node: Node | None = None
         self.program = FORWARD
+        self.undefined: set[str] = set()
+        """Nodes whose elements may be NaN where no element of an input is."""
         self._known: dict[Any, str] = {}
         self._reserved = {kept_name(output.label) for output in graph.outputs}  # queues that the host reads
         self._real: dict[Any, Value] = {}

@@ -321,6 +321,8 @@ class TileGraph:
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
     """Both by the name of their queue."""
     places: dict[str, tuple[str, Layout]] = field(default_factory=dict[str, tuple[str, Layout]])
+    undefined_is_nan: bool = False
+    """Whether some root or reciprocal may have no result, which then is NaN and must not stop a run."""
 
     def shape_of(self, name: str) -> Shape:
         """In tiles, of any tensor."""
