@@ -64,7 +64,7 @@ UNDEFINED = "undefined"
 UNDEFINED_IS_NAN = "nan"
 UNDEFINED_WORDS: Mapping[str, str] = {
     "stop": "the run stops, as the reference does; the default",
-    UNDEFINED_IS_NAN: "the element becomes NaN, as on the chip, and the run goes on",
+    UNDEFINED_IS_NAN: "the element is NaN, and the run goes on, as on the chip",
 }
 """What becomes of elements on which the reference aborts: roots of negative numbers and of NaN, and reciprocals that
 are NaN or -inf."""

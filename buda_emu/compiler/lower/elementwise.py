@@ -25,6 +25,8 @@ _STOPS: Final = {"sqrt", "reciprocal"}
 """Stop on an element without a result (OPS 5): a reciprocal may be -inf."""
 _PARTIAL: Final = {*_STOPS, "log"}
 """Have no result for some numbers below 0."""
+_SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat"}
+"""Not below 0 if no operand is; `linear` if no weight is."""
 _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "maximum"}
 
 
@@ -48,8 +50,7 @@ def never_negative(low: Lowering, name: str) -> bool:
         return False
     if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
         return True
-    same = ("linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat")
-    return node.op in same and all(never_negative(low, operand) for operand in node.inputs)
+    return node.op in _SIGN_STAYS and all(never_negative(low, operand) for operand in node.inputs)
 
 
 def note_undefined(low: Lowering, node: Node) -> None:
@@ -64,10 +65,15 @@ def note_undefined(low: Lowering, node: Node) -> None:
 
 
 def _is_above(low: Lowering, name: str) -> bool:
-    """Whether a value is known not to be below 0, where the larger one of two counts, too."""
+    """Whether a value is known not to be below 0, also the larger one of two values and a product by itself. Masks are
+    left out by `never_negative` alone, which knows less."""
     node = low.graph[name]
     if node.op == "maximum":
         return any(_is_above(low, operand) for operand in node.inputs)
+    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
+        return True
+    if node.op in _SIGN_STAYS and not (node.op == "linear" and (node.attrs["matrix"].weight < 0).any()):
+        return all(_is_above(low, operand) for operand in node.inputs)
     return never_negative(low, name)
 
 
