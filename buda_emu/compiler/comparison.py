@@ -119,14 +119,6 @@ def value_of(tiles: NDArray[np.float32], layout: Layout) -> NDArray[np.float32]:
     return whole[layout.place("zrc").ravel()]
 
 
-def filled(layout: Layout) -> NDArray[np.bool_]:
-    """Which numbers of the tiles [tiles, 1024] of the op that gives a value are its elements."""
-    t, rows, columns = layout.extent
-    held = np.zeros(t * rows * columns, np.bool_)
-    held[layout.place("zrc").ravel()] = True
-    return held.reshape(t, rows // TILE, TILE, columns // TILE, TILE).transpose(0, 1, 3, 2, 4).reshape(-1, TILE**2)
-
-
 def difference(name: str, expected: Array, observed: Array) -> Difference:
     """Figures over all elements that are finite on both sides."""
     a, b = np.asarray(expected, np.float64).ravel(), np.asarray(observed, np.float64).ravel()

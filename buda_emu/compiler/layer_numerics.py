@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.comparison import filled
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.layout import TILE, Layout, Piece
 from buda_emu.compiler.lower.tiles import Shape, TileGraph
@@ -81,15 +80,15 @@ def layer_of(graph: Graph, placement: Placement, op: str) -> str:
 
 
 def elements_of(tiles: TileGraph) -> Callable[[str], NDArray[np.bool_] | None]:
-    """Of an op by name, which numbers of its tiles [tiles, 1024] are elements of the model; None where all are, or where
-    nobody knows."""
+    """Of an op by name, which numbers of its tiles [tiles, 1024] are elements of the model; None where all are, and
+    where nobody knows."""
     layouts = _layouts(tiles)
 
     def of(name: str) -> NDArray[np.bool_] | None:
         layout = layouts.get(name)
         if layout is None or (layout.rows_full and layout.columns_full):
             return None
-        found = filled(layout)
+        found = layout.elements
         return found if found.size == prod(tiles.ops[name].shape) * TILE**2 else None
 
     return of

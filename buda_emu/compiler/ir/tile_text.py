@@ -259,5 +259,6 @@ class TileReader:
 
 _LINES: Final = {
     "step": TileReader.step, "at": TileReader.at, "value": TileReader.value, "rounds": TileReader.rounds,
-    "undefined": TileReader.undefined, "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held, "detour": TileReader.detour,
+    "undefined": TileReader.undefined,
+    "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held, "detour": TileReader.detour,
 }  # fmt: skip

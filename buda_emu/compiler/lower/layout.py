@@ -106,6 +106,15 @@ class Layout:
             found = (found[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
         return found
 
+    @property
+    def elements(self) -> NDArray[np.bool_]:
+        """Which numbers of the tiles [tiles, 1024] of its tensor are elements of the value."""
+        t, rows, columns = self.extent
+        held = np.zeros(t * rows * columns, np.bool_)
+        held[self.place("zrc").ravel()] = True
+        by_tile = held.reshape(t, rows // TILE, TILE, columns // TILE, TILE).transpose(0, 1, 3, 2, 4)
+        return by_tile.reshape(-1, TILE**2)
+
     def place(self, axes: str) -> Index:
         """The position of every element along some axes, z outermost, as an array of the value's shape by pieces."""
         strides = {"c": 1, "r": self.extent[2] if "c" in axes else 1, "z": 1, "-": 0}

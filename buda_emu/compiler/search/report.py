@@ -130,7 +130,9 @@ def report(found: Evaluated, first: Placement | None) -> str:
     figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
     searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
     epochs = table(HEADERS, epoch_rows(found))
-    return "\n\n".join([head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement), *formats_text(placement)])
+    return "\n\n".join(
+        [head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement), *formats_text(placement)]
+    )
 
 
 def grids_text(placement: Placement) -> list[str]:

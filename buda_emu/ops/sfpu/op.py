@@ -103,7 +103,10 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
     "abs": _elementary(lambda x, _: np.abs(x), elementary.ABS),
     "square": _elementary(lambda x, _: x * x, elementary.SQUARE),
     "sqrt": _elementary(
-        lambda x, _: np.where(x >= 0, np.sqrt(x), np.float32(np.nan)), elementary.SQRT, lambda x: ~(x >= 0), "of NaN or of a negative number"
+        lambda x, _: np.where(x >= 0, np.sqrt(x), np.float32(np.nan)),
+        elementary.SQRT,
+        lambda x: ~(x >= 0),
+        "of NaN or of a negative number",
     ),
     "reciprocal": _elementary(
         _reciprocal,

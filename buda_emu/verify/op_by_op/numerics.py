@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Item = tuple[str, Tiles, list[Ideal] | None]
 """Name of an op, its result in the ideal run, and its operands there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
@@ -201,9 +203,7 @@ class _Watch(Side):
 class _Looking:
     """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
-    def __init__(
-        self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]
-    ) -> None:
+    def __init__(self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]) -> None:
         self._netlist = netlist
         self._counted = counted
         self._parallel = parallel

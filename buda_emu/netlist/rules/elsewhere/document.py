@@ -121,7 +121,11 @@ def own_section(_: Context, netlist: Netlist) -> Findings:
     for name, key, value in section.items():
         word = value.text if isinstance(value, Scalar) else ""
         if name != UNDEFINED:
-            yield Finding(key.mark, f"key {quoted(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}", near(name, [UNDEFINED]))
+            yield Finding(
+                key.mark,
+                f"key {quoted(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
+                near(name, [UNDEFINED]),
+            )
         elif word not in UNDEFINED_WORDS:
             what = f"{UNDEFINED} {quoted(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
             yield Finding(value.mark, what, near(word, UNDEFINED_WORDS))
