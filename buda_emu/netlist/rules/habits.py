@@ -202,7 +202,8 @@ def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
 
 def _zeros(op: Op, type: str, reduce: str) -> Finding:
     held = f"{type} of the result of reduce {reduce}, which has zeros beside its column"
-    hint = f"write out_df: {_WIDE[FORMATS[op.out_df].family or "b"]}, or spread the column first"
+    wide = _WIDE[FORMATS[op.out_df].family or "b"]
+    hint = f"write out_df: {wide}, or spread the column first"
     return Finding(op.at("out_df"), f"{held}: they take the exponent that sixteen columns of {op.out_df} share", hint)
 
 
