@@ -18,7 +18,7 @@ from buda_emu.compiler.emit.netlist import netlist_text
 from buda_emu.compiler.emit.programs import program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
-from buda_emu.compiler.layer_numerics import by_layer
+from buda_emu.compiler.layer_numerics import by_layer, elements_of
 from buda_emu.compiler.machines import Machines
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.evaluate import judged
@@ -211,13 +211,14 @@ class CompiledModel:
         """Why precision `device` differs from `ideal`, by the model's layers: errors, causes and repairs as
         `buda-emu numerics` has them. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist.
         Print the result for a table. Raises HostError for an op that is not there, and what a call raises."""
-        from buda_emu.verify.op_by_op.numerics import op_numerics
+        from buda_emu.verify.op_by_op.numerics import Counted, op_numerics
 
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
         fill = partial(self.machines.fill, inputs=given)
-        ops = op_numerics(self.machines.single, fill, programs, only=only, threads=threads)
+        counted = Counted(only, elements_of(self.placement.tiles))
+        ops = op_numerics(self.machines.single, fill, programs, counted=counted, threads=threads)
         return by_layer(self.graph, self.placement, ops)
 
     def report(self) -> str:

@@ -1,7 +1,9 @@
-"""Formats of values that hold both numbers and masks.
+"""Formats of values that hold both numbers and masks, or numbers and padding.
 
 In a block format sixteen numbers of a row share an exponent (FORMATS 4): beside -2^100, or -10000, nothing is left of a
-score. So what may hold both is given 16 bits for each number, as sums inside of an op are anyway.
+score; and beside a padding of 1/0 nothing is left of a reciprocal. So what may hold both is given 16 bits for each
+number, as sums inside of an op are anyway. For masks, which are the model's own, the formats of `--mixed` come first;
+for padding, of which no model knows, they do not.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.target import Precision, Target
 from buda_emu.spec.formats import FORMATS
 from buda_emu.tensor.referenced import Referenced
 
@@ -42,6 +44,33 @@ def large_values(tiles: TileGraph, target: Target) -> set[str]:
         if _is_large(op, large):
             large.add(op.name)
     return large
+
+
+def keep_from_padding(tiles: TileGraph, target: Target) -> None:
+    """Gives the results of ops that mix elements with padding 16 bits instead of a block format, whoever chose that."""
+    mixed = mixed_with_padding(tiles)
+    for op in tiles.ops.values():
+        if op.name in mixed:
+            found = without_blocks(op.precision, target)
+            if found != op.precision:
+                op.precision, op.avoids = found, target.of(op.precision).activation_df
+
+
+def without_blocks(precision: Precision, target: Target) -> Precision:
+    """With 16 bits for each number instead of a block format."""
+    own = target.of(precision)
+    return replace(precision, df=own.output_df) if FORMATS[own.activation_df].kind == "block" else precision
+
+
+def mixed_with_padding(tiles: TileGraph) -> set[str]:
+    """Ops whose results mix elements with padding that is not 0, and those that have to have the same format."""
+    mixed = {op.name for op in tiles.ops.values() if op.mixes_padding}
+    sources = {op.name: op.kept_format_of for op in tiles.ops.values()}
+    for name in reversed(tiles.ops):
+        if name in mixed and sources[name] in tiles.ops:
+            mixed.add(sources[name])
+    mixed.update(name for name in tiles.ops if sources[name] in mixed)
+    return mixed
 
 
 def _reaches(values: Any, least: float) -> bool:

@@ -75,8 +75,8 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
             continue
         own = precision_of(op, rules)
         df = own.df
-        if op.attrs.get("identity") or (op.has("reduces") and op.attrs["dim"] == "z"):
-            source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
+        if op.kept_format_of:
+            source = tiles.ops.get(op.kept_format_of)
             df = source.precision.df if source is not None else ""
         op.precision = replace(own, df=df)
 

@@ -25,7 +25,7 @@ from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.masks import keep_apart, large_values
+from buda_emu.compiler.masks import keep_apart, keep_from_padding, large_values, mixed_with_padding, without_blocks
 from buda_emu.compiler.memory_watch import MemoryWatch
 from buda_emu.compiler.mixed import Rule, assign, precision_of, tell_readers, widen
 from buda_emu.compiler.passes.cse import cse
@@ -78,8 +78,14 @@ class Context:
         def large() -> set[str]:
             return large_values(tiles, self.target)
 
+        @cache
+        def mixed() -> set[str]:
+            return mixed_with_padding(tiles)
+
         def precision(op: TileOp) -> Precision:
             own = precision_of(op, self.rules)
+            if op.name in mixed():
+                return without_blocks(own, self.target)
             return replace(own, df=self.target.output_df) if not own.df and op.name in large() else own
 
         def target_of(op: TileOp) -> Target:
@@ -250,6 +256,8 @@ PASSES: Final[tuple[Pass, ...]] = (
          _tiles(lambda tiles, context: assign(tiles, context.rules))),
     Pass("masks", TILE, TILE, "values with both masks and numbers get 16 bits",
          _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
+    Pass("padding", TILE, TILE, "values beside padding that is not 0 get 16 bits instead of a block format",
+         _tiles(lambda tiles, context: keep_from_padding(tiles, context.target))),
     Pass("state_formats", TILE, TILE, "ops that write a state have its format", _tiles(lambda tiles, _: widen(tiles))),
     Pass("operand_formats", TILE, TILE, "ops know the formats of what they read",
          _tiles(lambda tiles, context: tell_readers(tiles, context.target))),

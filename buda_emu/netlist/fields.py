@@ -58,6 +58,17 @@ SECTIONS: Mapping[str, str] = {
     "fused_ops": "schedules that ops of type fused_op run",
 }
 
+OWN_SECTION = "buda-emu"
+"""What netlists tell this emulator alone; everybody else ignores the section (NETLIST 1.1)."""
+UNDEFINED = "undefined"
+UNDEFINED_IS_NAN = "nan"
+UNDEFINED_WORDS: Mapping[str, str] = {
+    "stop": "the run stops, as the reference does; the default",
+    UNDEFINED_IS_NAN: "the element is NaN, and the run goes on, as on the chip",
+}
+"""What becomes of elements on which the reference aborts: roots of negative numbers and of NaN, and reciprocals that
+are NaN or -inf."""
+
 DEVICE_FIELDS = _table(
     Field("arch", "arch", f"one architecture or a list of them, in any case; {_ABOUT_ARCHS}", required=True,
           words=tuple(ARCHS), example=["grayskull", "wormhole_b0"]),

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
+from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced
 from buda_emu.records import dataclass
@@ -297,6 +298,14 @@ class Netlist:
     def arch(self) -> Arch:
         """The architecture's table."""
         return ARCHS[self.arch_name]
+
+    @property
+    def undefined_is_nan(self) -> bool:
+        """Whether ops give NaN for elements on which the reference aborts, as the root of a negative number, and a run
+        goes on: section `buda-emu`, which compiled netlists have."""
+        section = self.sections.get(OWN_SECTION)
+        word = section.find(UNDEFINED) if isinstance(section, nodes.Mapping) else None
+        return isinstance(word, nodes.Scalar) and word.text == UNDEFINED_IS_NAN
 
     @property
     def dynamic(self) -> frozenset[str]:

@@ -84,6 +84,14 @@ class Mapping:
         return found
 
 
+def words(values: "dict[str, str]") -> Mapping:
+    """A map of words that stands in no text."""
+    pairs: list[tuple[Node, Node]] = []
+    for key, word in values.items():
+        pairs.append((Scalar(key, True, 1, 1, 1), Scalar(word, True, 1, 1, 1)))
+    return Mapping(pairs, 1, 1, 1)
+
+
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 

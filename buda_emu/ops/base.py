@@ -76,6 +76,7 @@ class OpCall(OfOpType):
     out_df: str = "Float32"
     intermed_df: str = "Float32"
     acc_df: str = "Float32"
+    undefined_is_nan: bool = False  # where the reference aborts on an element (`Netlist.undefined_is_nan`)
     fused: FusedOp | None = field(default=None, compare=False)
     memo: dict[str, Any] = field(init=False, default_factory=dict[str, Any], compare=False, repr=False)
     """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. The

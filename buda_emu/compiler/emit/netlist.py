@@ -13,7 +13,9 @@ from buda_emu.compiler.place.placement import GraphPlace, Placed, Placement
 from buda_emu.compiler.place.placement import Queue as PlacedQueue
 from buda_emu.compiler.target import Target
 from buda_emu.netlist.build import build
+from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.model import Buffer, FusedOp, Graph, Netlist, Op, Pad, Queue, SubOp, Tm
+from buda_emu.netlist.nodes import words
 from buda_emu.netlist.printer import Notes
 from buda_emu.netlist.printer import netlist_text as printed
 from buda_emu.netlist.reader import Document
@@ -57,6 +59,8 @@ def _document(placement: Placement, path: str) -> Document:
     found.fused_ops = {name: _fused(placed) for name, placed in placement.ops.items() if placed.op.steps}
     found.programs = {program.name: program for program in programs(placement)}
     found.program_order = list(found.programs)
+    if placement.tiles.undefined_is_nan:
+        found.sections[OWN_SECTION] = words({UNDEFINED: UNDEFINED_IS_NAN})
     return found
 
 

@@ -46,6 +46,7 @@ class Readers:
             attrs={**first.attrs, **attrs},
             source=last.source,
             made_of=(*first.sources, *last.sources),
+            mixes_padding=last.mixes_padding,
         )
         self.put([first, last], made)
         return made

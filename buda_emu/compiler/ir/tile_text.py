@@ -27,6 +27,8 @@ _RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "output": ("outputs", OutputQueue), "store": ("stores", Store),
 }  # fmt: skip
 """By the first word of a line: the map of a TileGraph that it belongs to, and what it holds."""
+_UNDEFINED: Final = "undefined nan"
+"""The line of a graph in which results that there are not are NaN."""
 _STEP_LINE: Final = ("name", "type", "inputs", "output", "attrs")
 _OP_LINE: Final = ("name", "type", "uses", "shape", "attrs", "steps")
 _AT: Final = ("op", "at")
@@ -35,6 +37,8 @@ _ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
 
 def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, Placed] | None = None) -> Iterator[str]:
     """What feeds the ops, the ops in order, and what leaves them."""
+    if tiles.undefined_is_nan:
+        yield _UNDEFINED
     for word, (group, _) in _RECORDS.items():
         if word == "output":
             for op in tiles.ops.values():
@@ -209,6 +213,12 @@ class TileReader:
             tokens.fail(f"value {own}: a Layout is missing")
         self.tiles.places[own] = op, layout
 
+    def undefined(self, tokens: Tokens) -> None:
+        """What results are that there are not."""
+        if tokens.name("what they are") != "nan":
+            tokens.fail(f"a line begins with undefined: it is {_UNDEFINED}")
+        self.tiles.undefined_is_nan = True
+
     def rounds(self, tokens: Tokens) -> None:
         """How inputs go through the placement."""
         values = self._reader.map(tokens)
@@ -257,5 +267,6 @@ class TileReader:
 
 _LINES: Final = {
     "step": TileReader.step, "at": TileReader.at, "value": TileReader.value, "rounds": TileReader.rounds,
+    "undefined": TileReader.undefined,
     "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held, "detour": TileReader.detour,
 }  # fmt: skip

@@ -21,6 +21,12 @@ _SFPU: Final = {
 _ZERO_STAYS: Final = {"sqrt", "tanh", "gelu_tanh", "sine", "abs", "square", "power", "leaky_relu", "relu", "identity"}
 _NEEDS_ZEROS: Final = {"sqrt"}
 """Stop on a negative number, even in the padding (OPS 5)."""
+_STOPS: Final = {"sqrt", "reciprocal"}
+"""Stop on an element without a result (OPS 5): a reciprocal may be -inf."""
+_PARTIAL: Final = {*_STOPS, "log"}
+"""Have no result for some numbers below 0."""
+_SIGN_STAYS: Final = {"linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat"}
+"""Not below 0 if no operand is; `linear` if no weight is."""
 _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "maximum"}
 
 
@@ -44,8 +50,31 @@ def never_negative(low: Lowering, name: str) -> bool:
         return False
     if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
         return True
-    same = ("linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat")
-    return node.op in same and all(never_negative(low, operand) for operand in node.inputs)
+    return node.op in _SIGN_STAYS and all(never_negative(low, operand) for operand in node.inputs)
+
+
+def note_undefined(low: Lowering, node: Node) -> None:
+    """Says of a node whether it may have elements without a result, and of the whole graph whether one of them would
+    stop the reference: a root or a reciprocal of what may be NaN or below 0."""
+    after_nan = any(name in low.undefined for name in node.inputs)
+    partial = node.op in _PARTIAL and not _is_above(low, node.inputs[0])
+    if after_nan or (partial and node.op != "reciprocal"):
+        low.undefined.add(node.name)
+    if node.op in _STOPS and (after_nan or partial):
+        low.out.undefined_is_nan = True
+
+
+def _is_above(low: Lowering, name: str) -> bool:
+    """Whether a value is known not to be below 0, also the larger one of two values and a product by itself. Masks are
+    left out by `never_negative` alone, which knows less."""
+    node = low.graph[name]
+    if node.op == "maximum":
+        return any(_is_above(low, operand) for operand in node.inputs)
+    if node.op == "multiply" and node.inputs[0] == node.inputs[1]:
+        return True
+    if node.op in _SIGN_STAYS and not (node.op == "linear" and (node.attrs["matrix"].weight < 0).any()):
+        return all(_is_above(low, operand) for operand in node.inputs)
+    return never_negative(low, name)
 
 
 @lowers("relu")

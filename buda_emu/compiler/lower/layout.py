@@ -14,6 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.spec.formats import BLOCK_DATUMS
+
 Index = NDArray[np.int64]
 Extent = tuple[int, int, int]
 TILE = 32
@@ -89,6 +91,29 @@ class Layout:
     def columns_full(self) -> bool:
         """Whether no column of a tile is padding."""
         return prod(piece.size for piece in self.on("c")) == self.extent[2]
+
+    def cuts_groups(self, axis: str) -> bool:
+        """Whether sixteen rows (columns) that share an exponent in a block format, if they lie along columns of the
+        tensor, hold both elements and padding (FORMATS 4)."""
+        if prod(piece.size for piece in self.on(axis)) == self.extent["zrc".index(axis)]:
+            return False
+        return bool((np.bincount(self.positions(axis) // BLOCK_DATUMS) % BLOCK_DATUMS).any())
+
+    def positions(self, axis: str) -> Index:
+        """Rows (columns) of the extent that hold elements."""
+        found = np.zeros(1, np.int64)
+        for piece in self.on(axis):
+            found = (found[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
+        return found
+
+    @property
+    def elements(self) -> NDArray[np.bool_]:
+        """Which numbers of the tiles [tiles, 1024] of its tensor are elements of the value."""
+        t, rows, columns = self.extent
+        held = np.zeros(t * rows * columns, np.bool_)
+        held[self.place("zrc").ravel()] = True
+        by_tile = held.reshape(t, rows // TILE, TILE, columns // TILE, TILE).transpose(0, 1, 3, 2, 4)
+        return by_tile.reshape(-1, TILE**2)
 
     def place(self, axes: str) -> Index:
         """The position of every element along some axes, z outermost, as an array of the value's shape by pieces."""

@@ -91,6 +91,7 @@ def _lower(low: Lowering, node: Node) -> None:
         raise InternalError(f"nothing lowers {node.op}")
     low.node = node
     low.values[node.name] = RULES[node.op](low, node)
+    elementwise.note_undefined(low, node)
     if low.values[node.name].layout.shape != node.shape:
         raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
 

@@ -46,6 +46,15 @@ class Value:
         t, r, c = self.layout.extent
         return t, r // TILE, c // TILE
 
+    @property
+    def mixes_padding(self) -> bool:
+        """Whether sixteen columns of the tensor, before the TMs, may hold both elements and padding that is not 0, nor
+        a copy of an element."""
+        turned = sum(tm[0] == "transpose" for tm in self.tms) % 2
+        if turned:
+            return not (self.clean_rows or self.same_rows) and self.layout.cuts_groups("r")
+        return not (self.clean_columns or self.same_columns) and self.layout.cuts_groups("c")
+
 
 Lower = Callable[["Lowering", Node], Value]
 RULES: dict[str, Lower] = {}
@@ -72,6 +81,8 @@ class Lowering:
         self.values: dict[str, Value] = {}
         self.node: Node | None = None
         self.program = FORWARD
+        self.undefined: set[str] = set()
+        """Nodes whose elements may be NaN where no element of an input is."""
         self._known: dict[Any, str] = {}
         self._reserved = {kept_name(output.label) for output in graph.outputs}  # queues that the host reads
         self._real: dict[Any, Value] = {}
@@ -156,9 +167,18 @@ class Lowering:
     def use(self, value: Value, *, transpose: bool = False) -> Use:
         """A value as an operand; `transpose`: of one that may be transposed on the way."""
         value = self.real(value)
+        self._mark(value)
         if ("transpose",) in value.tms and not transpose:
             value = self.copied(value)
+            self._mark(value)
         return Use(value.source, value.tms)
+
+    def _mark(self, value: Value) -> None:
+        """Says of the op whose result is read what its padding is, which only its readers know: a value is described
+        once it is made."""
+        op = self.out.ops.get(value.source)
+        if op is not None and not op.mixes_padding:
+            op.mixes_padding = value.mixes_padding
 
     def copied(self, value: Value, suffix: str = "nop") -> Value:
         """The value in a tensor of its own, without TMs."""
@@ -180,7 +200,9 @@ class Lowering:
         """A matrix applied to tile rows, counted through t; made into an op when somebody needs it. One after another
         are one matrix, unless that has too many different tiles, as the taps of a window in an image that was scaled
         up."""
-        if value.rows is not None:
+        if value.rows is None:
+            self._mark(value)
+        else:
             together = matrix.after(value.rows)
             plain = bool((value.rows.weight == 1).all())
             if plain or has_room(self.target, PickTable.of(together, layout.extent[0], layout.extent[1] // TILE)):
@@ -267,7 +289,7 @@ class Lowering:
         for wanted, axis, place in ((rows, "r", 1), (columns, "c", 2)):
             extent = value.layout.extent[place]
             if wanted:
-                valid = positions(value.layout, axis)
+                valid = value.layout.positions(axis)
                 keep = np.zeros(extent, np.float32)
                 keep[valid] = 1
                 mask = mask * keep.reshape((1, -1, 1) if axis == "r" else (1, 1, -1))
@@ -304,14 +326,6 @@ def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
     """Whether nothing else is in it; the first row tells nearly always."""
     parts = chain([matrix[:1]], matrix.blocks() if isinstance(matrix, Referenced) else [matrix])
     return all(bool(((part == 0) | (part == 1)).all()) for part in parts)
-
-
-def positions(layout: Layout, axis: str) -> NDArray[np.int64]:
-    """Rows (columns) of the extent that hold elements."""
-    found = np.zeros(1, np.int64)
-    for piece in layout.on(axis):
-        found = (found[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
-    return found
 
 
 def transposed(low: Lowering, value: Value) -> Value:

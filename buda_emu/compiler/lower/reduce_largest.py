@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.lower.elementwise import settled
 from buda_emu.compiler.lower.layout import TILE, Layout, ordered
-from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, positions
+from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
 from buda_emu.spec.infinity import BELOW
@@ -80,7 +80,7 @@ def _low_padding(low: Lowering, value: Value, axis: str) -> Value:
     value = low.real(low.masked(value, rows=axis == "r", columns=axis == "c"))
     extent = layout.extent[2 if axis == "c" else 1]
     row = np.full(extent, BELOW, np.float32)
-    row[positions(layout, axis)] = 0
+    row[layout.positions(axis)] = 0
     shape = (1, TILE, extent) if axis == "c" else (1, extent, TILE)
     held = np.broadcast_to(row.reshape((1, 1, -1) if axis == "c" else (1, -1, 1)), shape)
     tms: list[Tm] = [("broadcast", "z", layout.extent[0])] if layout.extent[0] > 1 else []

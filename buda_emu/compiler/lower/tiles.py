@@ -163,6 +163,11 @@ class TileOp(OfOpType):
     program: str = FORWARD
     precision: Precision = Precision()
     chip: int | None = None
+    mixes_padding: bool = False
+    """Whether sixteen numbers of a row that share an exponent in a block format may hold both elements of the model and
+    padding that is not 0."""
+    avoids: str = ""
+    """The block format that it would have if it did not mix them."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -183,6 +188,14 @@ class TileOp(OfOpType):
     def sums_rows(self) -> bool:
         """Whether it is a fused op that takes maxima or sums of whole rows on the way."""
         return any(step.inner and step.columns for step in self.steps)
+
+    @property
+    def kept_format_of(self) -> str:
+        """The operand whose format the result has to have: of pickers and maxima over z (V-rules of `reduce`,
+        FRONTEND 3.5); "" of other ops."""
+        if self.attrs.get("identity"):
+            return self.uses[1].source
+        return self.uses[0].source if self.has("reduces") and self.attrs["dim"] == "z" else ""
 
     def operand_shape(self, number: int) -> Shape:
         """Tiles that an op which works tile by tile, or has sums on the way, reads of an operand."""
@@ -308,6 +321,8 @@ class TileGraph:
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
     """Both by the name of their queue."""
     places: dict[str, tuple[str, Layout]] = field(default_factory=dict[str, tuple[str, Layout]])
+    undefined_is_nan: bool = False
+    """Whether some root or reciprocal may have no result, which then is NaN and must not stop a run."""
 
     def shape_of(self, name: str) -> Shape:
         """In tiles, of any tensor."""

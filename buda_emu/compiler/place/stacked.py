@@ -3,7 +3,8 @@ cores, and all of them process each slice of t.
 
 A result of t slices with R rows each, a head of attention in each slice, becomes one of t / n slices with n R rows:
 operands are stacked on their way in (`vstack`), what is the same for all slices is repeated along rows instead, and who
-reads the result cuts it again (`vslice`), unless it is stacked, too. No value changes. The opposite is `streamed.py`.
+reads the result cuts it again (`vslice`), unless it is stacked, too. No value changes, nor the order of the tiles. The
+opposite is `streamed.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,10 +45,7 @@ def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGra
         else:
             uses = [_unstacked(use, done) for use in op.uses]
             found.ops[op.name] = replace(op, uses=uses)
-    if not done:
-        return tiles
-    found.places = {name: place for name, place in tiles.places.items() if place[0] not in done}
-    return found
+    return found if done else tiles
 
 
 def _shape(op: TileOp, count: int) -> tuple[int, int, int]:

@@ -130,7 +130,9 @@ def report(found: Evaluated, first: Placement | None) -> str:
     figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
     searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
     epochs = table(HEADERS, epoch_rows(found))
-    return "\n\n".join([head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement)])
+    return "\n\n".join(
+        [head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement), *formats_text(placement)]
+    )
 
 
 def grids_text(placement: Placement) -> list[str]:
@@ -165,6 +167,22 @@ def detours_text(placement: Placement) -> list[str]:
     more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
     what = plural(len(known), "operand goes", "operands go")
     return ["\n".join([f"{what} through DRAM within an epoch instead of from core to core:", *lines, *more])]
+
+
+def formats_text(placement: Placement) -> list[str]:
+    """Ops that do not have the block format which they were to have, and why; nothing where there are none."""
+    known = [
+        f"{name}: {placement.target.of(placed.op.precision).activation_df} instead of {placed.op.avoids}"
+        for name, placed in placement.ops.items()
+        if placed.op.avoids
+    ]
+    if not known:
+        return []
+    lines = [f"  {line}" for line in known[:DETOURS]]
+    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
+    what = plural(len(known), "op has", "ops have")
+    why = "16 bits for each number, as the padding of its tiles may take the exponent that sixteen numbers share:"
+    return ["\n".join([f"{what} {why}", *lines, *more])]
 
 
 def placement_words(placement: Placement) -> str:

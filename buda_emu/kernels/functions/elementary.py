@@ -21,6 +21,7 @@ POWER: Final = 4
 LRELU: Final = 5
 
 _LARGEST_INVERSE: Final = np.float32(8388608.0)  # 1 / eps, the inverse of zero
+_NAN: Final = np.float32(np.nan)
 
 
 Region: TypeAlias = tuple[int, int]
@@ -41,7 +42,7 @@ def elementary_tiles(
     """Applies a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
 
     `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
-    negative value, reciprocals that are NaN or -inf. What becomes of such an element is not defined.
+    negative value, reciprocals that are NaN or -inf. Of such elements, all NaN become one NaN, whatever their sign was.
     """
     n, (runs, length) = tiles.shape[1], region
     for item in claimed(start, stop):
@@ -58,14 +59,15 @@ def elementary_tiles(
                     part[k] = part[k] * part[k]
             elif code == SQRT:
                 for k in range(length):
-                    failures += not part[k] >= np.float32(0)
-                    part[k] = np.sqrt(part[k])
+                    x = part[k]
+                    failures += not x >= np.float32(0)
+                    part[k] = np.sqrt(x) if x >= np.float32(0) else _NAN
             elif code == RECIPROCAL:
                 for k in range(length):
                     x = part[k]
                     inverse = np.float32(1) / x if x != np.float32(0) else _LARGEST_INVERSE
                     failures += not inverse > np.float32(-np.inf)
-                    part[k] = inverse
+                    part[k] = inverse if inverse == inverse else _NAN
             elif code == POWER:
                 for k in range(length):
                     power = np.float32(1)

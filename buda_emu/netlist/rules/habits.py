@@ -1,4 +1,4 @@
-"""Things that nothing refuses but that are most likely mistakes (V208, V209, V211; stage W)."""
+"""Things that nothing refuses but that are most likely mistakes (V208, V209, V211, V212; stage W)."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,8 +8,18 @@ from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context, item_mark
-from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, op_check, program_check, queue_check
+from buda_emu.netlist.rules.fused_use import FusedUse
+from buda_emu.netlist.rules.registry import (
+    Finding,
+    Findings,
+    fused_check,
+    graph_check,
+    op_check,
+    program_check,
+    queue_check,
+)
 from buda_emu.netlist.rules.rule import rule
+from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
 
 _LISTS = ("grid_loc", "grid_size", "mblock", "ublock", "inputs")
@@ -17,6 +27,7 @@ _READ_AGAIN = ("loc", "dram", "host")
 _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
 _PLACE = {"r": "row 0", "c": "column 0"}
 _FALSE = ("false", "0")
+_WIDE = {"a": "Float16", "b": "Float16_b"}
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
 
@@ -143,6 +154,61 @@ def spread_before_use(ctx: Context, op: Op) -> Findings:
             what = f"input {index} holds the result of reduce {reduce.name} in {place} of its tiles and zeros elsewhere"
             hint = "spread it first: a matmul by a tile of ones, or tile_broadcast in a fused op"
             yield Finding(item_mark(op, "inputs", index), what, hint)
+
+
+@op_check(
+    rule(
+        "V212",
+        "W",
+        "zeros beside a reduced column become the largest numbers of a block format",
+        "A reduce along columns (dim c, rc) leaves zeros in the other columns of the tile. What has no value at 0, as a"
+        " reciprocal or a logarithm, makes infinities or very large numbers of them, and in a block format sixteen"
+        " columns share an exponent: packing takes it from these, and the result in column 0 becomes 0. Write 16 bits,"
+        " or spread the column first. The same happens in the padding of a tensor whose last dimension is no multiple"
+        " of 16, which no netlist shows; a compiled netlist has 16 bits there.",
+        "{type: reciprocal, inputs: [max_of_rows], out_df: Bfp8_b} with max_of_rows a reduce",
+        "{type: reciprocal, inputs: [max_of_rows], out_df: Float16_b}",
+        "OPS 5, 6.7, FORMATS 4",
+    ),
+    "sfpu",
+)
+def zeros_in_block(ctx: Context, op: Op) -> Findings:
+    """Column 0 holds the numbers, fifteen zeros share their exponent (OPS 6.7)."""
+    if not op.has("large at 0") or not op.inputs or not _is_block(op.out_df):
+        return
+    reduce = _reduced(ctx, op.inputs[0])
+    turned = any(tm.name == "transpose" for tms in op.input_tms[:1] for tm in tms)
+    if reduce is not None and ("r" if turned else "c") in _ALONG.get(reduce.attributes.dim, ()):
+        yield _zeros(op, op.type, reduce.name)
+
+
+@fused_check("V212")
+def zeros_in_fused_block(ctx: Context, use: FusedUse) -> Findings:
+    """The same of the last step of a fused op, of what a step before it or another op reduced."""
+    columns: dict[str, str] = {}
+    for number, name in enumerate(use.op.inputs if _is_block(use.op.out_df) else ()):
+        reduce = _reduced(ctx, name)
+        if reduce is not None and "c" in _ALONG.get(reduce.attributes.dim, ()):
+            columns[f"input{number}"] = reduce.name
+    for step in use.steps if _is_block(use.op.out_df) else ():
+        sub = step.sub
+        held = columns.get(sub.inputs[0], "") if len(sub.inputs) == 1 and not any(sub.input_tms) else ""
+        if sub.output == "output" and held and sub.has("large at 0"):
+            yield _zeros(use.op, sub.type, held)
+        if sub.has("reduces"):
+            held = sub.name if sub.attributes.dim == "c" else ""
+        columns[sub.output] = held if sub.has("reduces") or sub.has("tile by tile") else ""
+
+
+def _zeros(op: Op, type: str, reduce: str) -> Finding:
+    held = f"{type} of the result of reduce {reduce}, which has zeros beside its column"
+    wide = _WIDE[FORMATS[op.out_df].family or "b"]
+    hint = f"write out_df: {wide}, or spread the column first"
+    return Finding(op.at("out_df"), f"{held}: they take the exponent that sixteen columns of {op.out_df} share", hint)
+
+
+def _is_block(df: str) -> bool:
+    return df in FORMATS and FORMATS[df].kind == "block"
 
 
 def _reduced(ctx: Context, name: str) -> Op | None:

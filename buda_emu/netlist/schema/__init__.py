@@ -7,7 +7,15 @@ It is stricter than the reader about words that the reader drops without effect 
 
 import json
 
-from buda_emu.netlist.fields import DEVICE_FIELDS, INPUT_FIELDS, PAD_FIELDS, SECTIONS
+from buda_emu.netlist.fields import (
+    DEVICE_FIELDS,
+    INPUT_FIELDS,
+    OWN_SECTION,
+    PAD_FIELDS,
+    SECTIONS,
+    UNDEFINED,
+    UNDEFINED_WORDS,
+)
 from buda_emu.netlist.schema import harness_config
 from buda_emu.netlist.schema.objects import attributes, fused_ops, graph, op, queue, tm_lists
 from buda_emu.netlist.schema.programs import programs
@@ -31,6 +39,17 @@ def schema() -> Schema:
             "programs": {"description": SECTIONS["programs"], "type": "array", "minItems": 1, "items": ref("program")},
             "fused_ops": {**_map_of("fused_op", SECTIONS["fused_ops"]), "type": ["object", "null"]},
             "test-config": harness_config.section(),
+            OWN_SECTION: {
+                "description": "what the netlist tells this emulator alone",
+                "type": ["object", "null"],
+                "properties": {
+                    UNDEFINED: {
+                        "description": "; ".join(f"{word}: {doc}" for word, doc in UNDEFINED_WORDS.items()),
+                        "enum": list(UNDEFINED_WORDS),
+                    },
+                },
+                "additionalProperties": False,
+            },
             "performance-check": {
                 "description": "expected figures of a performance test; not part of the netlist language",
                 "type": ["object", "null"],

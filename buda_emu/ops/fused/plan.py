@@ -207,6 +207,7 @@ class _Planner:
             out_df=formats.get(target, base.intermed_df),
             intermed_df=base.intermed_df,
             acc_df=base.acc_df,
+            undefined_is_nan=base.undefined_is_nan,
         )
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:

@@ -74,7 +74,8 @@ def _lrelu(x: Tiles, attributes: Attributes) -> Tiles:
 
 
 def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
-    return np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
+    found = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
+    return np.where(np.isnan(x), np.float32(np.nan), found)
 
 
 def _elementary(
@@ -102,7 +103,10 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
     "abs": _elementary(lambda x, _: np.abs(x), elementary.ABS),
     "square": _elementary(lambda x, _: x * x, elementary.SQUARE),
     "sqrt": _elementary(
-        lambda x, _: np.sqrt(x), elementary.SQRT, lambda x: ~(x >= 0), "of NaN or of a negative number"
+        lambda x, _: np.where(x >= 0, np.sqrt(x), np.float32(np.nan)),
+        elementary.SQRT,
+        lambda x: ~(x >= 0),
+        "of NaN or of a negative number",
     ),
     "reciprocal": _elementary(
         _reciprocal,
@@ -155,7 +159,7 @@ def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel
 
 
 def _require_none(call: OpCall, type: str, failures: int) -> None:
-    if failures:
+    if failures and not call.undefined_is_nan:
         raise ProgramError(f"op {call.name}: {type} {_FUNCTIONS[type].failure}")
 
 

@@ -155,6 +155,7 @@ class _Builder:
             out_df=op.out_df,
             intermed_df=op.intermed_df,
             acc_df=op.acc_df,
+            undefined_is_nan=self._netlist.undefined_is_nan,
             fused=fused,
         )
         implementation = ops.implementation(op.type)

@@ -27,6 +27,7 @@ Trait = Literal[
     "result indices",  # operand 1 numbers what is sorted
     "rounds to Int8",
     "takes positive numbers",
+    "large at 0",  # its result for 0 is infinite, or far from those for other numbers
     "Int32 sums of floats",  # acc_df may be Int32 without integer operands
     "integers beside floats",  # among operands; rules of its own say which
     "integers are indices",  # not computed with

@@ -31,11 +31,11 @@ def _sfpu(name: str, doc: str, on_device: OnDevice, *traits: Trait, attributes: 
 
 SFPU: Iterable[OpType] = (
     _sfpu("exp", "e^x, never above the largest finite float32", _INFERRED, "ends a fused op"),
-    _sfpu("log", "natural logarithm; log(0) = log(2^-23)", _INFERRED, "takes positive numbers"),
+    _sfpu("log", "natural logarithm; log(0) = log(2^-23)", _INFERRED, "takes positive numbers", "large at 0"),
     _sfpu("sqrt", "square root; a negative or NaN input fails the run", _INFERRED, "takes positive numbers"),
     _sfpu("gelu", "gelu by the tanh approximation", _INFERRED),
     _sfpu("gelu_derivative", "derivative of gelu", _BY_TABLE),
-    _sfpu("reciprocal", "1/x; 1/0 = 2^23", _INFERRED, "takes positive numbers"),
+    _sfpu("reciprocal", "1/x; 1/0 = 2^23", _INFERRED, "takes positive numbers", "large at 0"),
     _sfpu("sigmoid", "1/(1+e^-x)", _BY_TABLE),
     _sfpu("dropout", "zeroes a fixed pattern of elements and scales the rest", _BY_PLACE, attributes=("p", "seed")),
     _sfpu("tanh", "hyperbolic tangent", _INFERRED),

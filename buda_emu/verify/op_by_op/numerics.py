@@ -6,7 +6,7 @@ the ideal run gave it: as it stands, without each cause of error, and with what 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -26,7 +26,7 @@ from buda_emu.tensix.words import core_of
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.op_by_op.lockstep import Key, PartnerFailedError, Rendezvous, Side, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
-from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
+from buda_emu.verify.op_by_op.op_apart import Apart, Elements, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
 from buda_emu.verify.prepared import Chosen, prepared
 from buda_emu.workers.job import Job, Workers
@@ -38,6 +38,22 @@ if TYPE_CHECKING:
 
 Item = tuple[str, Tiles, list[Ideal] | None]
 """Name of an op, its result in the ideal run, and its operands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
+    cannot be told from them."""
+
+    only: str | None = None
+    elements: Callable[[str], Elements | None] = lambda _: None
+
+    def takes(self, name: str) -> bool:
+        """Whether an op is looked at."""
+        return self.only is None or name == self.only
+
+
+_ALL: Final = Counted()
 _ON_THE_WAY: Final = Parts(())
 
 
@@ -67,7 +83,7 @@ def explain(
         lambda emulator: push(emulator, feed.blocks()),
         ready.programs,
         threads=threads,
-        only=only,
+        counted=Counted(only),
         memory_limit=ready.limit,
         workers=workers,
         progress=progress,
@@ -81,20 +97,20 @@ def op_numerics(
     programs: Sequence[tuple[str, Mapping[str, str]]],
     *,
     threads: int = 1,
-    only: str | None = None,
+    counted: Counted = _ALL,
     memory_limit: int | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
 
-    `only`: the one op that is looked at. `memory_limit`: bytes of each run. Raises HostError for an op that is not
-    there, and what a run raises.
+    `counted`: workers take all numbers of an op for elements. `memory_limit`: bytes of each run. Raises HostError for
+    an op that is not there, and what a run raises.
     """
-    if only is not None and only not in netlist.ops:
-        raise HostError(f"no op {only!r} in {netlist.path}")
+    if counted.only is not None and counted.only not in netlist.ops:
+        raise HostError(f"no op {counted.only!r} in {netlist.path}")
     pool = WorkerPool(threads)
-    looking = _Looking(netlist, only, pool, progress)
+    looking = _Looking(netlist, counted, pool, progress)
     meeting = Rendezvous(looking.look)
 
     def side(number: int, precision: Precision) -> Callable[[], None]:
@@ -159,7 +175,7 @@ def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist
 
 def taker(netlist: Netlist) -> Callable[[Item], Parts]:
     """The work of `numerics` on workers: takes one op apart."""
-    looking = _Looking(netlist, None, serial, lambda _: None)
+    looking = _Looking(netlist, _ALL, serial, lambda _: None)
 
     def work(item: Item) -> Parts:
         name, expected, ideal = item
@@ -187,9 +203,9 @@ class _Watch(Side):
 class _Looking:
     """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
-    def __init__(self, netlist: Netlist, only: str | None, parallel: Parallel, progress: Callable[[str], None]) -> None:
+    def __init__(self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]) -> None:
         self._netlist = netlist
-        self._only = only
+        self._counted = counted
         self._parallel = parallel
         self._progress = progress
         self.parts: dict[str, Parts] = {}
@@ -203,7 +219,7 @@ class _Looking:
     def epoch(self, graphs: tuple[str, ...]) -> None:
         """Another temporal graph starts."""
         self._values.clear()
-        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._wanted(op.name)}
+        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._counted.takes(op.name)}
         self._open = names - self.parts.keys()
 
     def keep(self, name: str, tiles: Tiles) -> None:
@@ -216,8 +232,10 @@ class _Looking:
         if self.stopped:
             raise PartnerFailedError
         op = self._netlist.ops[key[1]]
-        if self._wanted(op.name):
-            self._totals.setdefault(op.name, ErrorSum(op)).add(expected, observed)
+        if self._counted.takes(op.name):
+            if op.name not in self._totals:
+                self._totals[op.name] = ErrorSum(op, elements=self._counted.elements(op.name))
+            self._totals[op.name].add(expected, observed)
             if op.name in self._open:
                 self._progress(f"op {op.name}")
                 self._look_at(op, expected[:1], self._operands(op))
@@ -268,9 +286,6 @@ class _Looking:
         errors = [self._totals[name].result().rms for name in makers if name in self._totals]
         return max((error for error in errors if error is not None), default=None)
 
-    def _wanted(self, name: str) -> bool:
-        return self._only is None or name == self._only
-
     def _operands(self, op: Op) -> list[Ideal] | None:
         """Of the ideal run; None where one cannot be had."""
         found = [self._operand(name) for name in op.inputs]
@@ -289,7 +304,7 @@ class _Looking:
                 return Parts(call.dfs, note="a gradient op with relu")
             expected = np.empty_like(expected)
             step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
-        return Apart(op, call, ideal, expected, self._parallel).parts()
+        return Apart(op, call, ideal, expected, self._parallel, self._counted.elements(op.name)).parts()
 
     def _operand(self, name: str) -> Ideal | None:
         """A queue that was read, or the op that feeds it."""

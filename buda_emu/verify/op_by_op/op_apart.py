@@ -35,11 +35,16 @@ _TOGETHER: Final = 0.5  # causes that matter only together leave no more than th
 _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
 
 
-class ErrorSum:
-    """Error of an op's results, block after block; of a part bool[1024] of each tile, if one is given."""
+Elements = NDArray[np.bool_]
+"""Which numbers of a result are elements of what it stands for, and not padding: bool[tiles, 1024]."""
 
-    def __init__(self, op: Op, part: NDArray[np.bool_] | None = None) -> None:
-        self._part = part
+
+class ErrorSum:
+    """Error of an op's results, block after block; of a part bool[1024] of each tile, if one is given, and of
+    `elements` alone."""
+
+    def __init__(self, op: Op, part: NDArray[np.bool_] | None = None, elements: Elements | None = None) -> None:
+        self._part = part if elements is None else _common(part, elements)
         self._tile_dim = op.blocking.tile_dim
         self._raw = is_raw(op.out_df)
         self._square = self._error_square = self._largest = 0.0
@@ -62,6 +67,8 @@ class ErrorSum:
     def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
         height, width = self._tile_dim
         values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
+        if self._part is not None and self._part.ndim == 2:
+            return values.reshape(-1, *self._part.shape)[:, self._part].astype(np.float64)
         if self._part is not None:
             return values[..., self._part].astype(np.float64)
         return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
@@ -73,6 +80,10 @@ class ErrorSum:
             rms = (self._error_square / self._square) ** 0.5
             spread = (self._moments.square_a / self._square) ** 0.5
         return OpError(rms, self._moments.pcc(), self._largest, self._not_finite, spread)
+
+
+def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
+    return elements if part is None else elements & part
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class Apart:
     ideal: Sequence[Ideal]
     expected: Tiles
     parallel: Parallel
+    elements: Elements | None = None
 
     def parts(self) -> Parts:
         """The error as it stands, without each cause, and with the cheapest good change."""
@@ -114,11 +126,12 @@ class Apart:
             cause = self._main_cause(local.rms, known, without)
             repair = self._repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
         most = largest(self.call)
-        beyond = int(np.count_nonzero(np.isfinite(self.expected) & (np.abs(self.expected) > most)))
+        counted = self.expected if self.elements is None else self.expected[:, self.elements]
+        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > most)))
         return Parts(self.call.dfs, local, without, cause, repair, "", most if beyond else None, beyond)
 
     def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
-        total = ErrorSum(self.op, part)
+        total = ErrorSum(self.op, part, self.elements)
         total.add(self.expected, computed(call, self.ideal, units, self.parallel))
         return total.result()
 

@@ -5,6 +5,16 @@ from netlist.rules.cases import Case
 
 INPUTS = "inputs: [x, sp]"
 WRAP = ("", "[$gp, incwrap, $c_one, 4]", "[$gp, incwrap, $c_one, 6]")
+BLOCK = ("rc", "out_df: Float16_b", "out_df: Bfp8_b")
+READ_BLOCK = ("sp", "in_df: [Float16_b, Float16_b]", "in_df: [Bfp8_b, Float16_b]")
+LAST_STEP = (
+    ("r2", "type: subtract, inputs: [input0, intermed0]", "type: reciprocal, inputs: [intermed0]"),
+    ("r2", "mblock: [2, 2], ublock: [1, 2]", "mblock: [2, 1], ublock: [1, 1]"),
+    ("", ", input_1_tms: [broadcast: {c: 4}, tile_broadcast: c]", ""),
+)
+LOG = ("rc", "reciprocal", "log")
+EMPTY = ("", "devices:", "buda-emu:\ndevices:")
+OWN = ("", "devices:", "buda-emu: {undefined: stop}\ndevices:")
 
 CASES: tuple[Case, ...] = (
     Case(  # a result queue
@@ -28,6 +38,29 @@ CASES: tuple[Case, ...] = (
     Case(  # through an op that leaves every element in its place
         "V209", b.SOFTMAX, (("mu", INPUTS, "inputs: [x, rc]"),), "rc", near=(("mu", INPUTS, "inputs: [x, b]"),),
     ),
+    Case(  # zeros beside the column become 1/0
+        "V212", b.SOFTMAX, (BLOCK, READ_BLOCK), "Bfp8_b",
+        near=(BLOCK, READ_BLOCK, ("rd", "dim: c", "dim: r")),
+    ),
+    Case("V212", b.SOFTMAX, (BLOCK, READ_BLOCK, LOG), "Bfp8_b", near=(LOG,)),
+    Case(  # of 0 these are 0
+        "V212", b.SOFTMAX, (BLOCK, READ_BLOCK), "Bfp8_b", near=(BLOCK, READ_BLOCK, ("rc", "reciprocal", "sqrt")),
+    ),
+    Case(  # the last step of a fused op, of what it reduced itself
+        "V212", b.FUSED_REDUCE,
+        (
+            *((name, "mblock: [2, 2], ublock: [1, 2]", "mblock: [2, 1], ublock: [1, 1]") for name in ("o", "fz")),
+            ("fz", "out_df: Float16_b", "out_df: Bfp8_b"), ("o", "df: Float16_b", "df: Bfp8_b"), *LAST_STEP,
+        ),
+        "Bfp8_b",
+        near=(
+            *((name, "mblock: [2, 2], ublock: [1, 2]", "mblock: [2, 1], ublock: [1, 1]") for name in ("o", "fz")),
+            *LAST_STEP,
+        ),
+    ),
+    Case("V213", b.COPY, (("", "devices:", "buda-emu: {undefined: nil}\ndevices:"),), "nil", near=(OWN,)),
+    Case("V213", b.COPY, (("", "devices:", "buda-emu: {undefine: nan}\ndevices:"),), "undefine"),
+    Case("V213", b.COPY, (("", "devices:", "buda-emu: nan\ndevices:"),), "nan", near=(EMPTY,)),
     Case(  # times a constant all is well, until it is repeated over the columns
         "V209", b.SOFTMAX,
         (

@@ -1,5 +1,13 @@
-"""Rules on the document as a whole, which the reader finds (`buda_emu.netlist.reader`)."""
+"""Rules on the document as a whole: those that the reader finds (`buda_emu.netlist.reader`), and that of the section
+which only this emulator reads."""
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
+from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_WORDS
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.nodes import Mapping, Scalar
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check
 from buda_emu.netlist.rules.rule import rule
 
 rule(
@@ -88,3 +96,36 @@ rule(
     "input_0_pad: {rt: 2, ct: 0, pad_value: 0.0}",
     "NETLIST 1.3, 1.4",
 )
+
+
+@netlist_check(
+    rule(
+        "V213",
+        "P",
+        "section `buda-emu` says something that does not exist",
+        "The section speaks to the emulator alone: `undefined: nan` makes elements NaN on which the reference aborts, "
+        "as roots of negative numbers, and `undefined: stop`, the default, stops the run there. A word that nobody "
+        "reads would be ignored silently.",
+        "buda-emu: {undefined: nil}",
+        "buda-emu: {undefined: nan}",
+        "NETLIST 1.1",
+    )
+)
+def own_section(_: Context, netlist: Netlist) -> Findings:
+    section = netlist.sections.get(OWN_SECTION)
+    if section is None or (isinstance(section, Scalar) and section.is_null):
+        return
+    if not isinstance(section, Mapping):
+        yield Finding(section.mark, f"section {OWN_SECTION} is no map", f"write {OWN_SECTION}: {{{UNDEFINED}: nan}}")
+        return
+    for name, key, value in section.items():
+        word = value.text if isinstance(value, Scalar) else ""
+        if name != UNDEFINED:
+            yield Finding(
+                key.mark,
+                f"key {quoted(name)} of section {OWN_SECTION} is not one of: {UNDEFINED}",
+                near(name, [UNDEFINED]),
+            )
+        elif word not in UNDEFINED_WORDS:
+            what = f"{UNDEFINED} {quoted(word)} is not one of: {', '.join(UNDEFINED_WORDS)}"
+            yield Finding(value.mark, what, near(word, UNDEFINED_WORDS))
