@@ -11,7 +11,7 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
-from buda_emu.compiler.importers.from_torch.archive import check_archive
+from buda_emu.compiler.importers.from_torch.archive import checked_archive
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
@@ -31,9 +31,9 @@ def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | N
     """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
     `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
     are not the program's."""
-    check_archive(path)
+    archive = checked_archive(path)
     try:
-        program = torch.export.load(path)
+        program = torch.export.load(archive)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
     if parameters is not None:
