@@ -27,7 +27,7 @@ plain(
 )  # fmt: skip
 
 
-@aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy", "_assert_tensor_metadata", "dropout")
+@aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy", "_assert_tensor_metadata")
 def same(b: Builder, x: Node, *_: Any, **__: Any) -> Node:
     """The operand itself."""
     del b
