@@ -10,7 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.traceback import preserve_node_meta
 
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.effects import Effects, Layout, Result, effects_of
 from buda_emu.errors import UnsupportedError
@@ -70,8 +69,8 @@ class _Compiled:
             self._effects = effects_of(walk.run, layouts)
             self._model = self._without_effects(walk, words)
 
-    def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> CompiledModel | None:
-        """None where nothing is to be computed."""
+    def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
+        """The CompiledModel; None where nothing is to be computed."""
         pure = PureGraph(walk, self._layouts, self._effects)
         if not pure.results and not pure.changed:
             return None
