@@ -315,7 +315,7 @@ def drawn(rng):
             names.append(f"v{number}")
             lines.append(f"v{number} = {view}{' * 2' * (rng.random() < 0.3)}")
         else:
-            amount = rng.choice(("1.0", "-0.5", "a.mean()", "b.sum()", "c[0, 0]"))
+            amount = rng.choice(("1.0", "-0.5", "a.mean()", "b.sum()", "(c[0, 0] * 1)"))
             lines.append(rng.choice(changes).format(view, amount))
     results = [rng.choice(gives).format(rng.choice(names)) for _ in range(rng.randint(1, 3))]
     body = "".join(f"    {line}\n" for line in lines)
