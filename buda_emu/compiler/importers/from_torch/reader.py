@@ -11,8 +11,9 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
+from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.fourier import Complex
-from buda_emu.compiler.importers.from_torch.archive import check_archive
+from buda_emu.compiler.importers.from_torch.archive import checked_archive
 from buda_emu.compiler.importers.from_torch.arguments import run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
@@ -33,9 +34,9 @@ def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | N
     """A file of torch.export.save; `parameters` of a program that was exported on the device meta, in another file;
     `given` as of `read_program`. Raises HostError for another one, for one that would run code, and for parameters that
     are not the program's."""
-    check_archive(path)
+    archive = checked_archive(path)
     try:
-        program = torch.export.load(path)
+        program = torch.export.load(archive)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
         raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
     if parameters is not None:
@@ -73,7 +74,29 @@ def read_program(
             program = decomposed(program, ASSERTED if asserted else ())
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             _refuse_whole(program, name, error)
+    _refuse_changes(program.graph_signature, name)
     return Reader(program, name, shapes).read()
+
+
+def _refuse_changes(signature: Any, name: str) -> None:
+    """Of a program that changes tensors in place, which its next call, or its caller, would see. Raises
+    UnsupportedError."""
+    parameters: dict[str, str] = getattr(signature, "parameters_to_mutate", {})  # from torch 2.9
+    kinds = (
+        ("buffer", signature.buffers_to_mutate, "call eval() on a norm; take a state as an input and return it"),
+        ("input", signature.user_inputs_to_mutate, "change a clone of it, and return that where the caller needs it"),
+        ("parameter", parameters, "compile_training trains a module"),
+    )
+    said = [
+        f"{kind} {', '.join(map(shown_name, dict.fromkeys(changed.values())))} ({advice})"
+        for kind, changed, advice in kinds
+        if changed
+    ]
+    if said:
+        raise UnsupportedError(
+            f"compile: {name}: not supported: each call changes in place: {'; '.join(said)}. What a model keeps from "
+            "call to call, compile_programs keeps on the machine"
+        )
 
 
 def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
@@ -200,7 +223,8 @@ class Reader:
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
         fixed = fixed and not isinstance(node.target, HigherOrderOperator)
-        if fixed and "getitem" not in word and not self._is_product(node, word):
+        computed_here = self._is_product(node, word) or (_is_random(node.target) and _operator(word) in ATEN)
+        if fixed and "getitem" not in word and not computed_here:
             return self._folded(node, word, arguments, options, nodes)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
@@ -218,9 +242,8 @@ class Reader:
             if _operator(word) in ("as_strided", "as_strided_scatter"):
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            found = run_handler(handler, self._b, node.target, arguments, options)
-            if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
-                found = self._b.retyped(found, dtype_name(value.dtype))
+            result = run_handler(handler, self._b, node.target, arguments, options)
+            found = self._typed(result, value)
             if len(self._graph.nodes) > before:
                 found = self._named(found)
         except (NotSupportedError, TypeError, ValueError) as error:
@@ -248,6 +271,14 @@ class Reader:
             raise NotSupportedError(_ADVICE.get(name, ""))
         return declared.handler
 
+    def _typed(self, found: Any, value: Any) -> Any:
+        """Results with the element types that torch says they have."""
+        if isinstance(found, list) and isinstance(value, (list, tuple)):
+            return [self._typed(part, of) for part, of in zip(found, value, strict=False)] + found[len(value) :]
+        if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
+            return self._b.retyped(found, dtype_name(value.dtype))
+        return found
+
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
         return of_array(self._b, array) if array.dtype.kind == "c" else self._b.constant(array, **words)
 
@@ -269,7 +300,7 @@ class Reader:
     def _folded(self, node: Any, word: str, arguments: Any, options: Any, held: Sequence[Node]) -> Any:
         """Of constants alone: by torch itself."""
         options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
-        if "rand" in word:
+        if _is_random(node.target):
             self._refuse(f"{word} (random numbers: give them as an input)", node)
             return _POISONED
         value = node.meta.get("val")
@@ -342,6 +373,10 @@ def _word(node: Any) -> str:
         inner = next((item for item in node.args if isinstance(item, OpOverload)), None)
         return f"{inner} in {word}" if inner is not None else word
     return word
+
+
+def _is_random(target: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
 def _operator(word: str) -> str:
