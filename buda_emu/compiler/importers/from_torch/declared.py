@@ -9,7 +9,7 @@ from buda_emu.compiler.importers.operators import Operators
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
-            "backward")  # fmt: skip
+            "scatter", "backward")  # fmt: skip
 """Modules of `operators`. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""

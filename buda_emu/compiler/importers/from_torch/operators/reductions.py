@@ -87,15 +87,24 @@ def variance(b: Builder, x: Node, dims: Any = None, correction: float = 1, keepd
     return b.multiply(total, 1 / (count - float(correction)))
 
 
+@aten("var_mean")
+def variance_and_mean(
+    b: Builder, x: Node, dims: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> list[Node]:
+    """As `var`, and `reduce_mean`"""
+    correction = 1 if correction is None else correction
+    axes = dims_of(x, dims)
+    if prod(x.shape[axis] for axis in axes) <= correction:
+        raise NotSupportedError(f"correction={correction} of as few elements, which divides by nothing")
+    mean = b.reduce_mean(x, axes=axes, keepdims=keepdim)
+    return [variance(b, x, dims, correction=correction, keepdim=keepdim), mean]
+
+
 @aten("linalg_vector_norm")
 def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
-    """`reduce_l1`, `reduce_l2`, or the largest magnitude"""
-    op = {1.0: "reduce_l1", 2.0: "reduce_l2"}.get(float(order))
-    if op is not None:
-        return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim))
-    if float(order) != float("inf"):
-        raise NotSupportedError(f"of order {order}")
-    return b.reduce_largest(b.abs(x), axes=dims_of(x, dims), keepdims=bool(keepdim))
+    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0"""
+    op, options = {1.0: ("reduce_l1", {}), 2.0: ("reduce_l2", {})}.get(float(order), ("reduce_lp", {"p": float(order)}))
+    return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
 
 
 @aten("_softmax", "softmax", whole=True)
