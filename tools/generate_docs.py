@@ -8,6 +8,7 @@ python tools/generate_docs.py --check   fail if a page differs from its tables
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,18 @@ COMPILE = """\
 Models are translated to these ops before they become netlist ops ([compile.md](compile.md)); `buda-emu compile --ops`
 prints the same. A core op is lowered to netlist ops; any other op is decomposed into core ops.
 
-{table}"""
+{table}
+# Operators of models
+
+These tables say where each operator of a standard is computed, in the forms that its handler takes
+([compile-operators.md](compile-operators.md)):
+
+* **chip**: it becomes front-end ops.
+* **host**: `compile_in_parts` (the command, without `--no-host`) leaves it to the host, `compile` refuses it.
+* **compiler**: it depends on no input, and is computed when the model is compiled. So is any operator of constants.
+* **refused**: `UnsupportedError` names it.
+
+{standards}"""
 
 
 OPERATORS = """\
@@ -208,6 +220,14 @@ def _bare(row: Row) -> Row:
     return [cell.replace("|", "\\|") for cell in row]
 
 
+def _coverage(standard: support.Standard) -> str:
+    """How many operators of a standard are computed where, and each of them."""
+    rows = [_bare(row) for row in standard.rows()]
+    counts = Counter(row[1] for row in rows)
+    places = ", ".join(f"{counts[place]} {place}" for place in ("chip", "host", "compiler", "refused"))
+    return f"## {standard.name}\n\n{len(rows)} operators: {places}.\n\n{_table(support.COVERAGE_HEADERS, rows)}"
+
+
 def pages() -> dict[str, str]:
     """Every generated page: name -> text."""
     schema = json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())
@@ -230,7 +250,10 @@ def pages() -> dict[str, str]:
             onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
             hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
         ),
-        "compile/compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
+        "compile/compile-ops.md": COMPILE.format(
+            table=_table(support.HEADERS, [_bare(row) for row in support.rows()]),
+            standards="\n".join(_coverage(standard) for standard in support.STANDARDS),
+        ),
     }
     backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
     pictures = {

@@ -122,8 +122,6 @@ def test_indices_that_are_computed():
     words = WORDS.clone()
     words[:2, 0] = 7
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
-    with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce\)"):
-        be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
 
 
 def test_several_values_are_scattered_and_the_last_for_a_place_counts():

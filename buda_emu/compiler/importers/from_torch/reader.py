@@ -80,7 +80,7 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
     refused = Refusals()
     for node in program.graph.nodes:
         word = str(node.target).removeprefix("aten.")
-        advice = _ADVICE.get(_operator(word).removesuffix("_numpy"))
+        advice = ADVICE.get(_operator(word).removesuffix("_numpy"))
         if node.op == "call_function" and advice:
             refused.add(f"{word} ({advice})", _line(node))
     refused.tell(name)
@@ -176,6 +176,8 @@ class Reader:
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
+        if found.is_complex():
+            raise UnsupportedError(f"compile: input {node.name} is complex: give its torch.view_as_real")
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
         return self._b.input(self._labels[node.name], shape, dtype_name(found.dtype))
 
@@ -190,7 +192,7 @@ class Reader:
             takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
             is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
             if is_operator and takes_tensors and _operator(word) not in ATEN:
-                advice = _ADVICE.get(_operator(word))
+                advice = ADVICE.get(_operator(word))
                 self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
@@ -240,7 +242,7 @@ class Reader:
             return handler
         declared = ATEN.get(name)
         if declared is None:
-            raise NotSupportedError(_ADVICE.get(name, ""))
+            raise NotSupportedError(ADVICE.get(name, ""))
         return declared.handler
 
     def _constant(self, array: Array, **words: Any) -> Node | Complex:
@@ -310,7 +312,7 @@ _POISONED = object()
 _EMPTY = ("empty", "new_empty")
 """How operators begin that give memory that nobody wrote."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
-_ADVICE = {
+ADVICE = {
     "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
     "nonzero": _MASKED,
     "masked_select": _MASKED,
