@@ -84,6 +84,27 @@ def _logical(d, overload):
     return [d.logical(), *second]
 
 
+def _pow(d, overload):
+    if overload._overloadname == "Scalar":
+        return [2.5, d.x()]
+    if overload._overloadname == "Tensor_Scalar":
+        return [d.within(0.3, 2), d.pick([2, 0.5, -1.5])]
+    return [d.within(0.3, 2), d.x()]
+
+
+def _div(d, overload):
+    divisor = d.pick([0.75, -1.5]) if "Scalar" in overload._overloadname else d.x()
+    if "mode" in overload._overloadname:
+        return [d.x(), divisor], {"rounding_mode": d.pick(["floor", "trunc", None])}
+    return [d.x(), divisor]
+
+
+def _clamp(d, overload):
+    if overload._overloadname == "default":
+        return [d.x(), -0.5, 0.75]
+    return [d.x(), d.x(), d.x() + 1]
+
+
 def _scatter(d, overload):
     x, dim = d.x(), d.dim()
     places = list(d.shape)
@@ -200,20 +221,15 @@ def _size(d, _):
     return [[int(size) for size in d.sizes(2)]]
 
 
-_OUT_OF_DOMAIN = {name: _positive(-0.9, 0.9) for name in ("acos", "asin", "atanh")}
-_OUT_OF_DOMAIN |= {name: _positive(0.2, 3) for name in ("log", "log2", "log10", "sqrt", "rsqrt", "log1p")}
+_BY_DOMAIN = {name: _positive(-0.9, 0.9) for name in ("acos", "asin", "atanh")}
+_BY_DOMAIN |= {name: _positive(0.2, 3) for name in ("log", "log2", "log10", "sqrt", "rsqrt", "log1p")}
 BY_NAME = {
-    **_OUT_OF_DOMAIN, "acosh": _positive(1.1, 3), "exp": _positive(-2, 2),
+    **_BY_DOMAIN, "acosh": _positive(1.1, 3), "exp": _positive(-2, 2),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "logical_and", "logical_or",
                      "logical_xor", "logical_not"), _logical),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), _scatter),
-    "pow": lambda d, overload: {"Scalar": [2.5, d.x()], "Tensor_Scalar": [d.within(0.3, 2), d.pick([2, 0.5, -1.5])]}.get(
-        overload._overloadname, [d.within(0.3, 2), d.x()]),
-    "div": lambda d, overload: (
-        [d.x(), d.pick([0.75, -1.5]) if "Scalar" in overload._overloadname else d.x()],
-        {"rounding_mode": d.pick(["floor", "trunc", None])} if "mode" in overload._overloadname else {}),
+    "pow": _pow, "div": _div, "clamp": _clamp,
     "where": lambda d, _: [d.logical(), d.x(), d.x()],
-    "clamp": lambda d, overload: [d.x(), *([-0.5, 0.75] if overload._overloadname == "default" else [d.x(), d.x() + 1])],
     "copy": lambda d, _: [d.x(), d.floats(d.shape[-1])],
     "_to_copy": lambda d, _: ([d.x()], {"dtype": d.pick([torch.int32, torch.bool, torch.float32])}),
     "index": _index, "index_put": _index_put, "index_select": lambda d, _: [d.x(), d.dim(), d.index(2, 4)],
@@ -234,7 +250,8 @@ BY_NAME = {
     "diagonal": lambda d, _: [d.x(), d.pick([-1, 0, 1]), *d.pick([(0, 1), (-1, 0)])],
     "constant_pad_nd": lambda d, _: [d.x(), [1, 0, 2, 1], 0.5], "flip": lambda d, _: [d.x(), [d.dim()]],
     **{f"{mode}_pad{rank}d": _pads for mode in ("reflection", "replication") for rank in (1, 2, 3)},
-    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices"), _pool),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices"),
+                    _pool),
     **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d"), _adaptive),
     "_adaptive_avg_pool2d_backward": _adaptive_backward, "avg_pool2d_backward": _avg_pool_backward,
     "max_pool2d_with_indices_backward": _max_pool_backward, "convolution": _convolution,
@@ -252,9 +269,10 @@ BY_NAME = {
     "native_layer_norm_backward": _layer_norm_backward, "native_group_norm_backward": _group_norm_backward,
     "native_dropout": lambda d, _: [d.x(), 0.5, True], "topk": lambda d, _: [d.x(), 2, d.dim()],
     "prod": lambda d, overload: [d.x(), *([d.dim()] if overload._overloadname == "dim_int" else [])],
-    "arange": lambda d, _: [0, 7, 2], "full": lambda d, _: [[2, 3], 1.5], "scalar_tensor": lambda d, _: [2.5],
-    "empty": _size, "rand": _size, "randn": _size, "randperm": lambda d, _: [5],
-    "empty_strided": lambda d, _: [[2, 3], [3, 1]], "nonzero": lambda d, _: [d.x()],
+    "arange": lambda d, _: [0, d.pick([7, 9]), 2], "full": lambda d, _: [d.sizes(2), 1.5],
+    "scalar_tensor": lambda d, _: [d.pick([2.5, -1])], "empty": _size, "rand": _size, "randn": _size,
+    "randperm": lambda d, _: [d.pick([5, 7])], "empty_strided": lambda d, _: [[2, d.pick([2, 3])], [3, 1]],
+    "nonzero": lambda d, _: [d.x()],
     "fill": lambda d, _: [d.x(), 1.5], "full_like": lambda d, _: [d.x(), 2.5],
 }  # fmt: skip
 

@@ -53,7 +53,8 @@ class Operators(Mapping[str, Operator[H]]):
             own = family or handler.__module__.rpartition(".")[2]
             for name in names:
                 assert name not in self._declared, f"{name} is declared twice"
-                text = f"`{becomes[name]}`" if becomes is not None else doc if place == "chip" else f"not supported: {doc}"
+                text = doc if place == "chip" else f"not supported: {doc}"
+                text = text if becomes is None else f"`{becomes[name]}`"
                 self._declared[name] = Operator(name, own, text, cast("H", handler), whole, place)
             return handler
 

@@ -265,7 +265,7 @@ SMOOTH = {
     **two("add", "subtract", "multiply", "maximum", "minimum", "prelu"), **two("divide", "atan2", right=above_one),
     **two("pow", left=positive, right=tame),
     "where": lambda m, _, __: m.b.where(m.b.greater(m.grid[0], 0.0), m.grid[0], m.b.multiply(m.smooth[0], 2.0)),
-    "guarded_where": lambda m, y, _: m.b.guarded_where(m.b.is_finite(m.grid[0]), m.grid[0], m.smooth[0]),
+    "guarded_where": lambda m, _, __: m.b.guarded_where(m.b.is_finite(m.grid[0]), m.grid[0], m.smooth[0]),
     "matmul": matmul, "conv": conv, "convolution": conv, "conv_transpose": conv, "attention": attention,
     "max_pool": pool, "avg_pool": pool, "windows": lambda m, y, name: pool(m, m.small(y), name),
     "lp_pool": lambda m, y, name: pool(m, positive(m.b, y), name, p=2),

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler import support
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 
-from drawn_aten import arguments_of  # noqa: E402 - it needs torch
 from torch.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
 
 from buda_emu.compiler.importers.from_torch.core_aten import core_overloads, coverage  # noqa: E402
+from drawn_aten import arguments_of  # noqa: E402 - it needs torch
 
 PLACES = {name: place for name, place, _ in coverage()}
 OVERLOADS = {str(op): op for overloads in core_overloads().values() for op in overloads}

@@ -15,7 +15,8 @@ FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index"
 @dataclass(frozen=True, slots=True)
 class Call:
     """One operator of a function. `attrs`: numbers, lists, words and dictionaries; `shapes` and `dtypes` of its
-    results; `regions`: of each the operators in it, in order, comparisons as `compare GT`."""
+    results; `regions`: of each the operators in it, in order, comparisons as `compare GT`; `operator`: its name
+    without the dialect."""
 
     b: Builder
     operands: tuple[Node, ...]
@@ -23,6 +24,7 @@ class Call:
     dtypes: tuple[str, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     regions: tuple[tuple[str, ...], ...] = ()
+    operator: str = ""
 
     @property
     def shape(self) -> Shape:

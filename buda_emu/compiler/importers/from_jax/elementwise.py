@@ -63,6 +63,8 @@ def _floats(call: Call) -> bool:
 @hlo("stablehlo.compare")
 def compare(call: Call) -> Node:
     """`equal`, `not_equal`, `greater_equal`, `greater`, `less_equal` or `less`"""
+    if call.attrs.get("compare_type") == "TOTALORDER":
+        raise NotSupportedError("compare_type=TOTALORDER: NaN and -0 are not kept apart on the device")
     return call.b.emit(_COMPARISONS[call.attrs["comparison_direction"]], *call.operands)
 
 
@@ -71,7 +73,7 @@ def logical(call: Call) -> Node:
     """`logical_and` and so on, of bool only"""
     if call.dtypes[0] != "bool":
         raise NotSupportedError(f"bits of {call.dtypes[0]}")
-    return call.b.emit("logical_" + call.attrs["operator"], *call.operands)
+    return call.b.emit(f"logical_{call.operator}", *call.operands)
 
 
 @hlo("stablehlo.select")

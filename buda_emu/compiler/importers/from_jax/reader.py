@@ -1,13 +1,14 @@
 """JAX functions: jax lowers them to StableHLO; each operator goes to its handler. Calls are inlined, loops whose end is
 known are unrolled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import jax
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, refuse_unread
 from buda_emu.compiler.importers.from_jax.attributes import array_of, attributes_of, layer_of, line_of, type_of
 from buda_emu.compiler.importers.from_jax.declared import HLO, Call
 from buda_emu.compiler.importers.from_jax.origin import JaxOrigin
@@ -106,9 +107,11 @@ class _Reader:
             raise NotSupportedError(_target(item))
         types = [type_of(result.type) for result in item.results]
         regions = tuple(tuple(_body(region)) for region in item.regions)
-        attrs = {**attributes_of(item), "operator": item.name.partition(".")[2]}
+        attrs = RecordedAttributes(attributes_of(item))
+        operator = item.name.partition(".")[2]
         shapes, dtypes = tuple(shape for shape, _ in types), tuple(dtype for _, dtype in types)
-        found = declared.handler(Call(self._b, tuple(operands), shapes, dtypes, attrs, regions))
+        found = declared.handler(Call(self._b, tuple(operands), shapes, dtypes, attrs, regions, operator))
+        refuse_unread("stablehlo", operator, _unread(attrs))
         nodes: list[Node] = found if isinstance(found, list) else [found]
         return [
             node if node.dtype == dtype else self._b.retyped(node, dtype)
@@ -148,6 +151,14 @@ _CONTROL: Final = {"stablehlo.while": "_while", "stablehlo.case": "_case", "stab
 
 def _target(item: Any) -> str:
     return item.attributes["call_target_name"].value if item.name == "stablehlo.custom_call" else ""
+
+
+def _unread(attrs: RecordedAttributes) -> Iterator[Argument]:
+    """Yield what a handler did not read: an attribute that is left out is empty, 0 or false. Those of another dialect
+    (`mhlo.sharding`) are notes, which an operator does not have."""
+    for name, value in attrs.unread():
+        if "." not in name and value not in ([], 0, ""):
+            yield Argument(name, value, REQUIRED)
 
 
 def _body(region: Any) -> list[str]:

@@ -1,13 +1,15 @@
 """One node of an ONNX model as its handler sees it, and the table of handlers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from onnx import helper
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, RecordedOperands
 from buda_emu.compiler.importers.operators import Operators
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
@@ -17,12 +19,13 @@ FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`inputs` as nodes, None where left out; `attrs` by name; `shapes` of the results where the model states them."""
+    """`inputs` as nodes, None where left out; `attrs` by name; `shapes` of the results where the model states them.
+    Both note what the handler reads of them."""
 
     b: Builder
     op: str
-    inputs: Sequence[Node | None]
-    attrs: dict[str, Any]
+    inputs: RecordedOperands[Node | None]
+    attrs: RecordedAttributes
     shapes: Sequence[tuple[int, ...] | None]
     opset: int
 
@@ -64,6 +67,18 @@ class Call:
         """Refuse other values of an attribute."""
         if name in self.attrs and self.attrs[name] not in allowed:
             raise NotSupportedError(f"{name} {self.attrs[name]!r}")
+
+    def unread(self, schema: Any) -> Iterator[Argument]:
+        """Yield the attributes and operands that the handler did not read, with their names and defaults in a version
+        of the standard."""
+        for name, value in self.attrs.unread():
+            declared = schema.attributes.get(name) if schema is not None else None
+            has_default = declared is not None and declared.default_value.name
+            default = helper.get_attribute_value(declared.default_value) if has_default else REQUIRED
+            yield Argument(name, value, default)
+        for place, node in self.inputs.unread():
+            formal = schema.inputs[min(place, len(schema.inputs) - 1)].name if schema is not None else f"operand {place}"
+            yield Argument(formal, node, None)
 
 
 Handler = Callable[[Call], Any]

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers import special_values
 from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
 
@@ -26,15 +26,27 @@ def plain(call: Call) -> Node:
     """By the table."""
     if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
         raise call.refuse("channel-wise slopes of opset 6")
-    return call.b.emit(_PLAIN[call.op], *(node for node in call.inputs if node is not None))
+    return call.b.emit(_PLAIN[call.op], *aligned(call))
+
+
+def aligned(call: Call) -> list[Node]:
+    """Return the operands as numpy broadcasts them: before opset 7 attributes said where the second one lies."""
+    operands = [node for node in call.inputs if node is not None]
+    axis = call.attr("axis")
+    if not call.attr("broadcast", 0) or axis is None:
+        return operands
+    first, second = operands
+    behind = len(first.shape) - dim_of(axis, len(first.shape)) - len(second.shape)
+    return [first, call.b.reshape(second, shape=(*second.shape, *(1,) * behind))]
 
 
 @onnx_op("Div")
 def div(call: Call) -> Node:
     """`divide`; of integers `whole_quotient`"""
-    if is_float(call[0]):
-        return call.b.divide(call[0], call[1])
-    return call.b.retyped(call.b.whole_quotient(call[0], call[1]), call[0].dtype)
+    x, y = aligned(call)
+    if is_float(x):
+        return call.b.divide(x, y)
+    return call.b.retyped(call.b.whole_quotient(x, y), x.dtype)
 
 
 @onnx_op("Mod")
@@ -49,8 +61,9 @@ def mod(call: Call) -> Node:
 @onnx_op("Pow")
 def pow_(call: Call) -> Node:
     """`pow`; the result has the type of the base"""
-    found = call.b.pow(call[0], call[1])
-    return found if is_float(call[0]) else call.b.retyped(call.b.round(found), call[0].dtype)
+    x, y = aligned(call)
+    found = call.b.pow(x, y)
+    return found if is_float(x) else call.b.retyped(call.b.round(found), x.dtype)
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")

@@ -35,6 +35,7 @@ def quantize(call: Call) -> Node:
 @onnx_op("DequantizeLinear")
 def dequantize(call: Call) -> Node:
     """Of integers of 8 or 32 bits."""
+    call.only("output_dtype", onnx.TensorProto.UNDEFINED, onnx.TensorProto.FLOAT)
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
     zero = call.get(2)

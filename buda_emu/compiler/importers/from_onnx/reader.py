@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
+from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
 from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
 from buda_emu.compiler.importers.from_onnx.evaluator import alone, computes, evaluated
@@ -23,6 +24,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     dtype_of,
     family,
     has_graph,
+    schema_of,
     seen_by,
     shapes_of,
     told_of,
@@ -101,6 +103,8 @@ class _Reader:
         self._types: dict[str, str] = {}
         self._refused = Refusals()
         self._line = ""
+        read = (name for node in model.graph.node for name in (*node.input, *seen_by(node)) if name)
+        self._needed = {*read, *(value.name for value in model.graph.output)}
 
     def read(self) -> Graph:
         graph = self._model.graph
@@ -222,14 +226,18 @@ class _Reader:
                 call = Call(
                     b,
                     node.op_type,
-                    inputs,
-                    {item.name: helper.get_attribute_value(item) for item in node.attribute},
+                    RecordedOperands(inputs),
+                    RecordedAttributes({item.name: helper.get_attribute_value(item) for item in node.attribute}),
                     [self._shapes.get(name) for name in node.output],
                     self._opset.get(node.domain, 1),
                 )
                 before = len(self._graph.nodes)
                 found = ONNX[node.op_type].handler(call)
+                refuse_unread("onnx", node.op_type, call.unread(schema_of(node, self._opset)))
                 results = list(found) if isinstance(found, tuple) else [found]
+                missing = [name for name in node.output[len(results) :] if name in self._needed]
+                if missing:
+                    raise NotSupportedError(f"result {len(results)}")
                 if results[0] is not None and len(self._graph.nodes) > before:
                     results[0] = b.alias(results[0], b.scope)
                 return results

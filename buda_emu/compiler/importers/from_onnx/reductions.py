@@ -165,6 +165,7 @@ def refused(call: Call) -> Node:
 def top_k(call: Call) -> tuple[Node, Node]:
     """Values and indices, always sorted."""
     count = call.constant(1, "a count")
-    assert count is not None
+    if count is None:
+        count = np.asarray(call.attr("k"))
     attrs = {"dim": call.attr("axis", -1), "count": int(count.ravel()[0]), "descending": bool(call.attr("largest", 1))}
     return call.b.ordered(call[0], **attrs), call.b.order(call[0], **attrs)

@@ -36,6 +36,7 @@ def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
 def reshape(call: Call) -> Node:
     """`reshape`"""
     x = call[0]
+    allows_zero = bool(call.attr("allowzero", 0))
     known = stated(call, 1, "shape or axes")
     if known is not None:
         if prod(known) != prod(x.shape):
@@ -51,7 +52,7 @@ def reshape(call: Call) -> Node:
         if given is None:
             given = np.asarray(call.attr("shape"))
         shape = [
-            x.shape[place] if size == 0 and not call.attr("allowzero", 0) else int(size)
+            x.shape[place] if size == 0 and not allows_zero else int(size)
             for place, size in enumerate(given.tolist())
         ]
         rest = prod(size for size in shape if size != -1)
@@ -147,7 +148,7 @@ def pad(call: Call) -> Node:
     """`pad`: constant, edge, reflect or wrap"""
     x = call[0]
     given = call.constant(1, "pads")
-    pads = given.tolist() if given is not None else call.attr("pads")
+    pads = given.tolist() if given is not None else call.attr("pads") or call.attr("paddings")
     axes = call.constant(3, "axes")
     places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
     both = [(0, 0)] * len(x.shape)

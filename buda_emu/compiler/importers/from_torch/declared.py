@@ -6,13 +6,13 @@ from typing import Any, Final
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.operators import Operators
-from buda_emu.compiler.importers.refusal import NotSupportedError
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
             "scatter", "backward")  # fmt: skip
 """Modules of `operators`. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
-"""Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""
+"""Takes the builder and the operator's own arguments, those that it reads (`run_handler`); gives a node, or a list of
+them for several results."""
 
 
 ATEN: Final = Operators[Handler]("buda_emu.compiler.importers.from_torch.operators", FAMILIES)
@@ -27,13 +27,8 @@ def plain(table: Mapping[str, str], *, whole: tuple[str, ...] = ()) -> None:
 
 
 def _plain(op: str) -> Handler:
-    def handler(b: Builder, *inputs: Any, **options: Any) -> Node:
-        if options and set(options) != {"rounding_mode"}:
-            raise NotSupportedError(", ".join(options))
-        operands, mode = [number(item) for item in inputs], options.get("rounding_mode")
-        if mode is None:
-            return b.emit(op, *operands)
-        return b.emit("whole_quotient", *operands, below=mode == "floor")
+    def handler(b: Builder, *inputs: Any) -> Node:
+        return b.emit(op, *(number(item) for item in inputs))
 
     return handler
 

@@ -11,6 +11,7 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
+from buda_emu.compiler.importers.from_torch.arguments import run_handler
 from buda_emu.compiler.importers.from_torch.archive import check_archive
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
@@ -152,7 +153,9 @@ class Reader:
         names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
         names |= signature.inputs_to_lifted_tensor_constants
         for node in program.graph.nodes:
-            if node.op == "placeholder":
+            if node.op == "placeholder" and node.name in signature.input_tokens:
+                self._values[node] = None  # orders operators with effects, which are refused
+            elif node.op == "placeholder":
                 self._values[node] = self._placeholder(node, names, held)
             elif node.op == "call_function":
                 self._values[node] = self._call(node)
@@ -183,20 +186,21 @@ class Reader:
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
-        word = str(node.target).removeprefix("aten.")
+        word = _word(node)
         arguments = [self._argument(item) for item in node.args]
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
             # One that takes sizes alone is computed where these are known.
             takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
-            is_operator = hasattr(node.target, "overloadpacket") and _operator(word) not in _ASSERTIONS
+            is_operator = isinstance(node.target, _OPERATORS) and _operator(word) not in _ASSERTIONS
             if is_operator and takes_tensors and _operator(word) not in ATEN:
                 advice = ADVICE.get(_operator(word))
                 self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
+        fixed = fixed and not isinstance(node.target, torch._ops.HigherOrderOperator)
         if fixed and "getitem" not in word and not self._is_product(node, word):
             return self._folded(node, word, arguments, options, nodes)
         if "getitem" in word:
@@ -215,7 +219,7 @@ class Reader:
             if _operator(word) in ("as_strided", "as_strided_scatter"):
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            found = handler(self._b, *arguments, **options)
+            found = run_handler(handler, self._b, node.target, arguments, options)
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
@@ -278,8 +282,13 @@ class Reader:
         except UnsupportedError as error:
             self._refuse(str(error), node)
             return _POISONED
-        with torch.no_grad():
-            found = _computed(node.target, _torch(arguments), {key: _torch(item) for key, item in options.items()})
+        try:
+            with torch.no_grad():
+                found = _computed(node.target, _torch(arguments), {key: _torch(item) for key, item in options.items()})
+        except Exception as error:  # noqa: BLE001 - an operator of a library raises what it likes
+            reason = str(error).strip().splitlines() or [repr(error)]
+            self._refuse(f"{word} (of constants: {reason[0]})", node)
+            return _POISONED
         if isinstance(found, torch.Tensor):
             # Memory that nobody wrote may hold anything, NaN, too: zeros are as right, and the same every time.
             return self._constant(array_of(torch.zeros_like(found) if _operator(word).startswith(_EMPTY) else found))
@@ -322,6 +331,18 @@ ADVICE = {
     "repeat_interleave": "the size of its result depends on data: give it the numbers of repeats as Python's numbers",
 }
 """What to do about operators that no chip can run in a netlist."""
+
+
+_OPERATORS = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+
+
+def _word(node: Any) -> str:
+    """Return the name of an operator; of one that runs another one (`with_effects`) that one's, too."""
+    word = str(node.target).removeprefix("aten.")
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        inner = next((item for item in node.args if isinstance(item, torch._ops.OpOverload)), None)
+        return f"{inner} in {word}" if inner is not None else word
+    return word
 
 
 def _operator(word: str) -> str:

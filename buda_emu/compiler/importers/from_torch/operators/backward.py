@@ -34,8 +34,7 @@ def _classes(b: Builder, target: Node, x: Node, weight: Node | None) -> Node:
 @aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
 def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
     """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights."""
-    _only_classes(x, ignore)
-    classes = _classes(b, target, x, weight)
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
     picked = b.negative(b.multiply(x, classes))
     total = b.reduce_sum(classes, keepdims=False)
     if reduction == 0:
@@ -49,16 +48,19 @@ def nll_loss_backward(
     b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
 ) -> Node:
     """-g at the target's class"""
-    _only_classes(x, ignore)
-    classes = _classes(b, target, x, weight)
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
     if reduction == 0 and len(x.shape) > 1:
         g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
     return b.negative(b.multiply(classes, b.divide(g, total) if reduction == 1 else g))
 
 
-def _only_classes(x: Node, ignore: int) -> None:
-    if 0 <= ignore < x.shape[min(1, len(x.shape) - 1)]:
-        raise NotSupportedError(f"ignore_index={ignore}")
+def _counting(b: Builder, x: Node, weight: Node | None, ignore: int) -> Node | None:
+    """Return the weights of classes, of which one that is ignored weighs nothing."""
+    depth = x.shape[:2][-1]
+    if not 0 <= ignore < depth:
+        return weight
+    counts = b.constant((np.arange(depth) != ignore).astype(np.float32))
+    return counts if weight is None else b.multiply(weight, counts)
 
 
 @aten("threshold_backward", whole=True)
@@ -84,17 +86,16 @@ def convolution_backward(
     g: Node,
     x: Node,
     w: Node,
-    bias: Any,
+    _bias_sizes: Any,
     strides: Any,
     pads: Any,
     dilations: Any,
     transposed: bool,
-    output_padding: Any,
+    _output_padding: Any,
     groups: int,
     wanted: Sequence[bool],
 ) -> list[Node | None]:
     """For x: the transposed convolution (or the convolution); for w: the elements that each tap read, times g"""
-    del bias, output_padding
     rank = len(w.shape) - 2
     strides, pads, dilations = (tuple(item) * (rank if len(item) == 1 else 1) for item in (strides, pads, dilations))
     options = {"strides": strides, "pads": tuple((pad, pad) for pad in pads), "dilations": dilations}
@@ -132,10 +133,9 @@ def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int
 
 @aten("max_pool2d_with_indices_backward")
 def max_pool_backward(
-    b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, places: Any
+    b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool
 ) -> Node:
     """g to the first largest element of each window"""
-    del places
     options = window(x, 2, kernel, stride, pad, dilation, ceil)
     rank = len(options["kernel"])
     count = prod(options["kernel"])
@@ -207,13 +207,27 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
 
 
 # -------------------------------------------------------------------------------------------------- constants, refusals
-@aten("new_zeros", "new_ones", "new_full", "new_empty", "empty_like")
-def new(b: Builder, x: Node, shape: Any = None, value: float = 0.0, **_: Any) -> Node:
+@aten("new_zeros", "new_full", "new_empty")
+def new(b: Builder, _like: Node, shape: Any, value: float = 0.0) -> Node:
     """a constant of another shape"""
-    return b.constant(np.full(x.shape if shape is None else tuple(shape), value, np.float32))
+    return b.constant(np.full(tuple(shape), value, np.float32))
+
+
+@aten("new_ones")
+def new_ones(b: Builder, _like: Node, shape: Any) -> Node:
+    """a constant of another shape"""
+    return new(b, _like, shape, 1.0)
 
 
 @aten("native_dropout", "bernoulli")
-def dropout(*_: Any) -> Any:
+def random(_: Builder, *operands: Any) -> Any:
     """refused: random numbers that could not be compared"""
-    raise NotSupportedError("random: call eval() on the module's dropouts, or give them p=0")
+    raise NotSupportedError(f"random, of {len(operands)} operands: call eval() on the module's dropouts, or give p=0")
+
+
+@aten("dropout")
+def dropout(_: Builder, x: Node, p: float, train: bool) -> Node:
+    """The operand itself, without training"""
+    if train and p:
+        raise NotSupportedError("random: call eval() on the module's dropouts, or give p=0")
+    return x

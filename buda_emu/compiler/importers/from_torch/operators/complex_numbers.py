@@ -1,6 +1,7 @@
 """Complex numbers: pairs of real values, as far as models use them (Fourier transforms, rotary angles)."""
 
 from collections.abc import Callable
+from functools import wraps
 from math import prod, sqrt
 from typing import Any, cast
 
@@ -37,14 +38,15 @@ def handler_of_complex(name: str) -> Handler | None:
     return _both(declared.handler) if name in _PART_BY_PART else None
 
 
-def _converted(b: Builder, x: Complex | Node, dtype: Any = None, **_: Any) -> Complex | Node:
+def _converted(b: Builder, x: Complex | Node, *, dtype: Any = None) -> Complex | Node:
     """To and from real values, and between complex types."""
     if not isinstance(x, Complex):
         return Complex(x)
-    return x if dtype is None or str(dtype).startswith("torch.complex") else to_copy(b, x.real, dtype)
+    return x if dtype is None or str(dtype).startswith("torch.complex") else to_copy(b, x.real, dtype=dtype)
 
 
 def _both(handler: Handler) -> Handler:
+    @wraps(handler)
     def run(b: Builder, *arguments: Any, **options: Any) -> Any:
         real, imag = (handler(b, *_part(b, arguments, number), **options) for number in (0, 1))
         if isinstance(real, list):

@@ -17,38 +17,67 @@ plain(
         "sin": "sine", "cos": "cosine", "abs": "abs", "neg": "negative", "rsqrt": "rsqrt", "floor": "floor",
         "ceil": "ceil", "trunc": "truncate", "sign": "sign", "erf": "erf", "relu": "relu",
         "silu": "silu", "mish": "mish", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
-        "logical_not": "logical_not", "maximum": "maximum", "minimum": "minimum",
-        "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
-        "gt": "greater", "ge": "greater_equal", "lt": "less",
-        "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "div": "divide", "tan": "tan",
-        "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
-        "acosh": "acosh", "atanh": "atanh", "atan2": "atan2", "log2": "log2", "log10": "log10", "exp2": "exp2",
+        "maximum": "maximum", "minimum": "minimum", "gt": "greater", "ge": "greater_equal", "lt": "less",
+        "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "tan": "tan", "asin": "asin",
+        "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh",
+        "atanh": "atanh", "atan2": "atan2", "log2": "log2", "log10": "log10", "exp2": "exp2",
     },
     whole=("silu", "mish", "hardswish", "hardsigmoid"),
 )  # fmt: skip
 
 
-@aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy", "_assert_tensor_metadata", "dropout")
-def same(b: Builder, x: Node, *_: Any, **__: Any) -> Node:
+@aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy")
+def same(_: Builder, x: Node) -> Node:
     """The operand itself."""
-    del b
     return x
 
 
+def _logical(name: str) -> None:
+    def handler(b: Builder, *inputs: Any) -> Node:
+        return b.emit(f"logical_{name}", *(_truth(b, b.node(item)) for item in inputs))
+
+    def bitwise(b: Builder, *inputs: Any) -> Node:
+        operands = [b.node(item) for item in inputs]
+        if any(item.dtype != "bool" for item in operands):
+            raise NotSupportedError(f"bits of {', '.join(item.dtype for item in operands)}")
+        return b.emit(f"logical_{name}", *operands)
+
+    handler.__doc__ = f"`logical_{name}` of x != 0"
+    bitwise.__doc__ = f"`logical_{name}`, of bool only"
+    aten(f"logical_{name}")(handler)
+    aten(f"bitwise_{name}")(bitwise)
+
+
+for _name in ("not", "and", "or", "xor"):
+    _logical(_name)
+
+
+def _truth(b: Builder, x: Node) -> Node:
+    return x if x.dtype == "bool" else b.boolean(x)
+
+
+@aten("div")
+def divide(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> Node:
+    """`divide`, or `whole_quotient` towards 0 or at or below x / y"""
+    if rounding_mode is None:
+        return b.divide(number(x), number(y))
+    return b.whole_quotient(number(x), number(y), below=rounding_mode == "floor")
+
+
 @aten("add")
-def add(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def add(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x + alpha y"""
     return b.add(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
 
 
 @aten("sub")
-def sub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def sub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """x - alpha y"""
     return b.subtract(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
 
 
 @aten("rsub")
-def rsub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+def rsub(b: Builder, x: Any, y: Any, *, alpha: float = 1) -> Node:
     """y - alpha x"""
     return b.subtract(number(y), x if alpha == 1 else b.multiply(x, float(alpha)))
 
@@ -60,9 +89,8 @@ def pow_(b: Builder, x: Any, y: Any) -> Node:
 
 
 @aten("clamp", "clamp_min")
-def clamp(b: Builder, x: Node, low: Any = None, high: Any = None, **options: Any) -> Node:
+def clamp(b: Builder, x: Node, low: Any = None, high: Any = None) -> Node:
     """`clip` between numbers, `maximum` and `minimum` of values"""
-    low, high = options.get("min", low), options.get("max", high)
     if isinstance(low, Node) or isinstance(high, Node):
         x = x if low is None else b.maximum(x, low)
         return x if high is None else b.minimum(x, high)
@@ -88,7 +116,7 @@ def relu6(b: Builder, x: Node) -> Node:
 
 
 @aten("gelu", whole=True)
-def gelu(b: Builder, x: Node, approximate: str = "none") -> Node:
+def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     """`gelu`, exact or with tanh"""
     return b.gelu(x, approximate=approximate)
 
@@ -107,9 +135,16 @@ def elu(b: Builder, x: Node, alpha: float = 1, scale: float = 1, input_scale: fl
 
 @aten("softplus", whole=True)
 def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Node:
-    """log(1 + exp(beta x)) / beta"""
-    del threshold  # beyond it both forms agree in float32
-    return b.softplus(x, beta=float(beta))
+    """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold"""
+    smooth = b.softplus(x, beta=float(beta))
+    if threshold >= _SOFTPLUS_IS_LINEAR:
+        return smooth
+    above = b.greater(x if beta == 1 else b.multiply(x, float(beta)), float(threshold))
+    return b.where(above, x, smooth)
+
+
+_SOFTPLUS_IS_LINEAR = 17
+"""log(1 + exp(x)) is x in float32 from here on: exp(-17) / 17 is less than half of its last digit."""
 
 
 @aten("prelu", "_prelu_kernel")
@@ -127,26 +162,6 @@ def xlogy(b: Builder, x: Any, y: Any) -> Node:
     """x log(y), and 0 where x is 0"""
     nothing = b.equal(number(x), 0.0)
     return b.multiply(number(x), b.log(b.where(nothing, 1.0, number(y))))
-
-
-def _bitwise(name: str, op: str) -> None:
-    def handler(b: Builder, *operands: Any) -> Node:
-        types = {item.dtype if isinstance(item, Node) else type(item).__name__ for item in operands}
-        if types != {"bool"}:
-            raise NotSupportedError("of bits of integers: the device has numbers of 24 bits")
-        return b.emit(op, *operands)
-
-    handler.__doc__ = f"`{op}` of logical values"
-    aten(name)(handler)
-
-
-for _name, _op in (
-    ("bitwise_not", "logical_not"),
-    ("bitwise_and", "logical_and"),
-    ("bitwise_or", "logical_or"),
-    ("bitwise_xor", "logical_xor"),
-):
-    _bitwise(_name, _op)
 
 
 @aten("isnan")
@@ -192,18 +207,22 @@ def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
 
 
 @aten("copy")
-def copy(b: Builder, x: Node, y: Node, *_: Any) -> Node:
+def copy(b: Builder, x: Node, y: Node) -> Node:
     """`expand` to the shape of the overwritten tensor, in its element type"""
-    return to_copy(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
+    return to_type(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
 
 
-@aten("_to_copy", "to", "type_as")
-def to_copy(b: Builder, x: Node, dtype: Any = None, **_: Any) -> Node:
+@aten("_to_copy")
+def to_copy(b: Builder, x: Node, *, dtype: Any = None) -> Node:
     """Another element type: to integers `truncate`, to bool x != 0"""
-    name = str(dtype).removeprefix("torch.")
-    if name == str(dtype):  # a device, or another tensor
-        return x
+    return x if dtype is None else to_type(b, x, str(dtype).removeprefix("torch."))
+
+
+def to_type(b: Builder, x: Node, name: str) -> Node:
+    """A value in an element type by torch's or numpy's name."""
     name = "float32" if name == "bfloat16" else name
+    if np.dtype(name).kind not in "fiub":
+        raise NotSupportedError(f"to {name}")
     if name == "bool":
         return b.retyped(b.boolean(x), name) if x.dtype != "bool" else x
     if np.dtype(name).kind != "f" and np.dtype(x.dtype).kind == "f":
@@ -211,14 +230,14 @@ def to_copy(b: Builder, x: Node, dtype: Any = None, **_: Any) -> Node:
     return b.retyped(x, name)
 
 
-@aten("full_like", "zeros_like")
-def full_like(b: Builder, x: Node, value: Any = 0, **_: Any) -> Node:
+@aten("full_like", "zeros_like", "empty_like")
+def full_like(b: Builder, x: Node, value: float = 0) -> Node:
     """A constant of the shape"""
-    return b.constant(np.full(x.shape, value if isinstance(value, (int, float)) else 0, np.float32))
+    return b.constant(np.full(x.shape, value, np.float32))
 
 
 @aten("ones_like")
-def ones_like(b: Builder, x: Node, **_: Any) -> Node:
+def ones_like(b: Builder, x: Node) -> Node:
     """A constant of ones"""
     return b.constant(np.ones(x.shape, np.float32))
 

@@ -17,7 +17,7 @@ from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("embedding")
-def embedding(b: Builder, table: Node, index: Node, *_: Any) -> Node:
+def embedding(b: Builder, table: Node, index: Node) -> Node:
     """`embedding` by indices that are an input, one-hot rows times a trained table; else `gather`"""
     if not host_picks(b, index):
         return b.gather(table, index, dim=0)
@@ -37,7 +37,7 @@ def index_select(b: Builder, x: Node, dim: int, index: Node) -> Node:
 
 
 @aten("gather")
-def gather(b: Builder, x: Node, dim: int, index: Node, **_: Any) -> Node:
+def gather(b: Builder, x: Node, dim: int, index: Node) -> Node:
     """`gather_elements`: one-hot along a dimension"""
     return b.gather_elements(x, index, dim=dim)
 
@@ -95,21 +95,26 @@ def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequen
     return found
 
 
-@aten("_embedding_bag")
-def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: Any) -> Any:
+@aten("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    b: Builder,
+    table: Node,
+    index: Node,
+    offsets: Node,
+    *,
+    mode: int = 0,
+    per_sample_weights: Node | None = None,
+    include_last_offset: bool = False,
+) -> Any:
     """`embedding`, then sums, means or the largest of its rows"""
-    left_out: tuple[Any, ...] = (False, 0, False, None, False, -1)
-    _, mode, _, weights, ends, padding = (*given, *left_out[len(given) :])
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
-    if padding not in (None, -1):
-        raise NotSupportedError("an index of padding")
     begin = np.asarray(offsets.value).ravel()
-    begin = begin if ends else np.append(begin, index.shape[0])
+    begin = begin if include_last_offset else np.append(begin, index.shape[0])
     counts = np.diff(begin)
     rows = embedding(b, table, index)
-    if weights is not None:
-        rows = b.multiply(rows, b.reshape(weights, shape=(index.shape[0], 1)))
+    if per_sample_weights is not None:
+        rows = b.multiply(rows, b.reshape(per_sample_weights, shape=(index.shape[0], 1)))
     bag, place = np.repeat(np.arange(counts.size), counts), np.arange(begin[0], begin[-1])
     if mode < 2:
         share = np.repeat(1 / np.maximum(counts, 1), counts) if mode == 1 else 1.0

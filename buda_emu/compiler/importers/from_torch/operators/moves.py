@@ -24,7 +24,7 @@ def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
 @aten("squeeze")
 def squeeze(b: Builder, x: Node, dims: Any = None) -> Node:
     """`reshape` without dimensions of size 1"""
-    gone = {dim for dim in dims_of(x, dims) if x.shape[dim] == 1}
+    gone = {dim for dim in ([] if dims == [] else dims_of(x, dims)) if x.shape[dim] == 1}
     return view(b, x, [size for place, size in enumerate(x.shape) if place not in gone])
 
 
@@ -51,7 +51,7 @@ def transpose(b: Builder, x: Node, first: int = 0, second: int = 1) -> Node:
 
 
 @aten("expand")
-def expand(b: Builder, x: Node, shape: Any, **_: Any) -> Node:
+def expand(b: Builder, x: Node, shape: Any) -> Node:
     """`expand`"""
     padded = (*(1,) * (len(shape) - len(x.shape)), *x.shape)
     full = tuple(own if size == -1 else int(size) for size, own in zip(shape, padded, strict=True))
@@ -84,7 +84,7 @@ def select(b: Builder, x: Node, dim: int, place: int) -> Node:
     return view(b, found, [*x.shape[:dim], *x.shape[dim + 1 :]])
 
 
-@aten("split_with_sizes", "split", "chunk")
+@aten("split_with_sizes", "split")
 def split(b: Builder, x: Node, sizes: Any, dim: int = 0) -> list[Node]:
     """`slice` for each part"""
     dim %= len(x.shape)
@@ -116,7 +116,7 @@ def stack(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
 @aten("flip")
 def flip(b: Builder, x: Node, dims: Any) -> Node:
     """`take`, backwards"""
-    for dim in dims_of(x, dims):
+    for dim in dims_of(x, dims) if dims else ():
         x = b.take(x, dim=dim, index=np.arange(x.shape[dim])[::-1])
     return x
 

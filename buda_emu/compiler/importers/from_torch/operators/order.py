@@ -1,5 +1,6 @@
 """Sorting, and what is told by order; running products; one-hot."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,19 +8,19 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("topk")
-def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True, _: bool = True) -> list[Node]:
+def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True) -> list[Node]:
     """`ordered` and `order`: every element against every other"""
     return [b.emit(op, x, dim=dim, count=count, descending=largest) for op in ("ordered", "order")]
 
 
 @aten("sort")
-def sort(b: Builder, x: Node, dim: int = -1, descending: bool = False, **options: Any) -> list[Node]:
+def sort(b: Builder, x: Node, *, dim: int = -1, descending: bool = False) -> list[Node]:
     """`ordered` and `order` of all"""
-    dim, descending = options.get("dim", dim), options.get("descending", descending)
     return topk(b, x, x.shape[dim], dim, descending)
 
 
@@ -27,7 +28,7 @@ def sort(b: Builder, x: Node, dim: int = -1, descending: bool = False, **options
 def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> Any:
     """`ordered`, and the lower one in the middle"""
     if dim is None:
-        return kthvalue(b, b.reshape(x, shape=(-1,)), (int(np.prod(x.shape)) + 1) // 2, 0)[0]
+        return kthvalue(b, b.reshape(x, shape=(prod(x.shape),)), (prod(x.shape) + 1) // 2, 0)[0]
     return kthvalue(b, x, (x.shape[dim] + 1) // 2, dim, keep)
 
 
@@ -44,9 +45,9 @@ def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False)
 
 
 @aten("cumprod")
-def cumprod(b: Builder, x: Node, dim: int, **_: Any) -> Node:
+def cumprod(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`cumprod`: by recursive halving"""
-    return b.cumprod(x, dim=dim)
+    return b.cumprod(to_copy(b, x, dtype=dtype), dim=dim)
 
 
 @aten("one_hot", whole=True)

@@ -1,5 +1,6 @@
 """Distances of all pairs, and products of three."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from buda_emu.compiler.importers.from_torch.declared import aten
 
 
 @aten("_cdist_forward")
-def cdist(b: Builder, x: Node, y: Node, p: float, *_: Any) -> Node:
+def cdist(b: Builder, x: Node, y: Node, p: float) -> Node:
     """`subtract` of all pairs, and a norm of the differences"""
     left = b.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
     right = b.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))
@@ -30,10 +31,11 @@ def _norm(b: Builder, x: Node, p: float) -> Node:
 
 
 @aten("_trilinear")
-def trilinear(b: Builder, x: Node, y: Node, z: Node, *given: Any) -> Node:
+def trilinear(
+    b: Builder, x: Node, y: Node, z: Node, of_x: Sequence[int], of_y: Sequence[int], of_z: Sequence[int], summed: Any
+) -> Node:
     """`multiply` of three with inserted dimensions, and a sum"""
-    *expanded, summed = (tuple(item) for item in given[:4])
-    factors = [_wide(b, node, dims) for node, dims in zip((x, y, z), expanded, strict=True)]
+    factors = [_wide(b, node, tuple(dims)) for node, dims in ((x, of_x), (y, of_y), (z, of_z))]
     rank = len(factors[0].shape)
     # What the third factor does not have is summed before it comes.
     early = tuple(dim for dim in summed if factors[2].shape[dim] == 1)

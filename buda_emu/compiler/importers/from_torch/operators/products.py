@@ -19,7 +19,7 @@ def matmul(b: Builder, x: Node, y: Node) -> Node:
 
 
 @aten("addmm", "baddbmm")
-def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float = 1) -> Node:
+def addmm(b: Builder, c: Node, x: Node, y: Node, *, beta: float = 1, alpha: float = 1) -> Node:
     """beta c + alpha x y"""
     found = b.matmul(x, y)
     found = found if alpha == 1 else b.multiply(found, float(alpha))
@@ -27,9 +27,9 @@ def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float =
 
 
 @aten("_grouped_mm", "transformers.grouped_mm_fallback")
-def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None, *given: Any) -> Node:
+def grouped_mm(b: Builder, x: Node, weights: Node, offs: Node | None = None) -> Node:
     """`matmul` of all rows by every matrix; each row keeps the result of its group: rows up to `offs`"""
-    if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None or any(item is not None for item in given):
+    if len(x.shape) != 2 or len(weights.shape) != 3 or offs is None:
         raise NotSupportedError("groups of another kind than rows that each take one of several matrices")
     rows, groups = x.shape[0], weights.shape[0]
     place = b.constant(np.arange(rows, dtype=np.float32))
@@ -57,13 +57,12 @@ def attention(
     mask: Node | None = None,
     dropout: float = 0.0,
     causal: bool = False,
+    *,
     scale: float | None = None,
-    enable_gqa: bool = False,
 ) -> Node:
     """`attention`: softmax(scale q k' + mask) v, also grouped queries and causal masks; 0 where everything is masked"""
     if dropout:
         raise NotSupportedError("dropout")
-    del enable_gqa
     if mask is not None and mask.dtype == "bool":
         mask = b.where(mask, 0.0, -np.inf)
     left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None

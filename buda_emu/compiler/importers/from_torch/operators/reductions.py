@@ -9,14 +9,15 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
+from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import view
 from buda_emu.compiler.importers.masked import rows_left
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 def _reduction(name: str, op: str) -> None:
-    def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
-        return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim))
+    def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
+        return b.emit(op, to_copy(b, x, dtype=dtype), axes=dims_of(x, dims), keepdims=bool(keepdim))
 
     handler.__doc__ = f"`{op}`"
     aten(name)(handler)
@@ -61,7 +62,8 @@ def any_(b: Builder, x: Node, dims: Any = None, keepdim: bool = False) -> Node:
 def argmax(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Node:
     """`argmax`: the first place"""
     if dim is None:
-        return b.argmax(b.reshape(x, shape=(prod(x.shape),)), dim=0, keepdims=False)
+        place = b.argmax(b.reshape(x, shape=(prod(x.shape),)), dim=0, keepdims=False)
+        return b.reshape(place, shape=(1,) * len(x.shape)) if keepdim else place
     return b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))
 
 
@@ -72,16 +74,28 @@ def argmin(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Node:
 
 
 @aten("cumsum")
-def cumsum(b: Builder, x: Node, dim: int, **_: Any) -> Node:
+def cumsum(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`cumsum`: a triangular matrix"""
-    return b.cumsum(x, dim=dim % len(x.shape))
+    return b.cumsum(to_copy(b, x, dtype=dtype), dim=dim % len(x.shape))
 
 
 @aten("var")
-def variance(b: Builder, x: Node, dims: Any = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Node:
+def variance(
+    b: Builder,
+    x: Node,
+    *,
+    dim: Any = None,
+    correction: float | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+) -> Node:
     """The mean square of x - mean, of a sample or of all"""
-    axes = dims_of(x, dims)
+    axes = dims_of(x, dim)
     count = prod(x.shape[axis] for axis in axes)
+    if correction is None:
+        correction = 1 if unbiased else 0
+    if correction >= count:
+        raise NotSupportedError(f"correction={correction} of {count} elements, which divides by nothing")
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
     total = b.reduce_sum(b.square(centred), axes=axes, keepdims=bool(keepdim))
     return b.multiply(total, 1 / (count - float(correction)))
@@ -89,43 +103,48 @@ def variance(b: Builder, x: Node, dims: Any = None, correction: float = 1, keepd
 
 @aten("var_mean")
 def variance_and_mean(
-    b: Builder, x: Node, dims: Any = None, *, correction: float | None = None, keepdim: bool = False
+    b: Builder,
+    x: Node,
+    *,
+    dim: Any = None,
+    correction: float | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
 ) -> list[Node]:
     """As `var`, and `reduce_mean`"""
-    correction = 1 if correction is None else correction
-    axes = dims_of(x, dims)
-    if prod(x.shape[axis] for axis in axes) <= correction:
-        raise NotSupportedError(f"correction={correction} of as few elements, which divides by nothing")
-    mean = b.reduce_mean(x, axes=axes, keepdims=keepdim)
-    return [variance(b, x, dims, correction=correction, keepdim=keepdim), mean]
+    mean = b.reduce_mean(x, axes=dims_of(x, dim), keepdims=keepdim)
+    return [variance(b, x, dim=dim, correction=correction, unbiased=unbiased, keepdim=keepdim), mean]
 
 
 @aten("linalg_vector_norm")
-def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
+def vector_norm(
+    b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Node:
     """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0"""
+    x = to_copy(b, x, dtype=dtype)
     op, options = {1.0: ("reduce_l1", {}), 2.0: ("reduce_l2", {})}.get(float(order), ("reduce_lp", {"p": float(order)}))
     return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
 
 
 @aten("_softmax", "softmax", whole=True)
-def softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
+def softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`"""
-    return b.softmax(x, dim=dim % len(x.shape))
+    return b.softmax(to_copy(b, x, dtype=dtype), dim=dim % len(x.shape))
 
 
 @aten("_safe_softmax")
-def safe_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
+def safe_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`softmax`, zeros for rows that are masked completely"""
-    found = softmax(b, x, dim)
+    found = softmax(b, x, dim, dtype=dtype)
     left = rows_left(b, x, dim % len(x.shape))
     return found if left is None else b.multiply(found, left, dtype=found.dtype)
 
 
 @aten("_log_softmax", whole=True)
 @aten("log_softmax")
-def log_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
+def log_softmax(b: Builder, x: Node, dim: int, *, dtype: Any = None) -> Node:
     """`log_softmax`"""
-    return b.log_softmax(x, dim=dim % len(x.shape))
+    return b.log_softmax(to_copy(b, x, dtype=dtype), dim=dim % len(x.shape))
 
 
 @aten("native_layer_norm", whole=True)
@@ -152,23 +171,21 @@ def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any =
 
 @aten("native_group_norm", whole=True)
 def group_norm(
-    b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, hw: int, groups: int, epsilon: float
+    b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, _pixels: int, groups: int, epsilon: float
 ) -> Any:
     """`group_norm`; mean and reciprocal deviation for the backward pass"""
     weights = [item for item in (weight, bias) if item is not None]
     parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
     moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
     normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
-    del hw
     return [normal, *(b.reshape(item, shape=(n, groups)) for item in moments)]
 
 
 @aten("_native_batch_norm_legit_no_training")
 def batch_norm(
-    b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, momentum: float, epsilon: float
+    b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, _momentum: float, epsilon: float
 ) -> Any:
     """`batch_norm` with given statistics"""
-    del momentum
     one, zero = np.ones(mean.shape, np.float32), np.zeros(mean.shape, np.float32)
     gamma, beta = (one if weight is None else weight), (zero if bias is None else bias)
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
@@ -191,7 +208,7 @@ def batch_norm_in_training(
         return [*batch_norm(b, x, weight, bias, mean, variance, momentum, epsilon), mean, variance]
     axes = (0, *range(2, len(x.shape)))
     count = prod(x.shape[axis] for axis in axes)
-    normal, own_mean, deviation = instance_norm(b, x, weight, bias, True, momentum, epsilon)
+    normal, own_mean, deviation = instance_norm(b, x, weight, bias, eps=epsilon)
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
     spread = b.multiply(b.reduce_sum(b.square(centred), axes=axes, keepdims=False), 1 / max(1, count - 1))
     moved = [
@@ -202,12 +219,11 @@ def batch_norm_in_training(
 
 
 @aten("_native_batch_norm_legit")
-def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, training: bool, momentum: float, epsilon: float) -> Any:
+def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, *, eps: float) -> Any:
     """`standardise` by the input itself: torch's decomposition of an instance norm"""
-    del training, momentum
-    normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(epsilon))
+    normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(eps))
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
     for item, form in ((weight, b.multiply), (bias, b.add)):
         normal = normal if item is None else form(normal, view(b, item, channels))
-    moments = _moments(b, x, (0, *range(2, len(x.shape))), float(epsilon))
+    moments = _moments(b, x, (0, *range(2, len(x.shape))), float(eps))
     return [normal, *(b.reshape(item, shape=(x.shape[1],)) for item in moments)]

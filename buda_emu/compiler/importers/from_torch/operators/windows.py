@@ -1,9 +1,9 @@
 """Pooling, resizing, and sampling at computed places."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,7 @@ def _avg_pool(rank: int) -> Handler:
 
 
 def _first(handler: Handler) -> Handler:
+    @wraps(handler)
     def alone(*items: Any, **options: Any) -> Node:
         """`max_pool`"""
         return handler(*items, **options)[0]
@@ -105,34 +106,74 @@ def means(size: int, count: int) -> Sparse:
     return Sparse.dense(matrix)
 
 
+class _Resized(NamedTuple):
+    """A dimension that is resized. `step`: how far apart the places are at which the operand is read, by torch's
+    `area_pixel_compute_scale`: one by the scale factor where there is a factor, which is another one than that of the
+    sizes where a size was rounded."""
+
+    dim: int
+    size: int
+    count: int
+    step: np.float32
+
+
+def _resized(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]) -> list[_Resized]:
+    """Return how each dimension behind the channels is resized; `factors` are empty where torch was given sizes."""
+    dims: list[_Resized] = []
+    for place, size in enumerate(x.shape[2:]):
+        factor = factors[place] if factors else None
+        if out is not None:
+            count = int(out[place])
+        else:
+            assert factor is not None
+            count = int(size * factor)
+        step = np.float32(1 / factor) if factor else np.float32(size) / np.float32(count)
+        dims.append(_Resized(2 + place, size, count, step))
+    return dims
+
+
 @aten("upsample_nearest2d", whole=True)
-@aten("upsample_nearest1d")
-def nearest(b: Builder, x: Node, out: Any, *_: Any) -> Node:
+@aten("upsample_nearest1d", whole=True)
+def nearest(
+    b: Builder,
+    x: Node,
+    out: Any,
+    *,
+    scale_factors: Sequence[float] | None = None,
+    scales: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Node:
     """`take`: each pixel several times"""
-    sizes = x.shape[2:]
-    if out is None:
-        scales = _[0]
-        out = [int(size * scale) for size, scale in zip(sizes, scales, strict=True)]
-    for place, (size, count) in enumerate(zip(sizes, out, strict=True)):
-        x = b.take(x, dim=2 + place, index=np.arange(count) * size // count)
+    factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_h, scales_w])
+    for dim, size, count, step in _resized(x, out, factors):
+        at = np.arange(count, dtype=np.float32) * step  # in float32, as torch: it decides between neighbours
+        index = np.minimum(np.floor(at).astype(np.int64), size - 1)
+        x = b.take(x, dim=dim, index=index)
     return x
 
 
 @aten("upsample_bilinear2d", whole=True)
-def bilinear(b: Builder, x: Node, out: Any, align: bool, *scales: Any) -> Node:
+def bilinear(
+    b: Builder,
+    x: Node,
+    out: Any,
+    align: bool,
+    *,
+    scale_factors: Sequence[float] | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Node:
     """A matrix along each dimension, between neighbours"""
-    sizes = x.shape[2:]
-    if out is None:
-        out = [int(size * scale) for size, scale in zip(sizes, scales[0], strict=True)]
-    for place, (size, count) in enumerate(zip(sizes, out, strict=True)):
+    for dim, size, count, step in _resized(x, out, scale_factors or [scales_h, scales_w]):
         at = np.arange(count, dtype=np.float64)
-        at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * size / count - 0.5, 0)
+        at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * step - 0.5, 0)
         low = np.minimum(np.floor(at).astype(int), size - 1)
         high = np.minimum(low + 1, size - 1)
         matrix = np.zeros((count, size), np.float32)
         np.add.at(matrix, (np.arange(count), low), 1 - (at - low))
         np.add.at(matrix, (np.arange(count), high), at - low)
-        x = b.linear(x, dim=2 + place, matrix=Sparse.dense(matrix))
+        x = b.linear(x, dim=dim, matrix=Sparse.dense(matrix))
     return x
 
 

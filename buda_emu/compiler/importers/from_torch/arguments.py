@@ -1,0 +1,61 @@
+"""What a handler takes of an ATen operator: arguments by the operator's schema, those that are left out at its default."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from inspect import Parameter, signature
+from typing import Any
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.importers.arguments import REQUIRED, Argument, refuse_unread
+from buda_emu.compiler.importers.from_torch.declared import Handler
+
+_IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def run_handler(
+    handler: Handler, b: Builder, target: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    """Call the handler of an operator with the arguments of a call.
+
+    A parameter of the handler behind a star takes the schema's argument of the same name; all others take the
+    remaining ones in order. A parameter that begins with an underscore is one that the handler does not read. Raises
+    NotSupportedError for an argument that it does not read and that is not at its default.
+    """
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return handler(b, *arguments, **options)
+    parameters = _parameters(handler)
+    ordered = [name for name, kind in parameters if kind in _IN_ORDER]
+    named = {name for name, kind in parameters if kind is Parameter.KEYWORD_ONLY}
+    takes_all = any(kind is Parameter.VAR_POSITIONAL for _, kind in parameters)
+    taken: list[Any] = []
+    taken_by_name: dict[str, Any] = {}
+    unread: list[Argument] = []
+    for place, declared in enumerate(schema.arguments):
+        argument = _argument(declared, place, arguments, options)
+        if argument.name in named:
+            taken_by_name[argument.name] = argument.value
+        elif declared.kwarg_only or (len(taken) >= len(ordered) and not takes_all):
+            unread.append(argument)
+        else:
+            if len(taken) < len(ordered) and ordered[len(taken)].startswith("_"):
+                unread.append(argument)
+            taken.append(argument.value)
+    refuse_unread("torch", schema.name.rpartition("::")[2], unread)
+    own = {name: value for name, value in options.items() if name not in {item.name for item in schema.arguments}}
+    return handler(b, *taken, **taken_by_name, **own)
+
+
+@cache
+def _parameters(handler: Handler) -> list[tuple[str, Any]]:
+    """Names and kinds of what a handler takes behind the builder."""
+    return [(name, parameter.kind) for name, parameter in signature(handler).parameters.items()][1:]
+
+
+def _argument(declared: Any, place: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Argument:
+    default = declared.default_value if declared.has_default_value() else REQUIRED
+    if place < len(arguments):
+        value = arguments[place]
+    else:
+        value = options.get(declared.name, default)
+    return Argument(declared.name, value, default)
