@@ -85,6 +85,7 @@ IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
         "operand_precision": "how exact a product is: the device computes as --df and the fidelity say",
         "precision_config": "how exact a product is: the device computes as --df and the fidelity say",
         "slice.limit_indices": "the shape of the result tells it",
+        "dynamic_slice.slice_sizes": "the shape of the result tells it",
         "result_accuracy": "how exact a result is: the device computes as --df and the fidelity say",
         "unique_indices": "a promise about the operands",
     },

@@ -81,15 +81,21 @@ def conv_transpose(call: Call) -> Node:
     extra = tuple(call.attr("output_padding") or (0,) * rank)
     auto = call.attr("auto_pad", b"NOTSET").decode()
     shape = call.attr("output_shape")
-    if shape is None and auto.startswith("SAME"):
+    by_stride = shape is None and auto.startswith("SAME")
+    if by_stride:
         shape = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     if shape is not None:
         found = []
         for k in range(rank):
             reach = (w.shape[2 + k] - 1) * dilations[k] + 1
             total = strides[k] * (x.shape[2 + k] - 1) + extra[k] + reach - shape[-rank + k]
+            if total < 0 and by_stride:
+                raise call.refuse(f"auto_pad={auto}, of a window smaller than the stride: give output_shape or pads")
             small = total // 2
-            found.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
+            if total < 0:  # what is missing lies behind, as in onnxruntime
+                found.append((0, total))
+            else:
+                found.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
         pads = tuple(found)
     bias = [node for node in (call.get(2),) if node is not None]
     return call.b.conv_transpose(

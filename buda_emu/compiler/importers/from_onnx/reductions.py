@@ -24,12 +24,12 @@ def reduce(call: Call) -> Node:
     """Axes are an attribute or a constant; none are all, or none."""
     given = call.constant(1, "axes")
     axes = given.tolist() if given is not None else call.attr("axes")
+    keep = bool(call.attr("keepdims", 1))
+    keeps_all = bool(call.attr("noop_with_empty_axes", 0))
     if not axes:
-        if call.attr("noop_with_empty_axes", 0):
-            axes = []
+        if keeps_all:
             return call.b.emit(_REDUCE[call.op], call[0], axes=(), keepdims=True)
         axes = None
-    keep = bool(call.attr("keepdims", 1))
     x = call[0]
     logical = x.dtype == "bool"
     found = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)

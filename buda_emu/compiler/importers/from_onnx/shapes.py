@@ -1,8 +1,10 @@
 """Operators that move elements."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -329,92 +331,131 @@ def resize(call: Call) -> Node:
     """Nearest, linear or cubic: a matrix along each dimension."""
     x = call[0]
     rank = len(x.shape)
-    place_of_scales = 1 if call.op == "Upsample" else 2
-    scales = call.constant(place_of_scales, "scales")
-    if scales is None and "scales" in call.attrs:
-        scales = np.asarray(call.attr("scales"))
-    sizes = call.constant(3, "sizes") if call.op == "Resize" else None
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
-    mode = call.attr("mode", b"nearest").decode()
-    coordinates = call.attr("coordinate_transformation_mode", b"half_pixel").decode()
-    if call.op == "Upsample":
-        coordinates = "asymmetric"
-    roi = call.constant(1, "roi") if coordinates == "tf_crop_and_resize" else None
-    if sizes is not None and sizes.size:
-        ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
-        policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
-        if policy != "stretch":
-            one = min(ratio) if policy == "not_larger" else max(ratio)
-            ratio = [one] * len(axes)
-            sizes = np.asarray([int(x.shape[axis] * one + 0.5) for axis in axes])
-        out = [int(size) for size in sizes]
-    elif scales is not None and scales.size:
-        ratio = [float(scale) for scale in scales]
-        out = [int(np.floor(x.shape[axis] * scale)) for axis, scale in zip(axes, ratio, strict=True)]
-    else:
-        raise call.refuse("without sizes and scales")
+    how = _sampling(call)
+    area = call.constant(1, "roi") if _is_resize_11(call) else None
+    out, ratio = _sizes(call, x, axes)
+    crops = how.coordinates == "tf_crop_and_resize"
     matrices: list[tuple[int, Sparse]] = []
     for number, axis in enumerate(axes):
-        area = (float(roi[number]), float(roi[number + len(axes)])) if roi is not None and roi.size else None
-        if out[number] == x.shape[axis] and ratio[number] == 1 and area is None:
+        if out[number] == x.shape[axis] and ratio[number] == 1 and not crops:
             continue
-        if area and coordinates == "tf_crop_and_resize" and call.attr("extrapolation_value", 0.0) and _outside(area):
-            raise call.refuse("extrapolation by a value")
-        matrix = _resize_matrix(call, x.shape[axis], out[number], ratio[number], mode, coordinates, area)
-        matrices.append((axis, Sparse.dense(matrix)))
+        at = _read_at(call, how, x.shape[axis], out[number], ratio[number])
+        if crops:
+            if area is None or area.size != 2 * len(axes):
+                raise call.refuse("a roi that is not two numbers for each axis")
+            at = _read_within(x.shape[axis], out[number], float(area[number]), float(area[number + len(axes)]))
+            if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
+                raise call.refuse(f"extrapolation_value={how.beyond}")
+        matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at, ratio[number]))))
     return call.b.resize(x, matrices=tuple(matrices)) if matrices else x
 
 
-def _outside(area: tuple[float, float]) -> bool:
-    return area[0] < 0 or area[1] > 1
+class _Sampling(NamedTuple):
+    """How elements of a resized dimension come from those of the operand: the attributes of `Resize`."""
+
+    mode: str
+    coordinates: str
+    rounding: str
+    cubic: float
+    inside_only: bool
+    smooths: bool
+    beyond: float
 
 
-def _resize_matrix(
-    call: Call, size: int, out: int, scale: float, mode: str, coordinates: str, area: tuple[float, float] | None
-) -> Array:
-    """[out, size]: the weights of the ONNX reference."""
+def _is_resize_11(call: Call) -> bool:
+    """Whether coordinates are an attribute; before opset 11 they are asymmetric."""
+    return call.op == "Resize" and call.opset >= 11
+
+
+def _sampling(call: Call) -> _Sampling:
+    new = _is_resize_11(call)
+    return _Sampling(
+        mode=call.attr("mode", b"nearest").decode(),
+        coordinates=call.attr("coordinate_transformation_mode", b"half_pixel" if new else b"asymmetric").decode(),
+        rounding=call.attr("nearest_mode", b"round_prefer_floor" if new else b"floor").decode(),
+        cubic=call.attr("cubic_coeff_a", -0.75),
+        inside_only=bool(call.attr("exclude_outside", 0)),
+        smooths=bool(call.attr("antialias", 0)),
+        beyond=call.attr("extrapolation_value", 0.0),
+    )
+
+
+def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[float]]:
+    """Return the size of each axis of the result, and the factor by which it is scaled."""
+    new = _is_resize_11(call)
+    scales = call.constant(2 if new else 1, "scales")
+    if scales is None and call.attr("scales") is not None:
+        scales = np.asarray(call.attr("scales"))
+    sizes = call.constant(3, "sizes") if new else None
+    policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
+    if sizes is not None and sizes.size:
+        ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
+        if policy != "stretch":
+            common = min(ratio) if policy == "not_larger" else max(ratio)
+            return [int(x.shape[axis] * common + 0.5) for axis in axes], [common] * len(axes)
+        return [int(size) for size in sizes], ratio
+    if scales is not None and scales.size:
+        ratio = [float(scale) for scale in scales]
+        grown = [np.float32(x.shape[axis]) * np.float32(scale) for axis, scale in zip(axes, ratio, strict=True)]
+        return [int(np.floor(size)) for size in grown], ratio
+    raise call.refuse("without sizes and scales")
+
+
+def _read_at(call: Call, how: _Sampling, size: int, out: int, scale: float) -> Array:
+    """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
+    two elements, the last digit decides which of them is the nearest."""
     made_size("Resize", (out, size))
-    at = np.arange(out, dtype=np.float64)
-    if coordinates == "half_pixel":
-        at = (at + 0.5) / scale - 0.5
-    elif coordinates == "half_pixel_symmetric":
-        adjust = out / (scale * size)
-        at = size / 2 * (1 - adjust) + (at + 0.5) / scale - 0.5
-    elif coordinates == "pytorch_half_pixel":
-        at = (at + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)
-    elif coordinates == "align_corners":
-        at = at * (size - 1) / (out - 1) if out > 1 else np.zeros(1)
-    elif coordinates == "asymmetric":
-        at = at / scale
-    elif coordinates == "tf_crop_and_resize" and area is not None:
-        low, high = area
-        step = (high - low) * (size - 1) / (out - 1) if out > 1 else 0
-        at = low * (size - 1) + at * step if out > 1 else np.full(1, 0.5 * (low + high) * (size - 1))
-    else:
-        raise call.refuse(f"coordinates {coordinates}")
-    matrix = np.zeros((out, size))
-    if mode == "nearest":
-        rounding = call.attr("nearest_mode", b"round_prefer_floor" if call.op == "Resize" else b"floor").decode()
+    at, scale = np.arange(out, dtype=np.float32), np.float32(scale)
+    if how.coordinates == "half_pixel" or (how.coordinates == "pytorch_half_pixel" and out > 1):
+        return (at + 0.5) / scale - 0.5
+    if how.coordinates == "half_pixel_symmetric":
+        adjust = np.float32(out) / (scale * np.float32(size))
+        return np.float32(size / 2) * (np.float32(1) - adjust) + (at + 0.5) / scale - 0.5
+    if how.coordinates == "align_corners" and out > 1:
+        return at * (size - 1) / (out - 1)
+    if how.coordinates == "asymmetric":
+        return at / scale
+    if how.coordinates == "tf_half_pixel_for_nn":
+        return (at + 0.5) / scale
+    if how.coordinates in ("pytorch_half_pixel", "align_corners", "tf_crop_and_resize"):
+        return np.zeros(out, np.float32)
+    raise call.refuse(f"coordinate_transformation_mode={how.coordinates}")
+
+
+def _read_within(size: int, out: int, low: float, high: float) -> Array:
+    """Return where each of `out` elements lies, if they come from a part of the dimension, of which the whole is 0 to
+    1."""
+    if out == 1:
+        return np.full(1, 0.5 * (low + high) * (size - 1), np.float32)
+    first, length = np.float32(low), np.float32(high) - np.float32(low)
+    return first * (size - 1) + np.arange(out, dtype=np.float32) * length * (size - 1) / (out - 1)
+
+
+def _resize_matrix(how: _Sampling, size: int, at: Array, scale: float) -> Array:
+    """[out, size]: the weights of the ONNX reference."""
+    matrix = np.zeros((at.size, size))
+    if how.mode == "nearest":
         whole = {
             "round_prefer_floor": np.ceil(at - 0.5),
             "round_prefer_ceil": np.floor(at + 0.5),
             "floor": np.floor(at),
             "ceil": np.ceil(at),
-        }[rounding]
-        matrix[np.arange(out), np.clip(whole, 0, size - 1).astype(int)] = 1
-        return matrix.astype(np.float32)
-    # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
-    shrink = min(scale, 1.0) if call.attr("antialias", 0) else 1.0
-    kernel, reach = (triangle, 1) if mode == "linear" else (partial(cubic, a=call.attr("cubic_coeff_a", -0.75)), 2)
-    first = int(np.floor(-reach / shrink)) + 1
-    places = np.floor(at)[:, None] + np.arange(first, 2 - first)
-    weights = kernel((places - at[:, None]) * shrink)
-    weights = weights / weights.sum(1, keepdims=True)
-    if call.attr("exclude_outside", 0):
-        weights = np.where((places < 0) | (places >= size), 0, weights)
+        }[how.rounding]
+        matrix[np.arange(at.size), np.clip(whole, 0, size - 1).astype(int)] = 1
+    else:
+        # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
+        shrink = min(scale, 1.0) if how.smooths else 1.0
+        kernel, reach = (triangle, 1) if how.mode == "linear" else (partial(cubic, a=how.cubic), 2)
+        first = int(np.floor(-reach / shrink)) + 1
+        places = np.floor(at)[:, None] + np.arange(first, 2 - first)
+        weights = kernel((places - at[:, None]).astype(np.float64) * shrink)
         weights = weights / weights.sum(1, keepdims=True)
-    rows = np.repeat(np.arange(out), weights.shape[1])
-    np.add.at(matrix, (rows, np.clip(places, 0, size - 1).astype(int).ravel()), weights.ravel())
-    if coordinates == "tf_crop_and_resize":
+        if how.inside_only:
+            weights = np.where((places < 0) | (places >= size), 0, weights)
+            weights = weights / weights.sum(1, keepdims=True)
+        rows = np.repeat(np.arange(at.size), weights.shape[1])
+        np.add.at(matrix, (rows, np.clip(places, 0, size - 1).astype(int).ravel()), weights.ravel())
+    if how.coordinates == "tf_crop_and_resize":
         matrix[(at < 0) | (at > size - 1)] = 0
     return matrix.astype(np.float32)
