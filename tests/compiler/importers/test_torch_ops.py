@@ -391,7 +391,7 @@ def agrees_exactly_where_not_finite(run, *inputs):
 def test_values_that_are_not_finite_are_told_apart():
     def run(x):
         signs = torch.isposinf(x), torch.isneginf(x)
-        return torch.isnan(x), torch.isinf(x), torch.isfinite(x), *signs, x != x, x == torch.inf  # noqa: PLR0124
+        return torch.isnan(x), torch.isinf(x), torch.isfinite(x), *signs, x != x, x == torch.inf
 
     agrees_exactly_where_not_finite(run, NOT_FINITE)
     agrees_exactly_where_not_finite(lambda x: (torch.isnan(x), torch.isinf(x), torch.isfinite(x)), torch.arange(4))
