@@ -225,7 +225,17 @@ def _coverage(standard: support.Standard) -> str:
     rows = [_bare(row) for row in standard.rows()]
     counts = Counter(row[1] for row in rows)
     places = ", ".join(f"{counts[place]} {place}" for place in ("chip", "host", "compiler", "refused"))
-    return f"## {standard.name}\n\n{len(rows)} operators: {places}.\n\n{_table(support.COVERAGE_HEADERS, rows)}"
+    counted = f"Of {standard.package} {standard.version}: {len(rows)} operators: {places}."
+    return f"## {standard.name}\n\n{counted}\n\n{_table(support.COVERAGE_HEADERS, rows)}"
+
+
+def _front_end_ops() -> dict[str, str]:
+    """The page of front-end ops and standards; none where a package that knows a standard is not installed."""
+    if not all(standard.is_installed for standard in support.STANDARDS):
+        return {}
+    table = _table(support.HEADERS, [_bare(row) for row in support.rows()])
+    standards = "\n".join(_coverage(standard) for standard in support.STANDARDS)
+    return {"compile/compile-ops.md": COMPILE.format(table=table, standards=standards)}
 
 
 def pages() -> dict[str, str]:
@@ -250,10 +260,7 @@ def pages() -> dict[str, str]:
             onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
             hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
         ),
-        "compile/compile-ops.md": COMPILE.format(
-            table=_table(support.HEADERS, [_bare(row) for row in support.rows()]),
-            standards="\n".join(_coverage(standard) for standard in support.STANDARDS),
-        ),
+        **_front_end_ops(),
     }
     backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
     pictures = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -23,6 +24,11 @@ class Standard(NamedTuple):
     def is_installed(self) -> bool:
         """Whether its package is there."""
         return find_spec(self.package) is not None
+
+    @property
+    def version(self) -> str:
+        """The version of its package, without the part that names a build."""
+        return version(self.package).partition("+")[0]
 
     def rows(self) -> Iterator[Sequence[str]]:
         """Yield each operator in the order of `COVERAGE_HEADERS`. Raises ImportError where the package is absent."""
