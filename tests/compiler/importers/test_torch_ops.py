@@ -486,3 +486,27 @@ def test_images_are_resized_with_a_kernel_as_wide_as_a_pixel(mode, size):
         return [F.interpolate(x, mode=mode, antialias=True, **form) for form in forms]
 
     agrees(run, IMAGE)
+
+
+def test_a_tensor_without_dimensions_is_a_row_of_one_along_dimension_0():
+    def run(x):
+        places = (
+            x.argmax(0),
+            x.topk(1, 0),
+            x.sort(-1),
+            x.gather(0, torch.tensor(0)),
+            x.unsqueeze(0),
+            x.scatter_add(0, torch.tensor(0), x),
+        )
+        return (
+            x.amax(0),
+            x.amin(-1, keepdim=True),
+            x.sum(0),
+            x.softmax(0),
+            x.cumsum(0),
+            *places,
+            x.flip(0),
+            (x > 0).any(0),
+        )
+
+    agrees_exactly_where_not_finite(run, torch.tensor(0.75))

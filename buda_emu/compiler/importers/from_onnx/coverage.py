@@ -59,9 +59,9 @@ def _parts(schema: Any) -> list[str]:
     """Return the operators that the standard makes an operator of; none where only a whole node tells."""
     body = schema.function_body if schema.has_function else onnx.FunctionProto()
     if not schema.has_function and schema.has_context_dependent_function:
-        names = [[item.name for item in items] for items in (schema.inputs, schema.outputs)]
+        inputs, outputs = ([item.name for item in items] for items in (schema.inputs, schema.outputs))
         floats = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None).SerializeToString()
-        node = helper.make_node(schema.name, *names).SerializeToString()
+        node = helper.make_node(schema.name, inputs, outputs).SerializeToString()
         body.ParseFromString(schema.get_context_dependent_function(node, [floats] * len(schema.inputs)))
     return sorted({node.op_type for node in body.node})
 

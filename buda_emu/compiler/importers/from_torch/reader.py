@@ -11,8 +11,8 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
-from buda_emu.compiler.importers.from_torch.arguments import run_handler
 from buda_emu.compiler.importers.from_torch.archive import check_archive
+from buda_emu.compiler.importers.from_torch.arguments import is_along_a_dimension_of_a_number, run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
@@ -219,7 +219,11 @@ class Reader:
             if _operator(word) in ("as_strided", "as_strided_scatter"):
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            found = run_handler(handler, self._b, node.target, arguments, options)
+            if is_along_a_dimension_of_a_number(node.target, arguments):
+                rows = [self._in_shape(item, (1,)) if _is_number(item) else item for item in arguments]
+                found = self._like(run_handler(handler, self._b, node.target, rows, options), value)
+            else:
+                found = run_handler(handler, self._b, node.target, arguments, options)
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
@@ -228,6 +232,15 @@ class Reader:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found
+
+    def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:
+        return node if node.shape == tuple(shape) else self._b.reshape(node, shape=tuple(shape))
+
+    def _like(self, found: Any, value: Any) -> Any:
+        """Results in the shapes that torch gives them."""
+        if isinstance(found, list):
+            return [self._like(item, own) for item, own in zip(found, value, strict=True)]
+        return self._in_shape(found, value.shape) if isinstance(found, Node) else found
 
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
@@ -358,6 +371,10 @@ def dtype_name(dtype: Any) -> str:
 def _stored(tensor: Any) -> tuple[tuple[int, ...], int]:
     """How far apart a tensor's elements lie in memory along each dimension, and where the first lies."""
     return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Node) and not item.shape
 
 
 def _flat(items: Any) -> list[Any]:
