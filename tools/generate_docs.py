@@ -21,6 +21,7 @@ from bench_history import page as history_page  # noqa: E402
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
 from buda_emu.compiler import support  # noqa: E402
+from buda_emu.compiler.importers.arguments import IRRELEVANT_HEADERS, irrelevant_rows  # noqa: E402
 from buda_emu.compiler.importers.from_jax.declared import HLO  # noqa: E402
 from buda_emu.compiler.importers.from_onnx.call import ONNX  # noqa: E402
 from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402
@@ -197,6 +198,10 @@ This page lists the operators of models, and what importers make of them ([compi
 framework itself. The error for an unsupported operator, or for an unsupported form of one of these, gives its count and
 its place. [compile-conformance.md](compile-conformance.md) has the node tests of the `onnx` package one by one.
 
+An argument or attribute that a handler does not read, and that is not at the default of the operator's schema, is
+refused by its name (`round.decimals (decimals=2)`). The [last table](#arguments-that-decide-nothing) lists those that
+decide nothing about a result.
+
 ## PyTorch
 
 Operators of core ATen, and those that `torch.export` does not decompose, with all overloads.
@@ -212,7 +217,11 @@ An operator of the standard without a handler is decomposed if the standard defi
 Operators of StableHLO and CHLO, as `jax.jit(f).lower` writes them. Calls of functions are inlined. `while` is unrolled
 round by round if its condition is a constant in each round. `case` and `if` take the branch that a constant selects.
 
-{hlo}"""
+{hlo}
+## Arguments that decide nothing
+
+{irrelevant}
+"""
 
 
 def _bare(row: Row) -> Row:
@@ -259,6 +268,7 @@ def pages() -> dict[str, str]:
             aten=_table(OPERATOR_HEADERS, [_bare(row) for row in ATEN.rows()]),
             onnx=_table(OPERATOR_HEADERS, [_bare(row) for row in ONNX.rows()]),
             hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
+            irrelevant=_table(IRRELEVANT_HEADERS, [_bare(row) for row in irrelevant_rows()]),
         ),
         **_front_end_ops(),
     }

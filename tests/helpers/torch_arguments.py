@@ -89,7 +89,9 @@ def division_of_integers(rng: random.Random) -> Call:
 
 @draws
 def clamp(rng: random.Random) -> Call:
-    low, high = rng.choice([(None, 0.5), (-0.5, None), (-0.5, 0.7), (0, None), (0, 1.0), (0.5, -0.5), (None, 0), (0, 0)])
+    low, high = rng.choice(
+        [(None, 0.5), (-0.5, None), (-0.5, 0.7), (0, None), (0, 1.0), (0.5, -0.5), (None, 0), (0, 0)]
+    )
     if rng.random() < 0.3:
         return lambda x, y: torch.clamp(x, min=y), (tensor(rng, 3, 5), tensor(rng, 3, 5))
     if rng.random() < 0.3:
@@ -409,7 +411,9 @@ def largest_of_windows(rng: random.Random) -> Call:
     dilation, ceil = tuple(rng.randint(1, 2) for _ in range(rank)), rng.random() < 0.5
     form = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
     batched = (2, 3) if rng.random() < 0.8 else (3,)
-    return lambda x: form(x, kernel, stride, padding, dilation, ceil), (tensor(rng, *batched, *pixels(rng, rank, 5, 9)),)
+    return lambda x: form(x, kernel, stride, padding, dilation, ceil), (
+        tensor(rng, *batched, *pixels(rng, rank, 5, 9)),
+    )
 
 
 @draws
@@ -441,7 +445,9 @@ def adaptive_pools(rng: random.Random) -> Call:
 
 @draws
 def interpolation(rng: random.Random) -> Call:
-    mode = rng.choice(["nearest", "bilinear", "nearest", "bilinear", "bicubic", "nearest-exact", "linear", "trilinear", "area"])
+    mode = rng.choice(
+        ["nearest", "bilinear", "nearest", "bilinear", "bicubic", "nearest-exact", "linear", "trilinear", "area"]
+    )
     rank = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode) or rng.randint(1, 3)
     options: dict[str, Any] = {"mode": mode}
     if mode in ("linear", "bilinear", "bicubic", "trilinear"):
@@ -470,7 +476,11 @@ def samples_of_a_grid(rng: random.Random) -> Call:
     align = rng.random() < 0.5
     if rng.random() < 0.3:
         return lambda x: F.grid_sample(
-            x, F.affine_grid(torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.6, -0.3]]]), [1, 2, 4, 5], align), mode, padding, align
+            x,
+            F.affine_grid(torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.6, -0.3]]]), [1, 2, 4, 5], align),
+            mode,
+            padding,
+            align,
         ), (tensor(rng, 1, 2, 4, 6),)
     return lambda x, grid: F.grid_sample(x, grid, mode, padding, align), (
         tensor(rng, 2, 3, 4, 6), tensor(rng, 2, 3, 5, 2, low=-1.4, high=1.4))  # fmt: skip
@@ -503,7 +513,9 @@ def moves(rng: random.Random) -> Call:
     shifts = rng.choice([((1, -2), (0, 2)), (3, 1), (-1, -1), (2, None)])
     form = rng.choice(
         [
-            lambda x: torch.ops.aten.slice(x, dim, start, end, step) if start % x.shape[dim] < end % x.shape[dim] else x,
+            lambda x: (
+                torch.ops.aten.slice(x, dim, start, end, step) if start % x.shape[dim] < end % x.shape[dim] else x
+            ),
             lambda x: torch.flip(x, [dim]),
             lambda x: torch.flip(x, []),
             lambda x: torch.roll(x, *shifts),
@@ -557,18 +569,18 @@ def scattered(rng: random.Random) -> Call:
     form = rng.choice(
         [
             lambda x, index, values: x.scatter(dim, index, values),
-            lambda x, index, values: x.scatter(dim, index, 1.5),
+            lambda x, index, _: x.scatter(dim, index, 1.5),
             lambda x, index, values: x.scatter_add(dim, index, values),
             lambda x, index, values: x.scatter(dim, index, values, reduce="add"),
             lambda x, index, values: x.scatter_reduce(dim, index, values, mode, include_self=own),
             lambda x, index, values: x.gather(dim, index) + values,
             lambda x, index, values: x.index_put((index[0], index[1]), values[0], accumulate=True),
-            lambda x, index, values: x.index_put((row,), values[:3], accumulate=accumulate),
-            lambda x, index, values: x.index_add(dim, row, values[:3] if dim == 0 else values[:, :3], alpha=alpha),
-            lambda x, index, values: x.index_copy(dim, row, values[:3] if dim == 0 else values[:, :3]),
-            lambda x, index, values: x.index_fill(dim, row, 0.5),
-            lambda x, index, values: x.masked_fill(values > 0, alpha),
-            lambda x, index, values: torch.index_reduce(x, 0, row, values[:3], "prod", include_self=own),
+            lambda x, _, values: x.index_put((row,), values[:3], accumulate=accumulate),
+            lambda x, _, values: x.index_add(dim, row, values[:3] if dim == 0 else values[:, :3], alpha=alpha),
+            lambda x, _, values: x.index_copy(dim, row, values[:3] if dim == 0 else values[:, :3]),
+            lambda x, _, __: x.index_fill(dim, row, 0.5),
+            lambda x, _, values: x.masked_fill(values > 0, alpha),
+            lambda x, _, values: torch.index_reduce(x, 0, row, values[:3], "prod", include_self=own),
         ]
     )
     if rng.random() < 0.2:
@@ -669,7 +681,9 @@ def losses(rng: random.Random) -> Call:
             lambda x, y: F.huber_loss(x, y, reduction=reduction, delta=a),
             lambda x, y: F.kl_div(x, y.sigmoid(), reduction=reduction, log_target=flag),
             lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid(), weight, reduction=reduction),
-            lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid(), weight, reduction=reduction, pos_weight=weight),
+            lambda x, y: F.binary_cross_entropy_with_logits(
+                x, y.sigmoid(), weight, reduction=reduction, pos_weight=weight
+            ),
             lambda x, y: F.poisson_nll_loss(x, y.sigmoid() + 1.5, flag, other, eps=a, reduction=reduction),
             lambda x, y: F.gaussian_nll_loss(x, y, y.square() + 0.1, flag, a, reduction),
             lambda x, y: F.hinge_embedding_loss(x, y.sign(), a, reduction=reduction),

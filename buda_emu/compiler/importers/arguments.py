@@ -1,4 +1,4 @@
-"""Arguments that a handler did not read: those that decide nothing are listed here, all others must be at their default.
+"""Arguments that a handler did not read: the table of those that decide nothing; others must be at their default.
 
 An argument that a handler drops is a wrong result without a word. A reader therefore collects what a handler left
 unread, and `refuse_unread` names it.
@@ -91,6 +91,16 @@ IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """By the format of models: `argument` of any operator, or `operator.argument`, and why no handler need read it."""
+
+
+IRRELEVANT_HEADERS: Final = ("models", "argument", "why it need not be read")
+
+
+def irrelevant_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield the table's rows, for the docs."""
+    for framework, table in IRRELEVANT.items():
+        for argument, reason in sorted(table.items()):
+            yield framework, argument, reason
 
 
 class Argument(NamedTuple):

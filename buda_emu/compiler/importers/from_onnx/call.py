@@ -73,11 +73,14 @@ class Call:
         of the standard."""
         for name, value in self.attrs.unread():
             declared = schema.attributes.get(name) if schema is not None else None
-            has_default = declared is not None and declared.default_value.name
-            default = helper.get_attribute_value(declared.default_value) if has_default else REQUIRED
+            default = REQUIRED
+            if declared is not None and declared.default_value.name:
+                default = helper.get_attribute_value(declared.default_value)
             yield Argument(name, value, default)
         for place, node in self.inputs.unread():
-            formal = schema.inputs[min(place, len(schema.inputs) - 1)].name if schema is not None else f"operand {place}"
+            formal = f"operand {place}"
+            if schema is not None:
+                formal = schema.inputs[min(place, len(schema.inputs) - 1)].name
             yield Argument(formal, node, None)
 
 

@@ -54,8 +54,7 @@ def reshape(call: Call) -> Node:
         if given is None:
             given = np.asarray(call.attr("shape"))
         shape = [
-            x.shape[place] if size == 0 and not allows_zero else int(size)
-            for place, size in enumerate(given.tolist())
+            x.shape[place] if size == 0 and not allows_zero else int(size) for place, size in enumerate(given.tolist())
         ]
         rest = prod(size for size in shape if size != -1)
         return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
@@ -402,11 +401,12 @@ def _sizes(call: Call, x: Node, axes: Sequence[int]) -> tuple[list[int], list[fl
     raise call.refuse("without sizes and scales")
 
 
-def _read_at(call: Call, how: _Sampling, size: int, out: int, scale: float) -> Array:
+def _read_at(call: Call, how: _Sampling, size: int, out: int, factor: float) -> Array:
     """Return where each of `out` elements lies among `size`, in float32 as onnxruntime has it: where it lies between
     two elements, the last digit decides which of them is the nearest."""
     made_size("Resize", (out, size))
-    at, scale = np.arange(out, dtype=np.float32), np.float32(scale)
+    at = np.arange(out, dtype=np.float32)
+    scale = np.float32(factor)
     if how.coordinates == "half_pixel" or (how.coordinates == "pytorch_half_pixel" and out > 1):
         return (at + 0.5) / scale - 0.5
     if how.coordinates == "half_pixel_symmetric":

@@ -1,4 +1,4 @@
-"""What a handler takes of an ATen operator: arguments by the operator's schema, those that are left out at its default."""
+"""What a handler takes of an ATen operator: arguments by the operator's schema, with its defaults."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,9 +13,7 @@ from buda_emu.compiler.importers.from_torch.declared import Handler
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def run_handler(
-    handler: Handler, b: Builder, target: Any, arguments: Sequence[Any], options: Mapping[str, Any]
-) -> Any:
+def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Call the handler of an operator with the arguments of a call.
 
     A parameter of the handler behind a star takes the schema's argument of the same name; all others take the

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
+from torch._ops import HigherOrderOperator, OpOverload
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
@@ -200,7 +201,7 @@ class Reader:
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
         fixed = all(item.op == "constant" and not isinstance(item.value, Referenced) for item in nodes)
-        fixed = fixed and not isinstance(node.target, torch._ops.HigherOrderOperator)
+        fixed = fixed and not isinstance(node.target, HigherOrderOperator)
         if fixed and "getitem" not in word and not self._is_product(node, word):
             return self._folded(node, word, arguments, options, nodes)
         if "getitem" in word:
@@ -346,14 +347,14 @@ ADVICE = {
 """What to do about operators that no chip can run in a netlist."""
 
 
-_OPERATORS = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+_OPERATORS = (OpOverload, HigherOrderOperator)
 
 
 def _word(node: Any) -> str:
     """Return the name of an operator; of one that runs another one (`with_effects`) that one's, too."""
     word = str(node.target).removeprefix("aten.")
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        inner = next((item for item in node.args if isinstance(item, torch._ops.OpOverload)), None)
+    if isinstance(node.target, HigherOrderOperator):
+        inner = next((item for item in node.args if isinstance(item, OpOverload)), None)
         return f"{inner} in {word}" if inner is not None else word
     return word
 

@@ -113,7 +113,7 @@ class _Resized(NamedTuple):
 
     dim: int
     size: int
-    count: int
+    length: int
     step: np.float32
 
 
@@ -132,8 +132,7 @@ def _resized(x: Node, out: Sequence[int] | None, factors: Sequence[float | None]
     return dims
 
 
-@aten("upsample_nearest2d", whole=True)
-@aten("upsample_nearest1d", whole=True)
+@aten("upsample_nearest1d", "upsample_nearest2d", whole=True)
 def nearest(
     b: Builder,
     x: Node,
@@ -145,27 +144,41 @@ def nearest(
     scales_w: float | None = None,
 ) -> Node:
     """`take`: each pixel several times"""
-    factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_h, scales_w])
-    for dim, size, count, step in _resized(x, out, factors):
-        at = np.arange(count, dtype=np.float32) * step  # in float32, as torch: it decides between neighbours
-        index = np.minimum(np.floor(at).astype(np.int64), size - 1)
-        x = b.take(x, dim=dim, index=index)
+    is_image = len(x.shape) == 4
+    factors = scale_factors or ([scales_h, scales_w] if is_image else [scales])
+    for resized in _resized(x, out, factors):
+        x = b.take(x, dim=resized.dim, index=_nearest_places(resized, is_image=is_image))
     return x
 
 
-@aten("upsample_bilinear2d", whole=True)
-def bilinear(
+def _nearest_places(resized: _Resized, *, is_image: bool) -> NDArray[np.int64]:
+    """Return which element each place of the result reads. In float32, as torch has it: the last digit decides between
+    neighbours. Of images torch copies or doubles where the sizes say so, whatever the factor."""
+    _, size, count, step = resized
+    if is_image and count in (size, 2 * size):
+        return np.arange(count) * size // count
+    at = np.arange(count, dtype=np.float32) * step
+    return np.minimum(np.floor(at).astype(np.int64), size - 1)
+
+
+@aten("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", whole=True)
+def linear(
     b: Builder,
     x: Node,
     out: Any,
     align: bool,
     *,
     scale_factors: Sequence[float] | None = None,
+    scales: float | None = None,
+    scales_d: float | None = None,
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Node:
     """A matrix along each dimension, between neighbours"""
-    for dim, size, count, step in _resized(x, out, scale_factors or [scales_h, scales_w]):
+    factors = scale_factors or ([scales] if len(x.shape) == 3 else [scales_d, scales_h, scales_w][5 - len(x.shape) :])
+    for dim, size, count, step in _resized(x, out, factors):
+        if size == count:  # torch copies, whatever the factor was before the size was rounded
+            continue
         at = np.arange(count, dtype=np.float64)
         at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * step - 0.5, 0)
         low = np.minimum(np.floor(at).astype(int), size - 1)
