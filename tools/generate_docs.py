@@ -8,6 +8,7 @@ python tools/generate_docs.py --check   fail if a page differs from its tables
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,18 @@ COMPILE = """\
 Models are translated to these ops before they become netlist ops ([compile.md](compile.md)); `buda-emu compile --ops`
 prints the same. A core op is lowered to netlist ops; any other op is decomposed into core ops.
 
-{table}"""
+{table}
+# Operators of models
+
+These tables say where each operator of a standard is computed, in the forms that its handler takes
+([compile-operators.md](compile-operators.md)):
+
+* **chip**: it becomes front-end ops.
+* **host**: `compile_in_parts` (the command, without `--no-host`) leaves it to the host, `compile` refuses it.
+* **compiler**: it depends on no input, and is computed when the model is compiled. So is any operator of constants.
+* **refused**: `UnsupportedError` names it.
+
+{standards}"""
 
 
 OPERATORS = """\
@@ -217,6 +229,24 @@ def _bare(row: Row) -> Row:
     return [cell.replace("|", "\\|") for cell in row]
 
 
+def _coverage(standard: support.Standard) -> str:
+    """How many operators of a standard are computed where, and each of them."""
+    rows = [_bare(row) for row in standard.rows()]
+    counts = Counter(row[1] for row in rows)
+    places = ", ".join(f"{counts[place]} {place}" for place in ("chip", "host", "compiler", "refused"))
+    counted = f"Of {standard.package} {standard.version}: {len(rows)} operators: {places}."
+    return f"## {standard.name}\n\n{counted}\n\n{_table(support.COVERAGE_HEADERS, rows)}"
+
+
+def _front_end_ops() -> dict[str, str]:
+    """The page of front-end ops and standards; none where a package that knows a standard is not installed."""
+    if not all(standard.is_installed for standard in support.STANDARDS):
+        return {}
+    table = _table(support.HEADERS, [_bare(row) for row in support.rows()])
+    standards = "\n".join(_coverage(standard) for standard in support.STANDARDS)
+    return {"compile/compile-ops.md": COMPILE.format(table=table, standards=standards)}
+
+
 def pages() -> dict[str, str]:
     """Every generated page: name -> text."""
     schema = json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())
@@ -240,7 +270,7 @@ def pages() -> dict[str, str]:
             hlo=_table(OPERATOR_HEADERS, [_bare(row) for row in HLO.rows()]),
             irrelevant=_table(IRRELEVANT_HEADERS, [_bare(row) for row in irrelevant_rows()]),
         ),
-        "compile/compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
+        **_front_end_ops(),
     }
     backend = (ROOT / "docs" / "python" / "backend-api.md").read_text()
     pictures = {

@@ -5,7 +5,8 @@ tables of docs/compile/compile-ops.md are made from them.
 
 from importlib import import_module
 
-FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "order", "quantise")
+FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "scatter", "order",
+            "quantise")  # fmt: skip
 """The modules that declare ops. All are imported with the room, so that tables have one order whoever imports it."""
 
 for family in FAMILIES:

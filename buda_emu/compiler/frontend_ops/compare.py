@@ -6,7 +6,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.errors import UnsupportedError
-from buda_emu.spec.infinity import INFINITE, STAND_IN
+from buda_emu.spec.infinity import INFINITE, LARGEST, STAND_IN
 
 _op = composite("compare", dtype="bool")
 _STEEP = 1e30
@@ -50,9 +50,13 @@ def equal(b: Builder, x: Node, y: Node) -> Node:
     """x == y: (x >= y) * (y >= x)"""
     if _constants(x, y):
         return b.constant(x.value == y.value)
+    if x.name == y.name:  # all that this asks is whether x is NaN
+        return b.logical_not(b.is_nan(x))
     for value, other in ((x, y), (y, x)):
         if value.op == "constant" and value.value.size and np.isneginf(value.value).all():
             return b.less_equal(other, b.constant(np.full(value.shape, -INFINITE, np.float32)))
+        if value.op == "constant" and value.value.size and np.isposinf(value.value).all():
+            return b.greater_equal(other, b.constant(np.full(value.shape, INFINITE, np.float32)))
     return b.multiply(b.greater_equal(x, y), b.greater_equal(y, x), dtype="bool")
 
 
@@ -88,6 +92,33 @@ def logical_xor(b: Builder, x: Node, y: Node) -> Node:
     return b.square(b.subtract(x, y, dtype="float32"), dtype="bool")
 
 
+# Every comparison of the device with NaN is false where it is `greater_equal`, which the others are made of.
+@_op
+def is_nan(b: Builder, x: Node) -> Node:
+    """x is not a number: neither x >= 0 nor 0 >= x"""
+    if x.op == "constant":
+        return b.constant(np.isnan(x.value))
+    return b.logical_not(b.maximum(b.greater_equal(x, 0.0), b.greater_equal(0.0, x)))
+
+
+@_op
+def is_infinite(b: Builder, x: Node, *, above: bool = True, below: bool = True) -> Node:
+    """|x| >= 0.99e30: x is infinite, or stands for what is; only `above` or `below` 0 if one of them is false"""
+    if x.op == "constant":
+        return b.constant((above & np.isposinf(x.value)) | (below & np.isneginf(x.value)))
+    if above and below:
+        return b.greater_equal(b.abs(x), INFINITE)
+    return b.greater_equal(x, INFINITE) if above else b.greater_equal(-INFINITE, x)
+
+
+@_op
+def is_finite(b: Builder, x: Node) -> Node:
+    """0.99e30 > |x|: x is a number, and not infinite"""
+    if x.op == "constant":
+        return b.constant(np.isfinite(x.value))
+    return b.greater_equal(float(np.nextafter(np.float32(INFINITE), np.float32(0))), b.abs(x))
+
+
 _value = composite("compare")
 
 
@@ -114,6 +145,29 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
         if other.op == "constant" and not other.value.any() and part.shape == shape:
             return part
     return b.add(first, second, dtype=x.dtype)
+
+
+@_value
+def guarded_where(b: Builder, c: Node, x: Node, y: Node) -> Node:
+    """c ? x : y, of values that may be NaN or infinite: each is between -2^126 c and 2^126 c, so 0 if not chosen"""
+    if c.op == "constant" or x.op == y.op == "constant":
+        return b.where(c, x, y, dtype=x.dtype)
+    first, second = _chosen(b, c, x), _chosen(b, b.logical_not(c), y)
+    return b.add(first, second, dtype=x.dtype)
+
+
+def _chosen(b: Builder, c: Node, x: Node) -> Node:
+    """x where c is 1, else 0. A maximum gives its second operand if the first one is NaN; a NaN that is chosen is made
+    again, as a difference of infinities."""
+    if x.op == "constant":
+        return b.multiply(c, _finite(b, x), dtype=x.dtype)
+    above = b.maximum(x, b.multiply(c, -LARGEST, dtype="float32"), dtype=x.dtype)
+    bounded = b.minimum(above, b.multiply(c, LARGEST, dtype="float32"), dtype=x.dtype)
+    if np.dtype(x.dtype).kind != "f":
+        return bounded
+    large = b.exp(b.multiply(b.logical_and(c, b.is_nan(x)), 100.0, dtype="float32"))
+    infinite = b.multiply(large, LARGEST)
+    return b.add(bounded, b.subtract(infinite, infinite), dtype=x.dtype)
 
 
 def _finite(b: Builder, x: Node) -> Node:

@@ -1,6 +1,6 @@
 """Element by element: decompositions into core ops (FRONTEND 2)."""
 
-from math import pi
+from math import log, pi
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
+from buda_emu.spec.infinity import STAND_IN
 
 _op = composite("elementwise")
 
@@ -135,11 +136,41 @@ def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     return b.multiply(x, b.sigmoid(b.multiply(x, _polynomial(b, z, _GELU))))
 
 
+# --------------------------------------------------------------------------------- logarithms and powers of other bases
+@_op
+def log2(b: Builder, x: Node) -> Node:
+    """log(x) / log(2)"""
+    return b.multiply(b.log(x), 1 / log(2))
+
+
+@_op
+def log10(b: Builder, x: Node) -> Node:
+    """log(x) / log(10)"""
+    return b.multiply(b.log(x), 1 / log(10))
+
+
+@_op
+def exp2(b: Builder, x: Node) -> Node:
+    """exp(x log(2))"""
+    return b.exp(b.multiply(x, log(2)))
+
+
 # ----------------------------------------------------------------------------------------- integers, powers
 @_op
 def sign(b: Builder, x: Node) -> Node:
     """(x > 0) - (x < 0)"""
     return b.subtract(b.greater(x, 0.0, dtype=x.dtype), b.less(x, 0.0, dtype=x.dtype), dtype=x.dtype)
+
+
+@_op
+def round_decimals(b: Builder, x: Node, *, decimals: int) -> Node:
+    """the nearest multiple of 10^-decimals, halves to even"""
+    power = 10.0 ** abs(decimals)
+    if decimals >= 0:
+        return b.multiply(b.round(b.multiply(x, power)), 1 / power)
+    share = b.multiply(x, 1 / power)
+    missed = b.subtract(x, b.multiply(share, power))  # the inverse of a power of ten is a little off
+    return b.multiply(b.round(b.add(share, b.multiply(missed, 1 / power))), power)
 
 
 @_op
@@ -176,9 +207,29 @@ def _divided(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
     """How often y, above 0, goes into x, and what is left. The quotient of the device may be a little off, and so its
     floor one too many or too few: what is left tells."""
     times = b.floor(b.divide(x, y))
-    rest = b.subtract(x, b.multiply(y, times), dtype="float32")
+    rest = x
+    for part in _parts(b, y):
+        rest = b.subtract(rest, b.multiply(part, times), dtype="float32")
     missed = b.subtract(b.greater_equal(rest, y), b.less(rest, 0.0), dtype="float32")
     return b.add(times, missed, dtype="float32"), b.subtract(rest, b.multiply(y, missed), dtype="float32")
+
+
+_SPLIT = 2.0**12 + 1
+"""Veltkamp's factor for float32: a high part of 12 bits, whose products with numbers up to 2^12 are exact."""
+
+
+def _parts(b: Builder, y: Node) -> tuple[Node, ...]:
+    """Of a float two parts whose sum it is, of few bits each: so x less as many y is exact, also near a multiple."""
+    if np.dtype(y.dtype).kind != "f" and y.op != "constant":
+        return (y,)
+    if y.op == "constant":
+        value = np.asarray(y.value, np.float32)
+        wide = value * np.float32(_SPLIT)
+        high = wide - (wide - value)
+        return (y,) if (high == value).all() else (b.constant(high), b.constant(value - high))
+    wide = b.multiply(y, _SPLIT)
+    high = b.subtract(wide, b.subtract(wide, y))
+    return high, b.subtract(y, high)
 
 
 @_op
@@ -235,6 +286,19 @@ _ATAN = [
     0.9999802112579346, -0.3326978385448456, 0.19403856992721558, -0.11772868037223816, 0.05409753695130348,
     -0.01229448989033699,
 ]  # fmt: skip
+
+
+@_op
+def atan2(b: Builder, y: Node, x: Node) -> Node:
+    """the angle of (x, y): atan of the smaller over the larger magnitude, turned to its octant; -0 counts as 0"""
+    high, wide = (b.minimum(b.abs(item), STAND_IN) for item in (y, x))
+    steep = b.greater(high, wide)
+    larger = b.maximum(b.maximum(high, wide), 2.0**-120)
+    t = b.divide(b.minimum(high, wide), larger)
+    angle = b.multiply(t, _polynomial(b, b.square(t), _ATAN))
+    angle = b.where(steep, b.subtract(pi / 2, angle), angle)
+    angle = b.where(b.less(x, 0.0), b.subtract(pi, angle), angle)
+    return b.where(b.less(y, 0.0), b.negative(angle), angle)
 
 
 @_op

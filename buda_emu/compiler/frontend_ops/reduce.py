@@ -1,6 +1,8 @@
 """Sums, means, products and extremes over dimensions (FRONTEND 2, 3.2)."""
 
 from collections.abc import Sequence
+from math import isinf
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +102,28 @@ def reduce_sum_square(b: Builder, x: Node, *, axes: Sequence[int] | None = None,
 def reduce_l2(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
     """sqrt(sum x^2)"""
     return b.sqrt(b.reduce_sum_square(x, axes=axes, keepdims=keepdims))
+
+
+@_op
+def reduce_lp(b: Builder, x: Node, *, p: float, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """(sum |x|^p)^(1/p); p 0 counts what is not 0, infinite p is the largest or smallest |x|"""
+    options: dict[str, Any] = {"axes": axes, "keepdims": keepdims}
+    if p == 0:
+        return b.reduce_sum(b.not_equal(x, 0.0, dtype="float32"), **options)
+    if isinf(p):
+        return (b.reduce_largest if p > 0 else b.reduce_smallest)(b.abs(x), **options)
+    if p in (1, 2):
+        return (b.reduce_l1 if p == 1 else b.reduce_l2)(x, **options)
+    # A norm of negative order is 0 where an element is: a stand-in for 0 keeps its inverse finite.
+    size = b.abs(x) if p > 0 else b.maximum(b.abs(x), max(1e27 ** (1 / p), 1e-30))
+    return _root(b, b.reduce_sum(_root(b, size, p), **options), 1 / p)
+
+
+def _root(b: Builder, x: Node, exponent: float) -> Node:
+    """x^exponent of x >= 0; 0 stays 0, of which the device has no logarithm."""
+    found = b.pow(x, b.constant(np.float32(exponent)))
+    simple = exponent < 0 or exponent % 0.5 == 0
+    return found if simple else b.multiply(found, b.greater(x, 0.0, dtype="float32"))
 
 
 @_op

@@ -3,22 +3,28 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
 HEADERS: Final = ("operator", "family", "becomes")
 """Of `Operators.rows`."""
+Place = Literal["chip", "host", "compiler", "refused"]
+"""Where an operator is computed: `compiler`: when the model is compiled, as it depends on no input."""
+COVERAGE_HEADERS: Final = ("operator", "where", "how, or why not")
+"""Of the operators of a standard, which are rows of name, place and reason."""
 H = TypeVar("H", bound=Callable[..., Any])
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Operator(NamedTuple, Generic[H]):
-    """One operator, all its overloads. `becomes`: for the docs; `whole`: torch must not take it apart."""
+    """One operator, all its overloads. `becomes`: for the docs; `whole`: torch must not take it apart; `place`: where
+    it is computed if not in ops of the device."""
 
     name: str
     family: str
     becomes: str
     handler: H
     whole: bool = False
+    place: Place = "chip"
 
 
 class Operators(Mapping[str, Operator[H]]):
@@ -34,12 +40,12 @@ class Operators(Mapping[str, Operator[H]]):
         self,
         *names: str,
         becomes: Mapping[str, str] | None = None,
-        refused: bool = False,
+        place: Place = "chip",
         whole: bool = False,
         family: str = "",
     ) -> Callable[[F], F]:
         """Declares the handler of some operators. What they become says its first docstring line, or `becomes`, the one
-        front-end op that each is; `refused`: none of them is supported, and that is why. `family`: by default the
+        front-end op that each is. Of a `place` that is not the chip, the docstring says why. `family`: by default the
         module of the handler."""
 
         def made(handler: F) -> F:
@@ -47,8 +53,9 @@ class Operators(Mapping[str, Operator[H]]):
             own = family or handler.__module__.rpartition(".")[2]
             for name in names:
                 assert name not in self._declared, f"{name} is declared twice"
-                text = f"`{becomes[name]}`" if becomes is not None else f"not supported: {doc}" if refused else doc
-                self._declared[name] = Operator(name, own, text, cast("H", handler), whole)
+                text = doc if place == "chip" else f"not supported: {doc}"
+                text = text if becomes is None else f"`{becomes[name]}`"
+                self._declared[name] = Operator(name, own, text, cast("H", handler), whole, place)
             return handler
 
         return made

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.frontend_ops.scatter import REDUCTIONS
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
@@ -231,6 +232,15 @@ def gathered(m, y, name):
     return m.b.gather(y, m.index, dim=dim)
 
 
+def scattered(m, y, _):
+    y = m.small(y)
+    dim, shape = m.dim(y), list(y.shape)
+    shape[dim] = 3
+    hot = m.b.one_hot(m.b.constant(m.rng.integers(0, y.shape[dim], shape)), depth=y.shape[dim])
+    values = m.b.constant(m.rng.integers(-2, 3, shape).astype(np.float32) / 2)
+    return m.b.scatter(y, hot, values, dim=dim, reduction=m.pick(REDUCTIONS), include_self=m.pick([True, False]))
+
+
 def matrix(m, y, name):
     dim = m.dim(y)
     count = m.pick([1, 31, 33])
@@ -249,12 +259,13 @@ def embedded(m, _, __):
 SMOOTH = {
     **plain("sigmoid", "tanh", "gelu_tanh", "sine", "cosine", "abs", "relu", "leaky_relu", "identity", "negative",
             "silu", "softplus", "mish", "softsign", "hard_sigmoid", "hard_swish", "elu", "erf", "gelu", "atan"),
-    **plain("exp", "square", "sinh", "cosh", "asinh", before=tame), **plain("power", before=tame, exp=3),
+    **plain("exp", "exp2", "square", "sinh", "cosh", "asinh", before=tame), **plain("power", before=tame, exp=3),
     **plain("tan", "asin", "acos", "atanh", before=half), **plain("clip", low=-0.5, high=0.75),
-    **plain("log", "sqrt", "reciprocal", "rsqrt", before=positive), **plain("acosh", before=above_one),
-    **two("add", "subtract", "multiply", "maximum", "minimum", "prelu"), **two("divide", right=above_one),
+    **plain("log", "log2", "log10", "sqrt", "reciprocal", "rsqrt", before=positive), **plain("acosh", before=above_one),
+    **two("add", "subtract", "multiply", "maximum", "minimum", "prelu"), **two("divide", "atan2", right=above_one),
     **two("pow", left=positive, right=tame),
     "where": lambda m, _, __: m.b.where(m.b.greater(m.grid[0], 0.0), m.grid[0], m.b.multiply(m.smooth[0], 2.0)),
+    "guarded_where": lambda m, _, __: m.b.guarded_where(m.b.is_finite(m.grid[0]), m.grid[0], m.smooth[0]),
     "matmul": matmul, "conv": conv, "convolution": conv, "conv_transpose": conv, "attention": attention,
     "max_pool": pool, "avg_pool": pool, "windows": lambda m, y, name: pool(m, m.small(y), name),
     "lp_pool": lambda m, y, name: pool(m, positive(m.b, y), name, p=2),
@@ -270,6 +281,7 @@ SMOOTH = {
             "reduce_log_sum_exp"),
     "reduce_max": lambda m, y, _: m.b.reduce_max(y, dim=m.dim(y)),
     "reduce_l2": lambda m, y, _: m.b.reduce_l2(positive(m.b, y), axes=(m.dim(y),)),
+    "reduce_lp": lambda m, y, _: m.b.reduce_lp(positive(m.b, y), p=m.pick([-1.0, 0.5, 3.0]), axes=(m.dim(y),)),
     "reduce_log_sum": lambda m, y, _: m.b.reduce_log_sum(positive(m.b, y), axes=(m.dim(y),)),
     "reduce_product": lambda m, y, _: m.b.reduce_product(above_one(m.b, m.small(y)), axes=(0,), keepdims=True),
     "cumsum": lambda m, y, _: m.b.cumsum(m.small(y), dim=m.dim(y), reverse=m.pick([True, False])),
@@ -283,7 +295,8 @@ SMOOTH = {
     "batch_norm": batch_norm, "group_norm": group_norm,
 }  # fmt: skip
 JUMPS = {
-    **plain("round", "floor", "ceil", "truncate", "sign", "boolean"),
+    **plain("round", "floor", "ceil", "truncate", "sign", "boolean", "is_nan", "is_infinite", "is_finite"),
+    **plain("round_decimals", decimals=1), "scatter": scattered,
     "logical_not": lambda m, y, _: m.b.logical_not(m.b.greater(y, 0.0)),
     **{name: (lambda m, y, name: m.b.emit(name, y, m.pick([y, m.b.constant(np.float32(0.5))])))
        for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")},

@@ -109,7 +109,6 @@ def test_every_row_of_the_table_is_of_an_argument_that_there_is():
 REFUSED = {
     "_embedding_bag": "padding_idx", "_embedding_bag_forward_only": "padding_idx", "_grouped_mm": "bias out_dtype",
     "addmm": "out_dtype", "baddbmm": "out_dtype", "bmm": "out_dtype", "mm": "out_dtype",
-    "round": "decimals", "scatter": "reduce",
 }  # fmt: skip
 """Arguments of torch's operators that no handler reads, and that are refused away from their defaults."""
 

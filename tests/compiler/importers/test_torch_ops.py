@@ -122,8 +122,6 @@ def test_indices_that_are_computed():
     words = WORDS.clone()
     words[:2, 0] = 7
     agrees(run, torch.randn(3, 5, 20), words, torch.randn(3, 20))
-    with pytest.raises(be.UnsupportedError, match=r"scatter\.value_reduce \(reduce=add\)"):
-        be.compile(Small(lambda x, words: x.scatter(1, words % 5, 2.0, reduce="add")), (torch.randn(3, 5), words))
 
 
 def test_several_values_are_scattered_and_the_last_for_a_place_counts():
@@ -375,3 +373,140 @@ def test_a_token_beside_many_rows_joins_their_tiles(first):
     assert compiled.check() == ()
     with torch.no_grad():
         np.testing.assert_allclose(compiled(*inputs)[0], module(*inputs).numpy(), atol=1e-5)
+
+
+NOT_FINITE = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, 1.0, -2.0, 1e5, -1e-6])
+
+
+def agrees_exactly_where_not_finite(run, *inputs):
+    """With torch, also in which values are NaN and infinite."""
+    with torch.no_grad():
+        expected = tensors(run(*inputs))
+    compiled = be.compile(Small(run), inputs)
+    for got, want in zip(compiled(*inputs), expected, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-6)
+    compiled.close()
+
+
+def test_values_that_are_not_finite_are_told_apart():
+    def run(x):
+        signs = torch.isposinf(x), torch.isneginf(x)
+        return torch.isnan(x), torch.isinf(x), torch.isfinite(x), *signs, x != x, x == torch.inf
+
+    agrees_exactly_where_not_finite(run, NOT_FINITE)
+    agrees_exactly_where_not_finite(lambda x: (torch.isnan(x), torch.isinf(x), torch.isfinite(x)), torch.arange(4))
+
+
+def test_values_that_are_not_finite_are_replaced():
+    """Those that stay are what they were, a NaN among them."""
+
+    def run(x):
+        finite = torch.where(torch.isfinite(x), x, -1.0), torch.nan_to_num(x, 1.0, 100.0, -100.0)
+        kept = x.masked_fill(torch.isinf(x), 2.0), torch.where(torch.isnan(x), 0.0, x)
+        return *finite, *kept, torch.where(~torch.isnan(x) & (x < 5), x, -3.0)
+
+    agrees_exactly_where_not_finite(run, NOT_FINITE)
+    holes = torch.tensor([1.0, torch.nan, 3.0, -2.0])
+    agrees_exactly_where_not_finite(lambda x: (torch.nanmean(x), torch.nansum(x)), holes)
+
+
+def test_angles_of_all_quadrants_axes_and_infinities():
+    inf = torch.inf
+    y = torch.tensor([0, 0, 1, -1, 0, 1, -1, -1, inf, -inf, inf, 3, -3, 1e-20, 2e5])
+    x = torch.tensor([0, 1, 0, 0, -1, 1, 1, -1, inf, inf, 2, -inf, inf, -1e-20, 1e-3])
+    agrees_exactly_where_not_finite(torch.atan2, y, x)
+    agrees_exactly_where_not_finite(torch.atan2, torch.randn(50), torch.randn(50))
+
+
+ORDERS = [3, -torch.inf, torch.inf, 0, 1, 2, 0.5, 0.3, -1, -2, 4.5, 9, -0.5]
+
+
+def norms(x, order):
+    norm = torch.linalg.vector_norm
+    return norm(x, order, 1), norm(x, order, (0, 2), keepdim=True), norm(x, order)
+
+
+@pytest.mark.parametrize("order", ORDERS[:4])
+def test_norms_of_any_order_also_of_zeros(order):
+    x = torch.randn(3, 5, 6)
+    x[0], x[1, 2] = 0, 0
+    agrees_exactly_where_not_finite(lambda x: norms(x, order), x)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ORDERS)
+def test_norms_of_all_orders(order):
+    agrees_exactly_where_not_finite(lambda x: norms(x, order), torch.randn(3, 5, 6))
+
+
+@pytest.mark.parametrize("divisor", [0.7, -0.3])
+def test_remainders_of_floats_near_multiples_are_exact(divisor):
+    """A quotient that is rounded to a whole number would give the divisor for 0, or 0 for it."""
+    x = torch.arange(-60, 60) * 0.1
+    full = torch.full_like(x, divisor)
+    agrees_exactly_where_not_finite(lambda x: (torch.remainder(x, divisor), torch.fmod(x, divisor)), x)
+    agrees_exactly_where_not_finite(lambda x, y: (x % y, torch.fmod(x, y), torch.floor_divide(x, y)), x, full)
+
+
+@pytest.mark.parametrize("decimals", [0, 2, -1])
+def test_numbers_are_rounded_to_decimals(decimals):
+    x = torch.cat([torch.arange(-500, 500, 5.0), torch.randn(50) * 7, torch.tensor([0.125, 0.375, 2.5, -0.5])])
+    agrees_exactly_where_not_finite(lambda x: torch.round(x, decimals=decimals), x)
+
+
+def test_diagonals_and_logarithms():
+    def run(x):
+        diagonals = torch.diagonal(x, 0, 1, 2), torch.diagonal(x, 1, -1, 0), torch.einsum("bii->bi", x)
+        size = x.abs() + 0.5
+        return *diagonals, torch.log2(size), torch.log10(size), torch.exp2(x), *torch.std_mean(x, 1)
+
+    agrees_exactly_where_not_finite(run, torch.randn(3, 4, 4))
+
+
+@pytest.mark.parametrize("word", ["sum", "prod", "mean", "amax", "amin"])
+def test_several_values_for_a_place_are_reduced(word):
+    """At fewer rows than there are, by indices that are an input or constant, with the element itself or without."""
+    x, values, index = torch.randn(4, 5, 3), torch.randn(3, 6, 3), torch.randint(0, 5, (3, 6, 3))
+    places = torch.tensor([0, 2, 2, 1])
+
+    def run(x, index, values, rows):
+        several = x.scatter_reduce(1, index, values, word), x.scatter_reduce(1, index, values, word, include_self=False)
+        if word == "sum":
+            return *several, x.index_add(1, places, rows, alpha=2.5)
+        return *several, x.index_reduce(1, places, rows, word, include_self=False)
+
+    agrees(run, x, index, values, torch.randn(4, 4, 3))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(3, 2), (18, 3)])
+def test_images_are_resized_with_a_kernel_as_wide_as_a_pixel(mode, size):
+    def run(x):
+        forms = [{"size": size}, {"size": size, "align_corners": True}, {"scale_factor": (0.37, 1.9)}]
+        return [F.interpolate(x, mode=mode, antialias=True, **form) for form in forms]
+
+    agrees(run, IMAGE)
+
+
+def test_a_tensor_without_dimensions_is_a_row_of_one_along_dimension_0():
+    def run(x):
+        places = (
+            x.argmax(0),
+            x.topk(1, 0),
+            x.sort(-1),
+            x.gather(0, torch.tensor(0)),
+            x.unsqueeze(0),
+            x.scatter_add(0, torch.tensor(0), x),
+        )
+        return (
+            x.amax(0),
+            x.amin(-1, keepdim=True),
+            x.sum(0),
+            x.softmax(0),
+            x.cumsum(0),
+            *places,
+            x.flip(0),
+            (x > 0).any(0),
+        )
+
+    agrees_exactly_where_not_finite(run, torch.tensor(0.75))

@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 
 from buda_emu.compiler.graph.graph import Node, dim_of
+from buda_emu.compiler.importers import special_values
 from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
-from buda_emu.compiler.importers.masked import rows_left
 
 _PLAIN = {
     "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Reciprocal": "reciprocal", "Sigmoid": "sigmoid", "Tanh": "tanh",
@@ -16,7 +16,7 @@ _PLAIN = {
     "Identity": "identity",
     "Sub": "subtract", "Mul": "multiply", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less",
     "LessOrEqual": "less_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Add": "add",
-    "PRelu": "prelu", "Equal": "equal", "Where": "where",
+    "PRelu": "prelu", "Equal": "equal",
 }  # fmt: skip
 """Operators that are one front-end op on all operands."""
 
@@ -162,24 +162,23 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
     return call.b.retyped(x, dtype) if have != want else x
 
 
+@onnx_op("Where")
+def where(call: Call) -> Node:
+    """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
+    return special_values.choose(call.b, call[0], call[1], call[2])
+
+
 @onnx_op("IsNaN")
 def is_nan(call: Call) -> Node:
-    """Of a softmax: the rows that are masked completely"""
-    b, x = call.b, call[0]
-    if x.op == "constant":
-        return b.constant(np.isnan(x.value))
-    if x.op != "softmax":
-        raise call.refuse("values that are not numbers are not kept apart on the device")
-    left = rows_left(b, b.graph.nodes[x.inputs[0]], x.attrs["dim"])
-    if left is None:
-        return b.constant(np.broadcast_to(np.array(False), x.shape))
-    return b.expand(b.logical_not(left), shape=x.shape)
+    """`is_nan`; of a softmax the rows that are masked completely"""
+    return special_values.is_nan(call.b, call[0])
 
 
-@onnx_op("IsInf", refused=True)
+@onnx_op("IsInf")
 def is_infinite(call: Call) -> Node:
-    """The device does not distinguish such values."""
-    raise call.refuse("infinite values are not kept apart on the device")
+    """`is_infinite`, above or below 0 or both"""
+    above, below = (bool(call.attr(f"detect_{sign}", 1)) for sign in ("positive", "negative"))
+    return special_values.is_infinite(call.b, call[0], above=above, below=below)
 
 
 @onnx_op("Shrink")

@@ -206,7 +206,7 @@ def einsum(call: Call) -> Node:
     return b.transpose(found, perm=tuple(order.index(letter) for letter in right)) if order else found
 
 
-@onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", refused=True)
+@onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", place="host")
 def refused(call: Call) -> Node:
     """Depends on values in a way that no netlist op has."""
     raise call.refuse("")

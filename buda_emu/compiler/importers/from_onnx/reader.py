@@ -35,12 +35,12 @@ from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError, Refu
 from buda_emu.errors import BudaError, HostError, UnsupportedError
 from buda_emu.tensor.referenced import Referenced
 
-_TYPES: Final = {
+TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 }  # fmt: skip
 _SENTENCE: Final = 600
 """Letters of what onnx says, which repeats names of the model."""
-_RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
 def read_file(
@@ -131,7 +131,7 @@ class _Reader:
         for value in outputs:
             found = values.get(value.name)
             dtype = dtype_of(value.type) or (found.dtype if found is not None else "float32")
-            if dtype not in _TYPES:
+            if dtype not in TYPES:
                 self._refuse(f"output of type {dtype}", value.name)
             elif found is not None and 0 in found.shape:
                 self._refuse("an output without elements", value.name)
@@ -160,13 +160,13 @@ class _Reader:
         except (TypeError, ValueError, KeyError) as error:
             self._refuse(f"initializer of type {tensor.data_type} ({error})", tensor.name)
             return None
-        if array.dtype.name not in _TYPES:
+        if array.dtype.name not in TYPES:
             return self._refuse(f"initializer of type {array.dtype}", tensor.name)
         return self._b.constant(array, name=tensor.name)
 
     def _input(self, value: Any) -> Node | None:
         dtype, shape = dtype_of(value.type), dims_of(value.type)
-        if dtype not in _TYPES:
+        if dtype not in TYPES:
             return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
         if shape is None:
             for place, dim in enumerate(value.type.tensor_type.shape.dim):
@@ -211,7 +211,7 @@ class _Reader:
             self._types.update({} if within else {name: dtype_of(kind) for name, kind in told.items()})
             held = (item.value for item in inputs if item is not None and item.op == "constant")
             moved = node.op_type in ONNX and any(isinstance(value, Referenced) for value in held)
-            if constant and not moved and node.op_type not in _RANDOM and not has_graph(node):
+            if constant and not moved and node.op_type not in RANDOM and not has_graph(node):
                 foreseen = shapes_of(told)
                 for shape in foreseen.values():
                     b.grow(node.op_type, shape, (item for item in inputs if item is not None))
@@ -253,7 +253,7 @@ class _Reader:
                 except UnsupportedError:
                     pass
             text = shown_name(str(error), _SENTENCE)
-            if REFUSED in self._on_host and not within and node.op_type not in _RANDOM:
+            if REFUSED in self._on_host and not within and node.op_type not in RANDOM:
                 try:
                     return self._hosted(node, values, told, text or "no operator of the device")
                 except NotSupportedError as other:
@@ -283,7 +283,7 @@ class _Reader:
         known = {name: shapes_of(told).get(name, self._shapes.get(name)) for name in results}
         if any(shape is None or min(shape, default=0) < 0 or not types.get(name) for name, shape in known.items()):
             raise NotSupportedError("on the host: of a size that only the values tell")
-        if unknown := [types[name] for name in results if types[name] not in _TYPES]:
+        if unknown := [types[name] for name in results if types[name] not in TYPES]:
             raise NotSupportedError(f"on the host: of type {unknown[0]}")
         own = alone(node, {name: (item.shape, item.dtype) for name, item in given.items()}, self._model)
         computed = computes(own)
@@ -309,7 +309,7 @@ class _Reader:
             raise NotSupportedError(f"of constants: onnx's evaluator gives {wrong}")
         made: dict[str, Node | None] = {}
         for name, array in zip((name for name in node.output if name), found, strict=True):
-            if array.dtype.name not in _TYPES:
+            if array.dtype.name not in TYPES:
                 raise NotSupportedError(f"of type {array.dtype}")
             made[name] = self._b.constant(array, name=name)
         return [made.get(name) for name in node.output]

@@ -155,7 +155,7 @@ def mvn(call: Call) -> Node:
     return b.divide(centred, b.add(deviation, 1e-9))
 
 
-@onnx_op("Unique", "NonZero", "Compress", refused=True)
+@onnx_op("Unique", "NonZero", "Compress", place="refused")
 def refused(call: Call) -> Node:
     """Shapes or order that depend on values."""
     raise call.refuse("")

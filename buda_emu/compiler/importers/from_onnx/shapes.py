@@ -1,6 +1,7 @@
 """Operators that move elements."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -13,7 +14,8 @@ from buda_emu.compiler.graph.builder import index_size, made_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
-from buda_emu.compiler.importers.indices import host_picks
+from buda_emu.compiler.importers.indices import Scatter, host_picks, scattered, scattered_slices
+from buda_emu.compiler.importers.interpolation import cubic, triangle
 
 
 def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
@@ -220,6 +222,47 @@ def gather_nd(call: Call) -> Node:
     return as_shape(call, found, (*index.shape[:-1], *x.shape[batch + depth :]))
 
 
+_REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+"""By ONNX's word: the word of `scatter`."""
+
+
+def _reduction(call: Call) -> str:
+    word = call.attr("reduction", b"none").decode()
+    if word not in _REDUCTIONS:
+        raise call.refuse(f"reduction {word}")
+    return _REDUCTIONS[word]
+
+
+@onnx_op("ScatterElements", "Scatter")
+def scatter_elements(call: Call) -> Node:
+    """`scatter` along the axis: the last value for a place, or all of them reduced"""
+    how = Scatter(call.attr("axis", 0), _reduction(call), from_end=True)
+    return scattered(call.b, call[0], call[1], call[2], how)
+
+
+@onnx_op("ScatterND")
+def scatter_nd(call: Call) -> Node:
+    """`scatter` of whole slices; several indices become places in the row of all elements that they count"""
+    b, x, index, values = call.b, call[0], call[1], call[2]
+    depth = index.shape[-1]
+    lead, behind = x.shape[:depth], x.shape[depth:]
+    count = prod(index.shape[:-1])
+    places: Node | None = None
+    for dim, size in enumerate(lead):
+        part = as_shape(call, b.slice(index, dim=len(index.shape) - 1, start=dim, count=1), (count,))
+        if part.op == "constant":
+            part = b.constant(part.value % size)
+        elif depth > 1:  # negative indices of a single dimension are counted from the end later
+            part = b.add(part, b.multiply(b.less(part, 0.0), float(size), dtype="float32"), dtype="float32")
+        places = part if places is None else b.add(b.multiply(places, float(size), dtype="float32"), part)
+    if places is None:
+        raise call.refuse("indices of no dimension")
+    rows = as_shape(call, x, (prod(lead), prod(behind)))
+    updates = as_shape(call, values, (count, prod(behind)))
+    found = scattered_slices(b, rows, places, updates, Scatter(0, _reduction(call), from_end=depth == 1))
+    return as_shape(call, found, x.shape)
+
+
 @onnx_op("Shape", "Size")
 def shape(call: Call) -> Node:
     """A constant"""
@@ -286,8 +329,6 @@ def reverse_sequence(call: Call) -> Node:
 def resize(call: Call) -> Node:
     """Nearest, linear or cubic: a matrix along each dimension."""
     x = call[0]
-    if call.attr("antialias", 0):
-        raise call.refuse("antialias")
     rank = len(x.shape)
     axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
     how = _sampling(call)
@@ -308,7 +349,7 @@ def resize(call: Call) -> Node:
             at = _read_within(x.shape[axis], out[number], low, high)
             if how.beyond and ((at < 0) | (at > x.shape[axis] - 1)).any():
                 raise call.refuse(f"extrapolation_value={how.beyond}")
-        matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at))))
+        matrices.append((axis, Sparse.dense(_resize_matrix(how, x.shape[axis], at, ratio[number]))))
     return call.b.resize(x, matrices=tuple(matrices)) if matrices else x
 
 
@@ -320,6 +361,7 @@ class _Sampling(NamedTuple):
     rounding: str
     cubic: float
     inside_only: bool
+    smooths: bool
     beyond: float
 
 
@@ -336,6 +378,7 @@ def _sampling(call: Call) -> _Sampling:
         rounding=call.attr("nearest_mode", b"round_prefer_floor" if new else b"floor").decode(),
         cubic=call.attr("cubic_coeff_a", -0.75),
         inside_only=bool(call.attr("exclude_outside", 0)),
+        smooths=bool(call.attr("antialias", 0)),
         beyond=call.attr("extrapolation_value", 0.0),
     )
 
@@ -392,7 +435,7 @@ def _read_within(size: int, out: int, low: float, high: float) -> Array:
     return first * (size - 1) + np.arange(out, dtype=np.float32) * length * (size - 1) / (out - 1)
 
 
-def _resize_matrix(how: _Sampling, size: int, at: Array) -> Array:
+def _resize_matrix(how: _Sampling, size: int, at: Array, scale: float) -> Array:
     """[out, size]: the weights of the ONNX reference."""
     matrix = np.zeros((at.size, size))
     if how.mode == "nearest":
@@ -404,11 +447,13 @@ def _resize_matrix(how: _Sampling, size: int, at: Array) -> Array:
         }[how.rounding]
         matrix[np.arange(at.size), np.clip(whole, 0, size - 1).astype(int)] = 1
     else:
-        base = np.floor(at)
-        ratio = at - base
-        first = 0 if how.mode == "linear" else -1
-        weights = np.stack([1 - ratio, ratio], 1) if how.mode == "linear" else _cubic(ratio, how.cubic)
-        places = base[:, None] + first + np.arange(weights.shape[1])[None, :]
+        # An image that shrinks is smoothed by a kernel that is as wide as what becomes one pixel.
+        shrink = min(scale, 1.0) if how.smooths else 1.0
+        kernel, reach = (triangle, 1) if how.mode == "linear" else (partial(cubic, a=how.cubic), 2)
+        first = int(np.floor(-reach / shrink)) + 1
+        places = np.floor(at)[:, None] + np.arange(first, 2 - first)
+        weights = kernel((places - at[:, None]).astype(np.float64) * shrink)
+        weights = weights / weights.sum(1, keepdims=True)
         if how.inside_only:
             weights = np.where((places < 0) | (places >= size), 0, weights)
             weights = weights / weights.sum(1, keepdims=True)
@@ -417,15 +462,3 @@ def _resize_matrix(how: _Sampling, size: int, at: Array) -> Array:
     if how.coordinates == "tf_crop_and_resize":
         matrix[(at < 0) | (at > size - 1)] = 0
     return matrix.astype(np.float32)
-
-
-def _cubic(r: Array, a: float) -> Array:
-    return np.stack(
-        [
-            ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a,
-            ((a + 2) * r - (a + 3)) * r * r + 1,
-            ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1,
-            ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a,
-        ],
-        1,
-    )

@@ -6,6 +6,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, refuse_unread
 from buda_emu.compiler.importers.from_torch.declared import Handler
 
@@ -42,6 +43,15 @@ def run_handler(handler: Handler, b: Builder, target: Any, arguments: Sequence[A
     refuse_unread("torch", schema.name.rpartition("::")[2], unread)
     own = {name: value for name, value in options.items() if name not in {item.name for item in schema.arguments}}
     return handler(b, *taken, **taken_by_name, **own)
+
+
+def is_along_a_dimension_of_a_number(target: Any, arguments: Sequence[Any]) -> bool:
+    """Tell whether an operator works along a dimension of a tensor that has none: torch takes it for a row of one."""
+    schema = getattr(target, "_schema", None)
+    if schema is None or not arguments or not isinstance(arguments[0], Node) or arguments[0].shape:
+        return False
+    values = [_argument(declared, place, arguments, {}) for place, declared in enumerate(schema.arguments)]
+    return any(item.name in ("dim", "dims") and item.value not in (None, []) for item in values)
 
 
 @cache

@@ -8,7 +8,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.operators import Operators
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "complex_numbers",
-            "backward")  # fmt: skip
+            "scatter", "backward")  # fmt: skip
 """Modules of `operators`. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments, those that it reads (`run_handler`); gives a node, or a list of

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.archive import checked_archive
-from buda_emu.compiler.importers.from_torch.arguments import run_handler
+from buda_emu.compiler.importers.from_torch.arguments import is_along_a_dimension_of_a_number, run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
@@ -105,7 +105,7 @@ def _refuse_whole(program: Any, name: str, error: Exception) -> NoReturn:
     refused = Refusals()
     for node in program.graph.nodes:
         word = str(node.target).removeprefix("aten.")
-        advice = _ADVICE.get(_operator(word).removesuffix("_numpy"))
+        advice = ADVICE.get(_operator(word).removesuffix("_numpy"))
         if node.op == "call_function" and advice:
             refused.add(f"{word} ({advice})", _line(node))
     refused.tell(name)
@@ -203,6 +203,8 @@ class Reader:
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is not a tensor")
+        if found.is_complex():
+            raise UnsupportedError(f"compile: input {node.name} is complex: give its torch.view_as_real")
         shape = self._input_shapes.get(node.name) or tuple(int(size) for size in found.shape)
         return self._b.input(self._labels[node.name], shape, dtype_name(found.dtype))
 
@@ -217,7 +219,7 @@ class Reader:
             takes_tensors = any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes)
             is_operator = isinstance(node.target, _OPERATORS) and _operator(word) not in _ASSERTIONS
             if is_operator and takes_tensors and _operator(word) not in ATEN:
-                advice = _ADVICE.get(_operator(word))
+                advice = ADVICE.get(_operator(word))
                 self._refuse(f"{word} ({advice})" if advice else word, node)
             return _POISONED
         nodes = [part for item in flat for part in _nodes(item)]
@@ -242,7 +244,11 @@ class Reader:
             if _operator(word) in ("as_strided", "as_strided_scatter"):
                 options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
-            result = run_handler(handler, self._b, node.target, arguments, options)
+            if is_along_a_dimension_of_a_number(node.target, arguments):
+                rows = [self._in_shape(item, (1,)) if _is_number(item) else item for item in arguments]
+                result = self._like(run_handler(handler, self._b, node.target, rows, options), value)
+            else:
+                result = run_handler(handler, self._b, node.target, arguments, options)
             found = self._typed(result, value)
             if len(self._graph.nodes) > before:
                 found = self._named(found)
@@ -250,6 +256,15 @@ class Reader:
             self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
         return found
+
+    def _in_shape(self, node: Node, shape: Sequence[int]) -> Node:
+        return node if node.shape == tuple(shape) else self._b.reshape(node, shape=tuple(shape))
+
+    def _like(self, found: Any, value: Any) -> Any:
+        """Results in the shapes that torch gives them."""
+        if isinstance(found, list):
+            return [self._like(item, own) for item, own in zip(found, value, strict=True)]
+        return self._in_shape(found, value.shape) if isinstance(found, Node) else found
 
     @staticmethod
     def _is_product(node: Any, word: str) -> bool:
@@ -268,7 +283,7 @@ class Reader:
             return handler
         declared = ATEN.get(name)
         if declared is None:
-            raise NotSupportedError(_ADVICE.get(name, ""))
+            raise NotSupportedError(ADVICE.get(name, ""))
         return declared.handler
 
     def _typed(self, found: Any, value: Any) -> Any:
@@ -351,7 +366,7 @@ _POISONED = object()
 _EMPTY = ("empty", "new_empty")
 """How operators begin that give memory that nobody wrote."""
 _MASKED = "the size of its result depends on data: multiply by the mask, or use torch.where"
-_ADVICE = {
+ADVICE = {
     "_local_scalar_dense": "Python decides by values of inputs: use torch.where, or give a number that is known before",
     "nonzero": _MASKED,
     "masked_select": _MASKED,
@@ -392,6 +407,10 @@ def dtype_name(dtype: Any) -> str:
 def _stored(tensor: Any) -> tuple[tuple[int, ...], int]:
     """How far apart a tensor's elements lie in memory along each dimension, and where the first lies."""
     return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Node) and not item.shape
 
 
 def _flat(items: Any) -> list[Any]:

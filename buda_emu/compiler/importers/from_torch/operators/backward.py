@@ -15,8 +15,8 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
-from buda_emu.compiler.importers.from_torch.operators.index import hot
 from buda_emu.compiler.importers.from_torch.operators.windows import means, window
+from buda_emu.compiler.importers.indices import hot
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -204,44 +204,6 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
     if 0 <= padding < rows:
         found = b.multiply(found, b.constant((np.arange(rows) != padding).astype(np.float32)[:, None]))
     return found
-
-
-@aten("scatter")
-def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any) -> Node:
-    """`where` one-hot rows of the index meet, the value; the last value for a place counts"""
-    return _scattered(b, x, dim % len(x.shape), index, source, add=False)
-
-
-@aten("scatter_add")
-def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
-    """one-hot rows of the index times the values, summed, and added"""
-    return _scattered(b, x, dim % len(x.shape), index, source, add=True)
-
-
-def _scattered(b: Builder, x: Node, dim: int, index: Node, source: Any, *, add: bool) -> Node:
-    rank, count = len(x.shape), index.shape[dim]
-    if any(n != size for place, (n, size) in enumerate(zip(index.shape, x.shape, strict=True)) if place != dim):
-        raise NotSupportedError("at fewer rows than there are")
-    hots = hot(b, index, x.shape[dim])  # what was indexed is last
-    order = (*range(dim), rank - 1, *range(dim, rank - 1))
-
-    def of_all(items: Node) -> Node:
-        return b.transpose(b.reduce_sum(items, axes=(dim,), keepdims=False), perm=order)
-
-    if isinstance(source, Node):
-        for place, size in enumerate(index.shape):
-            source = source if size == source.shape[place] else b.slice(source, dim=place, start=0, count=size)
-        if count > 1 and not add:
-            hots = b.multiply(hots, b.equal(b.cumsum(hots, dim=dim, reverse=True), 1.0, dtype="float32"))
-        put = of_all(b.multiply(hots, b.reshape(source, shape=(*index.shape, 1)), dtype="float32"))
-    else:
-        hots = b.reduce_largest(hots, axes=(dim,), keepdims=True)
-        put = float(source)
-    if add:
-        return b.add(x, put, dtype=x.dtype)
-    if isinstance(put, Node) and x.op == "constant" and not x.value.any():
-        return put
-    return b.where(b.boolean(of_all(hots)), put, x)
 
 
 # -------------------------------------------------------------------------------------------------- constants, refusals

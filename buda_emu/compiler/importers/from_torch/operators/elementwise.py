@@ -7,6 +7,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers import special_values
 from buda_emu.compiler.importers.from_torch.declared import aten, number, plain
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
@@ -14,12 +15,12 @@ plain(
     {
         "exp": "exp", "log": "log", "sqrt": "sqrt", "reciprocal": "reciprocal", "sigmoid": "sigmoid", "tanh": "tanh",
         "sin": "sine", "cos": "cosine", "abs": "abs", "neg": "negative", "rsqrt": "rsqrt", "floor": "floor",
-        "ceil": "ceil", "round": "round", "trunc": "truncate", "sign": "sign", "erf": "erf", "relu": "relu",
+        "ceil": "ceil", "trunc": "truncate", "sign": "sign", "erf": "erf", "relu": "relu",
         "silu": "silu", "mish": "mish", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
         "maximum": "maximum", "minimum": "minimum", "gt": "greater", "ge": "greater_equal", "lt": "less",
         "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "tan": "tan", "asin": "asin",
-        "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
-        "acosh": "acosh", "atanh": "atanh", "where": "where",
+        "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh",
+        "atanh": "atanh", "atan2": "atan2", "log2": "log2", "log10": "log10", "exp2": "exp2",
     },
     whole=("silu", "mish", "hardswish", "hardsigmoid"),
 )  # fmt: skip
@@ -163,10 +164,46 @@ def xlogy(b: Builder, x: Any, y: Any) -> Node:
     return b.multiply(number(x), b.log(b.where(nothing, 1.0, number(y))))
 
 
+@aten("isnan")
+def isnan(b: Builder, x: Node) -> Node:
+    """`is_nan`; of a softmax the rows that are masked completely"""
+    return special_values.is_nan(b, x)
+
+
+@aten("isinf")
+def isinf(b: Builder, x: Node) -> Node:
+    """`is_infinite`"""
+    return special_values.is_infinite(b, x)
+
+
+@aten("isposinf", whole=True)
+def isposinf(b: Builder, x: Node) -> Node:
+    """`is_infinite` above 0"""
+    return special_values.is_infinite(b, x, below=False)
+
+
+@aten("isneginf", whole=True)
+def isneginf(b: Builder, x: Node) -> Node:
+    """`is_infinite` below 0"""
+    return special_values.is_infinite(b, x, above=False)
+
+
+@aten("isfinite", whole=True)
+def isfinite(b: Builder, x: Node) -> Node:
+    """`is_finite`"""
+    return special_values.is_finite(b, x)
+
+
+@aten("where")
+def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
+    """`where`, or `guarded_where` if the condition asks for NaN or infinities"""
+    return special_values.choose(b, condition, number(x), number(y))
+
+
 @aten("masked_fill")
 def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
     """`where` the mask is set the value"""
-    return b.where(mask, number(value), x)
+    return special_values.choose(b, mask, number(value), x)
 
 
 @aten("copy")
@@ -212,11 +249,23 @@ def fmod(b: Builder, x: Node, y: Any) -> Node:
 
 
 @aten("remainder")
-def remainder(b: Builder, x: Node, y: Any) -> Node:
-    """`modulo` of integers, with the sign of y (for floats near a multiple of y it would depend on rounding)"""
-    if "int" not in x.dtype:
-        raise NotSupportedError("of floats")
-    return b.modulo(x, y)
+def remainder(b: Builder, x: Any, y: Any) -> Node:
+    """`modulo` with the sign of y"""
+    return b.modulo(number(x), number(y))
+
+
+@aten("round")
+def round_(b: Builder, x: Node, *, decimals: int = 0) -> Node:
+    """`round`, or `round_decimals`"""
+    if decimals == 0:
+        return b.round(x)
+    if abs(decimals) > _MOST_DECIMALS:
+        raise NotSupportedError(f"decimals={decimals}: the most is {_MOST_DECIMALS}")
+    return b.round_decimals(x, decimals=decimals)
+
+
+_MOST_DECIMALS = 29
+"""A power of ten beyond is taken for infinity."""
 
 
 @aten("expm1")

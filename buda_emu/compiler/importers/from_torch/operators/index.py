@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.indices import host_picks
+from buda_emu.compiler.importers.indices import host_picks, hot
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -26,17 +26,6 @@ def embedding(b: Builder, table: Node, index: Node) -> Node:
     rows, width = table.shape
     picked = b.reshape(hot(b, index, rows), shape=(prod(index.shape), rows))
     return b.reshape(b.matmul(picked, table), shape=(*index.shape, width))
-
-
-_TABLE = 4096
-"""Rows of zeros and a one are read from a table up to that many, and compared beyond."""
-
-
-def hot(b: Builder, index: Node, depth: int) -> Node:
-    """[..., depth]: 1 where the last dimension counts the index. Of an input by a table, exact in every format."""
-    if depth <= _TABLE and host_picks(b, index):
-        return b.embedding(b.constant(np.eye(depth, dtype=np.float32)), index)
-    return b.one_hot(index, depth=depth)
 
 
 @aten("index_select")

@@ -267,6 +267,24 @@ def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64])
     return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
 
 
+@aten("diagonal")
+def diagonal(b: Builder, x: Node, offset: int = 0, first: int = 0, second: int = 1) -> Node:
+    """`take` of the diagonal elements of two dimensions, which become the last dimension"""
+    first, second = first % len(x.shape), second % len(x.shape)
+    others = [dim for dim in range(len(x.shape)) if dim not in (first, second)]
+    rows, columns = x.shape[first], x.shape[second]
+    places = np.flatnonzero(np.eye(rows, columns, offset))
+    sizes = [x.shape[dim] for dim in others]
+    flat = b.reshape(b.transpose(x, perm=(*others, first, second)), shape=(*sizes, rows * columns))
+    return b.take(flat, dim=len(sizes), index=places)
+
+
+@aten("sym_numel")
+def sym_numel(_: Builder, x: Node) -> int:
+    """A number: open sizes of a program are known here"""
+    return prod(x.shape)
+
+
 @aten("sym_size")
 def sym_size(_: Builder, x: Node, dim: int) -> int:
     """A number: open sizes of a program are known here"""

@@ -26,18 +26,8 @@ def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
 
 
 def _norm(b: Builder, x: Node, p: float) -> Node:
-    axes, size = (len(x.shape) - 1,), b.abs(x)
-    if p == 2:
-        return b.sqrt(b.reduce_sum(b.square(x), axes=axes, keepdims=False))
-    if p == 1:
-        return b.reduce_sum(size, axes=axes, keepdims=False)
-    if p == float("inf"):
-        return b.reduce_largest(size, axes=axes, keepdims=False)
-    if p == 0:
-        return b.reduce_sum(b.greater(size, 0.0, dtype="float32"), axes=axes, keepdims=False)
-    return b.pow(
-        b.reduce_sum(b.pow(size, b.constant(np.float32(p))), axes=axes, keepdims=False), b.constant(np.float32(1 / p))
-    )
+    """Of the last dimension."""
+    return b.reduce_lp(x, p=float(p), axes=(len(x.shape) - 1,), keepdims=False)
 
 
 @aten("_trilinear")

@@ -101,18 +101,29 @@ def variance(
     return b.multiply(total, 1 / (count - float(correction)))
 
 
+@aten("var_mean")
+def variance_and_mean(
+    b: Builder,
+    x: Node,
+    *,
+    dim: Any = None,
+    correction: float | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+) -> list[Node]:
+    """As `var`, and `reduce_mean`"""
+    mean = b.reduce_mean(x, axes=dims_of(x, dim), keepdims=keepdim)
+    return [variance(b, x, dim=dim, correction=correction, unbiased=unbiased, keepdim=keepdim), mean]
+
+
 @aten("linalg_vector_norm")
 def vector_norm(
     b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Node:
-    """`reduce_l1`, `reduce_l2`, or the largest magnitude"""
+    """`reduce_l1`, `reduce_l2`, `reduce_lp`: of any order, also infinite or 0"""
     x = to_copy(b, x, dtype=dtype)
-    op = {1.0: "reduce_l1", 2.0: "reduce_l2"}.get(float(order))
-    if op is not None:
-        return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim))
-    if float(order) != float("inf"):
-        raise NotSupportedError(f"of order {order}")
-    return b.reduce_largest(b.abs(x), axes=dims_of(x, dims), keepdims=bool(keepdim))
+    op, options = {1.0: ("reduce_l1", {}), 2.0: ("reduce_l2", {})}.get(float(order), ("reduce_lp", {"p": float(order)}))
+    return b.emit(op, x, axes=dims_of(x, dims), keepdims=bool(keepdim), **options)
 
 
 @aten("_softmax", "softmax", whole=True)

@@ -1,7 +1,7 @@
 """Pooling, resizing, and sampling at computed places."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import Handler, aten
+from buda_emu.compiler.importers.interpolation import cubic, triangle
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -187,6 +188,39 @@ def linear(
         np.add.at(matrix, (np.arange(count), high), at - low)
         x = b.linear(x, dim=dim, matrix=Sparse.dense(matrix))
     return x
+
+
+def _antialiased(name: str, kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]], reach: float) -> None:
+    def handler(
+        b: Builder,
+        x: Node,
+        out: Sequence[int],
+        align: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Node:
+        """A matrix along each dimension: a kernel as wide as what becomes one pixel"""
+        for dim, count, factor in ((2, out[0], scales_h), (3, out[1], scales_w)):
+            size = x.shape[dim]
+            step = size / count if not factor else 1 / factor
+            if align:
+                step = (size - 1) / (count - 1) if count > 1 else 0.0
+            width = max(step, 1.0)  # of one pixel of the larger image
+            centre = step * (np.arange(count) + 0.5)
+            first = np.maximum((centre - reach * width + 0.5).astype(int), 0)
+            end = np.minimum((centre + reach * width + 0.5).astype(int), size)
+            place = np.arange(size)
+            weights = kernel((place + 0.5 - centre[:, None]) / width)
+            weights = np.where((place >= first[:, None]) & (place < end[:, None]), weights, 0.0)
+            weights /= weights.sum(1, keepdims=True)
+            x = b.linear(x, dim=dim, matrix=Sparse.dense(weights.astype(np.float32)))
+        return x
+
+    aten(name)(handler)
+
+
+_antialiased("_upsample_bilinear2d_aa", triangle, 1.0)
+_antialiased("_upsample_bicubic2d_aa", partial(cubic, a=-0.5), 2.0)
 
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")

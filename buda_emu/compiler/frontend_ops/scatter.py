@@ -1,0 +1,80 @@
+"""Values combined with the elements of a tensor at computed places of one dimension."""
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node, dim_of
+from buda_emu.compiler.graph.registry import composite
+from buda_emu.errors import UnsupportedError
+from buda_emu.spec.infinity import STAND_IN
+
+_op = composite("scatter")
+REDUCTIONS = ("none", "sum", "mean", "prod", "amax", "amin")
+"""What becomes of several values for one place, and of the element itself."""
+
+
+@_op
+def scatter(
+    b: Builder, x: Node, hot: Node, values: Node, *, dim: int, reduction: str = "none", include_self: bool = True
+) -> Node:
+    """x with values at places of `dim`, which are one-hot rows of its indices, the last dimension: the last value, or
+    all of a place reduced, with the element itself or without it"""
+    if reduction not in REDUCTIONS:
+        raise UnsupportedError(f"reduction {reduction!r} of several values for one place")
+    dim = dim_of(dim, len(x.shape))
+    values = b.reshape(values, shape=(*values.shape, 1))
+    if reduction == "none":
+        return _replaced(b, x, hot, values, dim)
+    if reduction in ("sum", "mean"):
+        return _summed(b, x, hot, values, dim, mean=reduction == "mean", include_self=include_self)
+    if reduction == "amin":
+        values = b.negative(values)
+        found = b.scatter(b.negative(x), hot, _flat(b, values), dim=dim, reduction="amax", include_self=include_self)
+        return b.negative(found)
+    if reduction == "amax":
+        bounded = b.add(b.multiply(hot, values), b.multiply(b.subtract(hot, 1.0), STAND_IN), dtype=x.dtype)
+        found = _placed(b, b.reduce_largest(bounded, axes=[dim]), x, dim)
+        both = b.maximum(x, found, dtype=x.dtype)
+    else:
+        ones = b.add(b.multiply(hot, values), b.subtract(1.0, hot), dtype=x.dtype)
+        found = _placed(b, b.reduce_product(ones, axes=[dim]), x, dim)
+        both = b.multiply(x, found, dtype=x.dtype)
+    return both if include_self else b.where(_met(b, x, hot, dim), found, x, dtype=x.dtype)
+
+
+def _flat(b: Builder, values: Node) -> Node:
+    return b.reshape(values, shape=values.shape[:-1])
+
+
+def _placed(b: Builder, items: Node, x: Node, dim: int) -> Node:
+    """What is reduced over the indices, with the places of x instead of them."""
+    rank = len(x.shape)
+    found = b.reshape(items, shape=(*items.shape[:dim], *items.shape[dim + 1 :]))
+    return b.transpose(found, perm=(*range(dim), rank - 1, *range(dim, rank - 1)))
+
+
+def _met(b: Builder, x: Node, hot: Node, dim: int) -> Node:
+    """Whether an index names a place."""
+    return b.boolean(_placed(b, b.reduce_largest(hot, axes=[dim]), x, dim))
+
+
+def _replaced(b: Builder, x: Node, hot: Node, values: Node, dim: int) -> Node:
+    met = _met(b, x, hot, dim)
+    if hot.shape[dim] > 1:  # only the last one for a place counts
+        hot = b.multiply(hot, b.equal(b.cumsum(hot, dim=dim, reverse=True), 1.0, dtype="float32"))
+    put = _placed(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
+    return put if x.op == "constant" and not x.value.any() else b.where(met, put, x, dtype=x.dtype)
+
+
+def _summed(b: Builder, x: Node, hot: Node, values: Node, dim: int, *, mean: bool, include_self: bool) -> Node:
+    total = _placed(b, b.reduce_sum(b.multiply(hot, values, dtype="float32"), axes=[dim]), x, dim)
+    if include_self and not mean:
+        return b.add(x, total, dtype=x.dtype)
+    if not mean:
+        return b.where(_met(b, x, hot, dim), total, x, dtype=x.dtype)
+    if np.dtype(x.dtype).kind != "f":
+        raise UnsupportedError("a mean of integers at computed places")
+    counts = _placed(b, b.reduce_sum(hot, axes=[dim]), x, dim)
+    if include_self:
+        return b.divide(b.add(x, total), b.add(counts, 1.0))
+    return b.where(_met(b, x, hot, dim), b.divide(total, b.maximum(counts, 1.0)), x)

@@ -1,0 +1,72 @@
+"""The operators of the ONNX standard: where each is computed, for `--ops` and the docs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import onnx
+from onnx import helper
+from onnx.reference.ops import load_op
+
+from buda_emu.compiler.importers.from_onnx.call import ONNX
+from buda_emu.compiler.importers.from_onnx.reader import RANDOM, TYPES
+from buda_emu.compiler.importers.operators import Place
+
+_NAMES = {"float": "float32", "double": "float64"}
+"""Element types that ONNX calls otherwise than numpy."""
+
+
+def standard_operators() -> dict[str, Any]:
+    """Return the newest declaration of each operator of the domain ai.onnx, without those that it withdrew."""
+    newest: dict[str, Any] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        held = newest.get(schema.name)
+        if schema.domain == "" and (held is None or held.since_version < schema.since_version):
+            newest[schema.name] = schema
+    return {name: newest[name] for name in sorted(newest) if not newest[name].deprecated}
+
+
+def coverage() -> Iterator[tuple[str, Place, str]]:
+    """Yield each operator, where it is computed, and how, or why it is refused. The host computes what the chip does
+    not only for `compile_in_parts`."""
+    schemas = standard_operators()
+    for name in schemas:
+        yield name, *_covered(name, schemas)
+
+
+def _covered(name: str, schemas: Mapping[str, Any]) -> tuple[Place, str]:
+    schema, declared = schemas[name], ONNX.get(name)
+    if declared is not None:
+        return declared.place, declared.becomes.removeprefix("not supported: ").rstrip(".")
+    if name in RANDOM:
+        return "refused", "random numbers: give them as an input"
+    if not all(_has_a_type(item) for item in (*schema.inputs, *schema.outputs)):
+        return "refused", "of sequences, strings or optional values"
+    if not schema.inputs:
+        return "compiler", "a constant"
+    parts = _parts(schema)
+    if not parts and schema.has_context_dependent_function:
+        return "chip", "made of other operators, as its attributes and operands tell, or else on the host"
+    if parts and all(part == "Constant" or _covered(part, schemas)[0] == "chip" for part in parts):
+        return "chip", f"made of {', '.join(parts)}"
+    try:
+        load_op("", name, schema.since_version)
+    except Exception as error:  # noqa: BLE001 - onnx says in several ways that its evaluator lacks an operator
+        return "refused", f"onnx's evaluator: {error}"
+    return "host", "onnx's evaluator"
+
+
+def _parts(schema: Any) -> list[str]:
+    """Return the operators that the standard makes an operator of; none where only a whole node tells."""
+    body = schema.function_body if schema.has_function else onnx.FunctionProto()
+    if not schema.has_function and schema.has_context_dependent_function:
+        inputs, outputs = ([item.name for item in items] for items in (schema.inputs, schema.outputs))
+        floats = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None).SerializeToString()
+        node = helper.make_node(schema.name, inputs, outputs).SerializeToString()
+        body.ParseFromString(schema.get_context_dependent_function(node, [floats] * len(schema.inputs)))
+    return sorted({node.op_type for node in body.node})
+
+
+def _has_a_type(parameter: Any) -> bool:
+    """Whether an operand or result may be a tensor of an element type that models may have."""
+    tensors = (word.removeprefix("tensor(").removesuffix(")") for word in parameter.types if word.startswith("tensor("))
+    return any(_NAMES.get(word, word) in TYPES for word in tensors)

@@ -1,0 +1,59 @@
+"""Values that are written to, or combined with, elements at computed places of one dimension."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import aten, number
+from buda_emu.compiler.importers.indices import Scatter, scattered, scattered_slices
+from buda_emu.compiler.importers.refusal import NotSupportedError
+
+_REDUCTIONS: Final = {
+    None: "none", "add": "sum", "multiply": "prod",  # of `scatter`
+    "sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin",
+}  # fmt: skip
+
+
+@aten("scatter")
+def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, *, reduce: str | None = None) -> Node:
+    """`scatter`: where one-hot rows of the index meet, the last value for a place, or with `reduce` all of them"""
+    return scatter_reduce(b, x, dim, index, source, reduce)
+
+
+@aten("scatter_add")
+def scatter_add(b: Builder, x: Node, dim: int, index: Node, source: Node) -> Node:
+    """`scatter`: one-hot rows of the index times the values, summed, and added"""
+    return scatter_reduce(b, x, dim, index, source, "sum")
+
+
+@aten("scatter_reduce")
+def scatter_reduce(
+    b: Builder, x: Node, dim: int, index: Node, source: Any, reduce: str | None, *, include_self: bool = True
+) -> Node:
+    """`scatter`: the sum, product, mean, largest or smallest of the values for a place, and of the element itself"""
+    if not x.shape:
+        x, index = (b.reshape(item, shape=(1,)) for item in (x, index))
+        source = b.reshape(source, shape=(1,)) if isinstance(source, Node) else source
+        found = scatter_reduce(b, x, 0, index, source, reduce, include_self=include_self)
+        return b.reshape(found, shape=())
+    if not isinstance(source, Node):
+        source = b.constant(np.full(index.shape, number(source), np.float32))
+    for place, size in enumerate(index.shape):
+        source = source if size == source.shape[place] else b.slice(source, dim=place, start=0, count=size)
+    return scattered(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+
+
+@aten("index_reduce")
+def index_reduce(
+    b: Builder, x: Node, dim: int, index: Node, source: Node, reduce: str, *, include_self: bool = True
+) -> Node:
+    """`scatter` of whole slices: their product, mean, largest or smallest, and that of the slice itself"""
+    return scattered_slices(b, x, index, source, Scatter(dim, _reduction(reduce), include_self))
+
+
+def _reduction(reduce: str | None) -> str:
+    if reduce not in _REDUCTIONS:
+        raise NotSupportedError(f"reduce={reduce}")
+    return _REDUCTIONS[reduce]

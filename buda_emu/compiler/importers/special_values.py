@@ -1,0 +1,68 @@
+"""Models that ask which values are NaN or infinite, and choose others for them."""
+
+from typing import Final
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.masked import rows_left
+
+_TESTS: Final = ("is_nan", "is_infinite", "is_finite")
+_EQUALITY: Final = ("equal", "not_equal")
+
+
+def is_nan(b: Builder, x: Node) -> Node:
+    """Return where a value is NaN; of a softmax the rows that are masked completely, for which the device has numbers.
+
+    Raises NotSupportedError where nobody says how scores of a softmax came by their infinities.
+    """
+    if np.dtype(x.dtype).kind != "f":
+        return b.constant(np.zeros(x.shape, bool))
+    if x.op != "softmax":
+        return b.is_nan(x)
+    left = rows_left(b, b.graph.nodes[x.inputs[0]], x.attrs["dim"])
+    if left is None:
+        return b.constant(np.zeros(x.shape, bool))
+    return b.expand(b.logical_not(left), shape=x.shape)
+
+
+def is_infinite(b: Builder, x: Node, *, above: bool = True, below: bool = True) -> Node:
+    """Return where a value is infinite, `above` and `below` 0."""
+    if np.dtype(x.dtype).kind != "f" or not (above or below):
+        return b.constant(np.zeros(x.shape, bool))
+    return b.is_infinite(x, above=above, below=below)
+
+
+def is_finite(b: Builder, x: Node) -> Node:
+    """Return where a value is neither NaN nor infinite."""
+    if np.dtype(x.dtype).kind != "f":
+        return b.constant(np.ones(x.shape, bool))
+    return b.is_finite(x)
+
+
+def choose(b: Builder, condition: Node, x: Node | float, y: Node | float) -> Node:
+    """Return x where a condition holds, else y. A condition that asks for NaN or infinities guards against those that
+    it does not choose: 0 times such a value is NaN."""
+    form = b.guarded_where if _asks_for_special_values(b, condition) else b.where
+    return form(condition, x, y)
+
+
+def _asks_for_special_values(b: Builder, condition: Node) -> bool:
+    """Whether a test for NaN or infinities is among the logical values that a condition is made of."""
+    open_, met = [condition], {condition.name}
+    while open_:
+        node = open_.pop()
+        operands = [b.graph.nodes[name] for name in node.inputs]
+        if node.op in _TESTS or (node.op in _EQUALITY and _is_special(operands)):
+            return True
+        fresh = [item for item in operands if item.dtype == "bool" and item.name not in met]
+        met.update(item.name for item in fresh)
+        open_ += fresh
+    return False
+
+
+def _is_special(compared: list[Node]) -> bool:
+    """Whether two values are equal says something of NaN or infinities: both are one, or one is such a constant."""
+    constants = [item.value for item in compared if item.op == "constant" and item.value.dtype.kind == "f"]
+    return compared[0].name == compared[1].name or any(not np.isfinite(value).all() for value in constants)
