@@ -240,7 +240,8 @@ class CompiledTraining(CompiledModel):
                     raise HostError(f"resume: {path}: schema_version {notes.get('schema_version')} is not known")
                 step, precision = notes.get("step"), notes.get("precision")
                 if type(step) is not int or step < 1 or precision not in get_args(Precision):
-                    raise HostError(f"resume: {path}: step {step!r} in precision {precision!r}: {_FIX}")
+                    state = f"step {step!r}, precision {precision!r}"
+                    raise HostError(f"resume: {path} is not a snapshot of a training: {state}: {_FIX}")
                 archive.extract(_MACHINE, folder)
                 self._running(cast("Precision", precision)).restore(Path(folder, _MACHINE))
                 self.step = step

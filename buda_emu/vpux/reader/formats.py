@@ -107,7 +107,8 @@ class FormatReader:
             return True
         start = scanner.at
         scanner.at = lone.end()
-        scanner.location()
+        if not scanner.location():
+            scanner.at = lone.end()  # looking for a location skips the end of the line
         ends = _END_OF_STATEMENT.match(scanner.text, scanner.at, scanner.end) is not None
         goes_on = scanner.sees("{") or not ends
         scanner.at = start

@@ -222,7 +222,8 @@ def new_ones(b: Builder, _like: Node, shape: Any) -> Node:
 @aten("native_dropout", "bernoulli")
 def random(_: Builder, *operands: Any) -> Any:
     """refused: random numbers that could not be compared"""
-    raise NotSupportedError(f"random, of {len(operands)} operands: call eval() on the module's dropouts, or give p=0")
+    del operands  # any, and none is used
+    raise NotSupportedError("random: call eval() on the module's dropouts, or give p=0")
 
 
 @aten("dropout")
