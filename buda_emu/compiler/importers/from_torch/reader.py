@@ -81,9 +81,10 @@ def read_program(
 def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) -> None:
     """Of a program that changes tensors in place, which its next call, or its caller, would see; a training keeps
     buffers. Raises UnsupportedError."""
+    buffers = {} if keeps_buffers else signature.buffers_to_mutate
     parameters: dict[str, str] = getattr(signature, "parameters_to_mutate", {})  # from torch 2.9
     kinds = (
-        ("buffer", {} if keeps_buffers else signature.buffers_to_mutate, "call eval() on a norm; take a state as an input and return it"),
+        ("buffer", buffers, "call eval() on a norm; take a state as an input and return it"),
         ("input", signature.user_inputs_to_mutate, "change a clone of it, and return that where the caller needs it"),
         ("parameter", parameters, "compile_training trains a module"),
     )
