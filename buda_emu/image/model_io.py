@@ -102,11 +102,23 @@ class ModelInput:
             flat = flat[list(self.gather)]
         if self.indices:
             words = np.full(prod(self.extent), NO_INDEX, np.uint32)
-            words[: flat.size] = flat.astype(np.int64).astype(np.uint32)
+            words[: flat.size] = self._index_words(flat)
             return words.reshape(1, *self.extent)  # raw words stay in order (OPS 6.10)
         held = np.zeros((1, *self.extent), np.float32)
         held[0, : self.view[0], : self.view[1], : self.view[2]] = flat.astype(np.float32).reshape(self.view)
         return held
+
+    def _index_words(self, flat: "Array") -> "Array":
+        """Indices as words. Raises HostError for one that no word stands for: the word of -1 reads a row of zeros."""
+        indices = flat.astype(np.int64)
+        unfit = indices[(indices < 0) | (indices >= NO_INDEX)]
+        if unfit.size:
+            raise HostError(
+                f"input {self.label}: index {unfit[0]}: the device counts the rows of a table from 0 on, and has no "
+                "negative ones: add the number of rows to what is counted from the end; give a label that a loss "
+                "ignores the number of a class (ignore_index)"
+            )
+        return indices.astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)

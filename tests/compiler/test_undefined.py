@@ -166,3 +166,16 @@ def test_netlists_that_always_have_a_result_say_nothing(function) -> None:
 
     compiled = be.compile(Model(), (torch.rand(1, 8, 20),), effort="low")
     assert "buda-emu:" not in compiled.text.split("programs:")[1]
+
+
+def test_comparisons_with_nan_are_what_the_page_says():
+    """`>=`, `<=`, `==` and `!=` as torch has them; what stands for `>` on the page is false, too."""
+
+    class Compares(torch.nn.Module):
+        def forward(self, x, y):
+            x = torch.sqrt(x)
+            return (x >= y).float(), (x <= y).float(), (x == y).float(), (x != y).float(), ((x >= y) & (x != y)).float()
+
+    module, x, y = Compares(), torch.tensor([[-1.0, 4.0, 1.0, 0.25]]), torch.ones(1, 4)
+    for ours, theirs in zip(be.compile(module, (x, y), effort="low")(x, y), module(x, y), strict=True):
+        assert ours.tolist() == theirs.tolist()

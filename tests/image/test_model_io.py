@@ -90,3 +90,12 @@ def test_json_and_back():
     ):
         with pytest.raises(HostError, match=where):
             ModelIo.from_json(broken, AT)
+
+
+@pytest.mark.parametrize("index", [-1, -2, -100, 2**32 - 1, 2**32, -(2**32)])
+def test_an_index_that_no_word_stands_for_is_refused(index):
+    source = ModelInput("q", "tokens", (3,), "int64", (1, 1, 3), (1, 32, 32), indices=True)
+    with pytest.raises(HostError, match=rf"input tokens: index {index}: the device counts the rows"):
+        source.entries(np.array([0, index, 1]))
+    fit = source.entries(np.array([0, 2**32 - 2, 1]))
+    assert fit.reshape(-1)[:3].tolist() == [0, 2**32 - 2, 1]

@@ -12,10 +12,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.fourier import Complex
 from buda_emu.compiler.importers.from_torch.origin import array_of
-from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name
+from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name, refuse_changes
 from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
 from buda_emu.errors import HostError
+from buda_emu.unmasked import require_unmasked
 
 LOSS = "loss"
 TARGET = "target"
@@ -44,6 +45,8 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
     UnsupportedError."""
     if not isinstance(module, torch.nn.Module):
         raise HostError(f"compile: {type(module).__name__} is not a torch.nn.Module, and only those are trained")
+    require_unmasked(inputs, "compile: example inputs")
+    require_unmasked(target, "compile: target")
     loss = choices.loss
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
@@ -62,6 +65,7 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, choices: Choice
         raise HostError(
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
+    refuse_changes(program.graph_signature, name, keeps_buffers=True)
     return _JointReader(program, name, _labels(module, len(tensors), several), _first_names(whole)).read()
 
 

@@ -397,3 +397,40 @@ def test_a_transposed_weight_is_read_without_a_copy():
     compiled = be.compile(module, (x,), effort="low", df="Float32", fidelity="HiFi4")
     with torch.no_grad():
         np.testing.assert_allclose(compiled(x)[0], module(x).numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("within", [lambda x: (x,), lambda x: [x], lambda x: ([x],)])
+def test_masked_example_inputs_are_refused(within):
+    module, plain = torch.nn.Linear(3, 4).eval(), np.ones((2, 3), np.float32)
+    masked = within(np.ma.masked_array(plain, plain > 0))
+    with pytest.raises(be.HostError, match="example inputs: a masked array"):
+        be.compile(module, masked)
+    with pytest.raises(be.HostError, match="example inputs: a masked array"):
+        be.compile_training(module, masked, loss="mse")
+    with pytest.raises(be.HostError, match="target: a masked array"):
+        be.compile_training(module, (plain,), loss="mse", target=within(np.ma.masked_array(plain))[0])
+    with pytest.raises(be.HostError, match="example inputs: a masked array"):
+        be.compile_programs({"one": be.Program(module, masked, {})})
+
+
+class _Changes(torch.nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(4))
+        self.change = change
+
+    def forward(self, x):
+        self.change(self, x)
+        return self.linear(x) + self.seen
+
+
+def test_training_refuses_changes_of_inputs_and_keeps_those_of_buffers():
+    def training(change):
+        return be.compile_training(_Changes(change), (torch.ones(2, 4),), loss="mse", effort="low")
+
+    for change in (lambda _, x: x.add_(1), lambda _, x: x[0].mul_(2), lambda _, x: x.copy_(x.flip(0))):
+        with pytest.raises(be.UnsupportedError, match="_Changes: not supported: each call changes in place: input "):
+            training(change)
+    counting = training(lambda module, _: module.seen.add_(1))
+    assert any(output.state == "seen" for output in counting.graph.outputs)

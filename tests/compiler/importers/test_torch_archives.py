@@ -19,7 +19,7 @@ from buda_emu.errors import HostError
 torch = pytest.importorskip("torch")
 
 from buda_emu.compiler.importers.from_torch.archive import checked_archive  # noqa: E402 - it imports torch
-from buda_emu.compiler.importers.from_torch.serialized import OF_FILES  # noqa: E402
+from buda_emu.compiler.importers.from_torch.serialized import OF_FILES, fault_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 
@@ -118,8 +118,22 @@ def test_pickles_run_nothing(members, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
+        "s0", "2*s0 + 1", "s0**2", "Pow(Symbol('s0', integer=True), Integer(2))", "Pow(Symbol('s0'), Integer(-1))",
+        "Pow(Symbol('s0'), Rational(1, 2))", "9223372036854775807", "PowByNatural(s0, 3)", "1.0*s0", "1 << 4", "0",
+    ],
+)  # fmt: skip
+def test_expressions_of_sizes_are_taken(text):
+    assert fault_of({"expr_str": text}) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "exit()", "open(chr(47))", "s0.__class__", "'x()'", "(lambda: 1)()", "s0[0]", "Max(s0, eval(1))", "s0 +",
-        "s0\0", "Symbol('__import__(1)')", "(" * 500,
+        "s0\0", "Symbol('__import__(1)')", "(" * 500, "9**9**9**9", "2**1000000000", "(9**63)**63", "1 << 10**9",
+        "Pow(Integer(9), Integer(1000000))", "Pow(Pow(s0, Integer(63)), Integer(63))", "LShift(1, 999999)",
+        "PowByNatural(2, s0)", "Integer('1e999999999')", "CeilToInt(Float('1e999999'))", "1e999", "2**(8*8*8)",
+        "2**PowByNatural(9, 9)", "9" * 5000, "0x" + "f" * 20000, "Pow(exp=Integer(9), base=9)",
     ],
 )  # fmt: skip
 def test_expressions_call_only_what_sizes_are_made_with(text, members, tmp_path):

@@ -74,16 +74,17 @@ def read_program(
             program = decomposed(program, ASSERTED if asserted else ())
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             _refuse_whole(program, name, error)
-    _refuse_changes(program.graph_signature, name)
+    refuse_changes(program.graph_signature, name)
     return Reader(program, name, shapes).read()
 
 
-def _refuse_changes(signature: Any, name: str) -> None:
-    """Of a program that changes tensors in place, which its next call, or its caller, would see. Raises
-    UnsupportedError."""
+def refuse_changes(signature: Any, name: str, *, keeps_buffers: bool = False) -> None:
+    """Of a program that changes tensors in place, which its next call, or its caller, would see; a training keeps
+    buffers. Raises UnsupportedError."""
+    buffers = {} if keeps_buffers else signature.buffers_to_mutate
     parameters: dict[str, str] = getattr(signature, "parameters_to_mutate", {})  # from torch 2.9
     kinds = (
-        ("buffer", signature.buffers_to_mutate, "call eval() on a norm; take a state as an input and return it"),
+        ("buffer", buffers, "call eval() on a norm; take a state as an input and return it"),
         ("input", signature.user_inputs_to_mutate, "change a clone of it, and return that where the caller needs it"),
         ("parameter", parameters, "compile_training trains a module"),
     )

@@ -5,6 +5,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from buda_emu.compiler.graph.names import shown_name
@@ -26,6 +27,10 @@ _FUNCTIONS: Final = {
     "BitwiseFn_bitwise_and", "BitwiseFn_bitwise_or", "BitwiseFn_bitwise_xor", "LShift", "RShift",
 }  # fmt: skip
 """Of sizes, as torch and sympy print them."""
+_POWERS: Final = {"PowByNatural", "FloatPow", "Pow", "LShift", "RShift"}
+_LARGEST_EXPONENT: Final = 63
+_MOST_DIGITS: Final = 21
+"""Of a number; both suffice for all sizes of 64 bits."""
 
 _OF_TENSORS: Final = re.compile(
     r"torch\.ops\.(?:aten|prims|quantized_decomposed|torchvision)\.(?P<operator>[A-Za-z_]\w*)\.[A-Za-z_]\w*", re.ASCII
@@ -101,7 +106,49 @@ def _is_size(text: str) -> bool:
             return False
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
             return False
-    return True
+    return all(map(_is_small, ast.walk(tree))) and _powers_deep(tree.body) <= 1
+
+
+def _is_small(node: ast.AST) -> bool:
+    """Whether a number has no more digits than a size, and an exponent is a number that is small."""
+    if isinstance(node, ast.Constant):
+        return _digits(node.value) <= _MOST_DIGITS
+    exponent = _exponent(node)
+    return exponent is None or _is_small_exponent(exponent)
+
+
+def _digits(value: Any) -> int:
+    """Before or behind the point of a number, or of a text that is one; 0 of a name."""
+    if isinstance(value, int):
+        return value.bit_length() // 3  # Python writes no number of thousands of digits
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return 0
+    return abs(number.adjusted()) + 1 if number.is_finite() else _MOST_DIGITS + 1
+
+
+def _exponent(node: ast.AST) -> ast.AST | None:
+    """What a power is raised to, or bits are shifted by."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift, ast.RShift)):
+        return node.right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _POWERS:
+        return node.args[1] if len(node.args) > 1 else node
+    return None
+
+
+def _is_small_exponent(node: ast.AST) -> bool:
+    """Of numbers alone: their product bounds what is made of them by one operation, be it Rational(1, 2) or -1."""
+    numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    plain = all(isinstance(number, (int, float)) and abs(number) <= _LARGEST_EXPONENT for number in numbers)
+    operators = (ast.UnaryOp, ast.unaryop, ast.Constant, ast.Name, ast.Load, ast.Call)
+    return plain and 0 < len(numbers) <= 2 and all(isinstance(part, operators) for part in ast.walk(node))
+
+
+def _powers_deep(node: ast.AST) -> int:
+    """How many powers are in each other, whose exponents multiply."""
+    inner = max(map(_powers_deep, ast.iter_child_nodes(node)), default=0)
+    return inner + (_exponent(node) is not None)
 
 
 def _is_operator(text: str) -> bool:
