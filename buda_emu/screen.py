@@ -18,12 +18,12 @@ Style = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[Style, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 LEAST_COLUMNS: Final = 40
 """A narrower terminal is written on as if it had so many."""
-DIRECTIONS: Final = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""The characters that turn the direction of writing, for the brackets of a pattern."""
-_UNPRINTED: Final = rf"\x7f-\x9f\u2028\u2029{DIRECTIONS}"
-_CONTROLS: Final = rf"[\x00-\x08\x0b-\x1f{_UNPRINTED}]"
+_DIRECTIONS: Final = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they turn the direction of writing
+UNPRINTED: Final = rf"\x7f-\x9f\u2028\u2029{_DIRECTIONS}"
+"""Control characters from DEL on and their like, which no shown text has, for the brackets of a pattern."""
+_CONTROLS: Final = rf"[\x00-\x08\x0b-\x1f{UNPRINTED}]"
 # Not the colours that are written here: ESC [ numbers m.
-_STEERING: Final = rf"\x1b(?!\[[\d;]{{0,8}}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f{_UNPRINTED}]"
+_STEERING: Final = rf"\x1b(?!\[[\d;]{{0,8}}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f{UNPRINTED}]"
 # Commands to systems that read the log of a build: a line that begins with `::`, after any white space (GitHub), `##[`,
 # `##vso[` and `##teamcity[` anywhere (GitHub, Azure, TeamCity), a line that begins with `section_start:` (GitLab).
 _COMMAND = r"(?m)^[^\S\n]*(?P<line>::|section_(?:start|end):)|(?P<mark>##)\w*\["

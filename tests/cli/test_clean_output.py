@@ -8,13 +8,17 @@ import subprocess
 import sys
 import unicodedata
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+import buda_emu as be
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import as_github
 from buda_emu.cli.main import main
 from buda_emu.cli.output import say, say_data, write_json
+from buda_emu.report.pages.engine import render
+from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.terminal.text import table
 from buda_emu.screen import (
     CleanStream,
@@ -34,8 +38,8 @@ SOFTMAX = (ROOT / "netlists/softmax.yaml").read_text(encoding="utf-8")
 PIECES = (
     "\n::error file=x::injected", "\n  ::set-output name=a::b", "\n\u3000::warning::", "::error::", "##[error]x",
     "##vso[task.x]y", "##teamcity[a]", "\nsection_start:1:a\r\x1b[0K", "\x1b]0;pwned\x07", "\x1b[2J", "\x9b2J", "\r",
-    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\u061c", "\x0b", "%0A::error::x", "\n", "\t", "a", "é", "#",
-    ":", " ", "b.c",
+    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\u061c", "\x0b", "%0A::error::x", "\n", "\t", "a", "é",
+    "#", ":", " ", "b.c",
 )  # fmt: skip
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COMMAND = re.compile(r"(?m)^[^\S\n]*(::|section_(start|end):)|##\w*\[")
@@ -178,6 +182,18 @@ def test_annotations_are_one_command_each(seed):
         head, _, message = line[2:].partition("::")
         assert re.fullmatch(r"error file=[^:,]*,line=1,col=2,endColumn=2,title=V001", head)
         assert message.count("%") == sum(item.message.count(one) for one in "%\r\n")
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))])
+def test_pictures_and_pages_show_no_name_as_it_is(seed):
+    draw = random.Random(seed)
+    netlist = be.load(ROOT / "netlists/softmax.yaml")
+    for _ in range(5):
+        name = f"{drawn_name(draw)}\u202e{drawn_name(draw)}\u061c.yaml"
+        page = render("base.html", title=name, facts=name)
+        picture = grid_svg(replace(netlist, path=name))
+        for shape in (str(page)[: page.index("<style>")], str(page)[page.index("<main>") :], picture):
+            assert not CONTROLS.search(shape), repr(name)
 
 
 # ----------------------------------------------------------------------------------------------------- whole commands
