@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class Programs:
         self.interpreter(program)
         return Run(program, wait, progress, self._gate.wake)
 
-    def _parameters(self, params: Mapping[str, object] | None) -> dict[str, str]:
+    def _parameters(self, params: object) -> dict[str, str]:
         """The caller's parameters as texts. Raises HostError for what is no mapping of names, and for a name that no
         program of the netlist takes: callers hand the same parameters to all programs."""
         if params is None:
@@ -110,7 +111,7 @@ class Programs:
         if not isinstance(params, Mapping):
             raise HostError(f"parameters are a mapping such as {{'$p_loop_count': 4}}, not {type(params).__name__}")
         texts: dict[str, str] = {}
-        for name, value in params.items():
+        for name, value in cast("Mapping[object, object]", params).items():
             if not isinstance(name, str):
                 raise HostError(f"names of parameters are strings, not {type(name).__name__}")
             if name not in self._taken_parameters:
