@@ -18,9 +18,12 @@ Style = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[Style, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 LEAST_COLUMNS: Final = 40
 """A narrower terminal is written on as if it had so many."""
-_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+_DIRECTIONS: Final = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they turn the direction of writing
+UNPRINTED: Final = rf"\x7f-\x9f\u2028\u2029{_DIRECTIONS}"
+"""Control characters from DEL on and their like, which no shown text has, for the brackets of a pattern."""
+_CONTROLS: Final = rf"[\x00-\x08\x0b-\x1f{UNPRINTED}]"
 # Not the colours that are written here: ESC [ numbers m.
-_STEERING = r"\x1b(?!\[[\d;]{0,8}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+_STEERING: Final = rf"\x1b(?!\[[\d;]{{0,8}}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f{UNPRINTED}]"
 # Commands to systems that read the log of a build: a line that begins with `::`, after any white space (GitHub), `##[`,
 # `##vso[` and `##teamcity[` anywhere (GitHub, Azure, TeamCity), a line that begins with `section_start:` (GitLab).
 _COMMAND = r"(?m)^[^\S\n]*(?P<line>::|section_(?:start|end):)|(?P<mark>##)\w*\["
@@ -103,6 +106,12 @@ def shown(text: str) -> str:
 def plain(text: str) -> str:
     """The same where there are no colours: no control character stays but line feeds and tabs."""
     return text if text.isprintable() else re.sub(_CONTROLS, _escaped, text)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text for people, which line feeds alone end: `str.splitlines` also breaks names at characters that
+    are escaped when they are printed."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def on_one_line(name: str) -> str:

@@ -1,5 +1,6 @@
 """Findings as text for people, as JSON, as annotations of a code forge, and as SARIF (DESIGN: errors)."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -172,7 +173,8 @@ def _sarif_rule(rule: Rule) -> dict[str, Any]:
 def _sarif_result(item: Diagnostic) -> dict[str, Any]:
     from urllib.parse import quote
 
-    where: dict[str, Any] = {"artifactLocation": {"uri": quote(item.path)}}
+    # By its bytes: a name that is no UTF-8 has an address, too.
+    where: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(item.path))}}
     if item.line:
         region: dict[str, Any] = {"startLine": item.line, "startColumn": max(item.column, 1)}
         if item.end_column > item.column:

@@ -4,6 +4,7 @@ from dataclasses import field
 from typing import Any
 
 from buda_emu.records import dataclass
+from buda_emu.screen import lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +18,5 @@ class Answer:
 
 def answer(kind: str, lines: "list[str] | tuple[str, ...] | str", **data: Any) -> Answer:
     """Of a text or lines."""
-    found = tuple(lines.splitlines()) if isinstance(lines, str) else tuple(lines)
+    found = tuple(lines_of(lines)) if isinstance(lines, str) else tuple(lines)
     return Answer(kind, found, data)

@@ -10,6 +10,7 @@ from buda_emu.debugger.expressions.functions import OF_TWO
 from buda_emu.debugger.tensors import Found
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import number, shape, table
+from buda_emu.screen import lines_of
 
 _ROWS: Final = 8
 """Rows and columns of a tile that are printed without `all`."""
@@ -119,7 +120,7 @@ def difference(first: str, a: NDArray[Any], second: str, b: NDArray[Any]) -> Ans
     lines = [f"{first} and {second}: {told}, largest difference {number(largest)}, PCC {correlation:.6f}"]
     if worst:
         rows = [(",".join(map(str, place)), f"{a[place]:.6g}", f"{b[place]:.6g}") for place in worst]
-        lines += table(("at", first, second), rows, right=(1, 2)).splitlines()
+        lines += lines_of(table(("at", first, second), rows, right=(1, 2)))
     places = [{"at": list(place), "first": float(a[place]), "second": float(b[place])} for place in worst]
     return answer(
         "difference",

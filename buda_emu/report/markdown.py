@@ -6,6 +6,7 @@ from buda_emu.checker.text import plural
 from buda_emu.report.sides import sides
 from buda_emu.report.terminal.reason import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape
+from buda_emu.screen import lines_of
 from buda_emu.verify.result import CaseResult, TestRun
 
 
@@ -31,7 +32,7 @@ def _case(case: CaseResult) -> Iterator[str]:
     if case.warnings:
         yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
     if case.message:
-        yield from ("", "```text", *case.message.replace("```", "'''").splitlines(), "```")
+        yield from ("", "```text", *lines_of(case.message.replace("```", "'''")), "```")
     if case.outputs:
         yield ""
         yield from _table(

@@ -263,8 +263,8 @@ class Emulator:
         `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
         from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
 
-        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program;
-        RunCancelledError when the machine is closed meanwhile.
+        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
+        parameter that no program of the netlist takes; RunCancelledError when the machine is closed meanwhile.
         """
         self._require_open("run")
         self._programs.run(program, params, wait)
@@ -280,7 +280,7 @@ class Emulator:
         """Start a program on a thread of its own and return at once; its errors come out of `Run.result`. See `run`.
 
         `progress` is called with a Progress after each chunk of inputs, on that thread. Raises HostError for an
-        unknown program.
+        unknown program or parameter.
         """
         self._require_open("run_async")
         return self._programs.start(program, params, wait, progress)

@@ -1,6 +1,10 @@
 import json
+import os
 import re
 from dataclasses import replace
+from urllib.parse import unquote_to_bytes
+
+import pytest
 
 from buda_emu.checker import Diagnostic, Rule
 from buda_emu.checker.render import (
@@ -148,6 +152,14 @@ def test_sarif_holds_place_rule_and_fix() -> None:
 def test_paths_are_urls_in_sarif() -> None:
     (result,) = as_sarif([replace(POINTED, path="a b/c#d.json")], {}, "1")["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b/c%23d.json"
+
+
+@pytest.mark.parametrize("name", [b"\xff.yaml", b"a\x80/\xc3\xa9\xc3.yaml", bytes(range(1, 256))])
+def test_paths_that_are_no_utf_8_are_urls_of_their_bytes_in_sarif(name: bytes) -> None:
+    (result,) = as_sarif([replace(POINTED, path=os.fsdecode(name))], {}, "1")["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.isascii()
+    assert unquote_to_bytes(uri) == name
 
 
 def test_excerpts_are_cropped_to_the_terminal_around_the_carets() -> None:

@@ -6,25 +6,42 @@ import random
 import re
 import subprocess
 import sys
+import unicodedata
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+import buda_emu as be
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import as_github
 from buda_emu.cli.main import main
 from buda_emu.cli.output import say, say_data, write_json
-from buda_emu.screen import CleanStream, Screen, clean_streams, harmless, note_names, on_one_line, printing_on
+from buda_emu.report.pages.engine import render
+from buda_emu.report.pictures.grid_svg import grid_svg
+from buda_emu.report.terminal.text import table
+from buda_emu.screen import (
+    CleanStream,
+    Screen,
+    clean_streams,
+    harmless,
+    lines_of,
+    note_names,
+    on_one_line,
+    plain,
+    printing_on,
+    shown,
+)
 from shared_files import ROOT
 
 SOFTMAX = (ROOT / "netlists/softmax.yaml").read_text(encoding="utf-8")
 PIECES = (
     "\n::error file=x::injected", "\n  ::set-output name=a::b", "\n\u3000::warning::", "::error::", "##[error]x",
     "##vso[task.x]y", "##teamcity[a]", "\nsection_start:1:a\r\x1b[0K", "\x1b]0;pwned\x07", "\x1b[2J", "\x9b2J", "\r",
-    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\x0b", "%0A::error::x", "\n", "\t", "a", "é", "#", ":",
-    " ", "b.c",
+    "\x08", "\u2028", "\u2029", "\x85", "\u202e", "\u2066", "\u061c", "\x0b", "%0A::error::x", "\n", "\t", "a", "é",
+    "#", ":", " ", "b.c",
 )  # fmt: skip
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COMMAND = re.compile(r"(?m)^[^\S\n]*(::|section_(start|end):)|##\w*\[")
 
 
@@ -35,6 +52,43 @@ def drawn_name(draw):
 def wrong_of(text):
     """What must not be in a log."""
     return CONTROLS.findall(text) + [found[0] for found in COMMAND.finditer(text)]
+
+
+BIDI = re.compile("LEFT-TO-RIGHT|RIGHT-TO-LEFT|DIRECTIONAL|ISOLATE|ARABIC LETTER MARK")
+
+
+def test_whatever_turns_the_direction_of_writing_is_escaped():
+    invisible = (chr(code) for code in range(0x80, 0x3000) if unicodedata.category(chr(code)) == "Cf")
+    turning = [character for character in invisible if BIDI.search(unicodedata.name(character))]
+    assert len(turning) == 12  # as many as Unicode lists under Bidi_Control
+    for character in turning:
+        for clean in (shown, plain, on_one_line):
+            assert clean(f"a{character}b") == f"a\\u{ord(character):04x}b"
+
+
+LINE_ENDS = ("\x0b", "\x0c", "\r", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029")
+
+
+@pytest.mark.parametrize("columns", [None, 40, 80])
+@pytest.mark.parametrize("kind", [{}, {"prose": (0,)}, {"whole": (0,)}, {"right": (0,)}])
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_a_name_makes_no_rows_of_a_table(end, kind, columns):
+    with printing_on(Screen(columns)):
+        drawn = table(("name", "n"), [(f"a{end}b", "1"), ("c", "2")], **kind)
+    rows = drawn.split("\n")
+    assert len(rows) == 3
+    assert len(drawn.splitlines()) == 3
+    assert f"a{end.encode('unicode_escape').decode()}b" in rows[1]
+    assert len(rows[1]) == len(rows[2])
+    assert rows[1].endswith("1")
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_line_feeds_alone_end_lines(end):
+    assert lines_of(f"a{end}b\nc\n") == [f"a{end}b", "c"]
+    assert lines_of(f"{end}") == [end]
+    assert lines_of("a\n\nb") == ["a", "", "b"]
+    assert lines_of("") == []
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 40))])
@@ -128,6 +182,18 @@ def test_annotations_are_one_command_each(seed):
         head, _, message = line[2:].partition("::")
         assert re.fullmatch(r"error file=[^:,]*,line=1,col=2,endColumn=2,title=V001", head)
         assert message.count("%") == sum(item.message.count(one) for one in "%\r\n")
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))])
+def test_pictures_and_pages_show_no_name_as_it_is(seed):
+    draw = random.Random(seed)
+    netlist = be.load(ROOT / "netlists/softmax.yaml")
+    for _ in range(5):
+        name = f"{drawn_name(draw)}\u202e{drawn_name(draw)}\u061c.yaml"
+        page = render("base.html", title=name, facts=name)
+        picture = grid_svg(replace(netlist, path=name))
+        for shape in (str(page)[: page.index("<style>")], str(page)[page.index("<main>") :], picture):
+            assert not CONTROLS.search(shape), repr(name)
 
 
 # ----------------------------------------------------------------------------------------------------- whole commands

@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import os
+import random
 import re
 import signal
 import socket
@@ -540,6 +542,56 @@ def test_requests_that_do_not_fit(client):
     assert "earlier stop" in client.refused("variables", variablesReference=99)
     other = client.ask("setBreakpoints", source={"path": "/tmp/other.yaml"}, breakpoints=[{"line": 1}])
     assert not other["breakpoints"][0]["verified"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": -1}, "seed has to be 0 or more, not -1"),
+        ({"seed": "1"}, "seed has to be an integer"),
+        ({"threads": 0}, "threads has to be 1 or more, not 0"),
+        ({"arch": 7}, "launch: arch has to be a string"),
+        ({"inputs": 7}, "launch: inputs has to be a string"),
+        ({"inputs": ["a"]}, "launch: inputs has to be a string"),
+        ({"programs": "training"}, "launch: programs has to be a list of strings"),
+        ({"programs": [7]}, "launch: programs has to be a list of strings"),
+        ({"parameters": [1]}, "launch: parameters have to be an object"),
+        ({"parameters": 1}, "launch: parameters have to be an object"),
+        ({"parameters": {"a": [1]}}, "launch: the value of the parameter a has to be an integer"),
+        ({"parameters": {"a": None}}, "launch: the value of the parameter a has to be an integer"),
+    ],
+)
+def test_arguments_of_launch_that_do_not_fit(client, arguments, message):
+    assert client.refused("launch", program=TRAINING, **arguments).startswith(message)
+    client.launch(TRAINING, stopOnEntry=True)
+    client.event("stopped")
+
+
+LAUNCH_VALUES = (None, True, -1, 7, 1.5, "", "x", "\0", "\ud800", "1" * 5000, [], [1], ["x"], {}, {"x": 1}, {"": [2]})
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+def test_drawn_arguments_of_launch_are_answered_in_words(client, seed):
+    draw = random.Random(seed)
+    names = ("program", "precision", "programs", "parameters", "inputs", "seed", "arch", "threads")
+    for _ in range(30):
+        drawn = {name: draw.choice(LAUNCH_VALUES) for name in draw.sample(names, 2)}
+        found = client.answer(client.begin("launch", **{"program": TRAINING, **drawn}))
+        if found["success"]:
+            break
+        assert not re.search(r"Error\(|do not fit \(|internal error|object has no", found["message"]), drawn
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("suffix", [".yaml", ".tti", ".npz", ".safetensors"])
+@pytest.mark.parametrize("argument", ["program", "inputs"])
+def test_a_pipe_that_nobody_writes_to_is_refused(client, tmp_path, argument, suffix):
+    pipe, link = tmp_path / f"pipe{suffix}", tmp_path / f"link{suffix}"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        assert "is not a regular file" in client.refused("launch", **{"program": TRAINING, argument: str(path)})
+    assert "is not a regular file" in client.refused("launch", **{"program": TRAINING, argument: "/dev/zero"})
 
 
 @pytest.fixture

@@ -340,9 +340,11 @@ MOVES: Final = frozenset(
 """Requests that run the program."""
 
 
-def number(arguments: Message, name: str, default: int | None = None) -> int:
-    """An integer of a request's arguments. Raises HostError."""
+def number(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
+    """An integer of a request's arguments, `least` or more. Raises HostError."""
     found: Any = arguments.get(name, default)
     if not isinstance(found, int) or isinstance(found, bool):
         raise HostError(f"{name} has to be an integer")
+    if least is not None and found < least:
+        raise HostError(f"{name} has to be {least} or more, not {found}")
     return found

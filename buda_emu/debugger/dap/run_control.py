@@ -1,7 +1,8 @@
 """Requests that begin, run and end."""
 
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from buda_emu.debugger.dap.adapter import ERROR_FILTER, NAN_FILTERS, Adapter, number, request
 from buda_emu.debugger.dap.protocol import Message
@@ -80,23 +81,71 @@ def launch(adapter: Adapter, arguments: Message) -> Message:
     precision = precision_named(str(arguments.get("precision", "format")))
     if precision is None:
         raise HostError(f"launch: precision is one of {', '.join(PRECISIONS)}")
-    given: Message = arguments.get("parameters") or {}
-    programs: list[Any] = arguments.get("programs") or []
-    inputs = arguments.get("inputs")
-    values = {name if name.startswith("$") else f"${name}": str(value) for name, value in given.items()}
-    opened = open_file(path, arguments.get("arch"))
+    programs = _list_of_strings(arguments, "programs")
+    parameters = _parameters(arguments)
+    inputs = _string(arguments, "inputs")
+    arch = _string(arguments, "arch")
+    seed = number(arguments, "seed", 0, least=0)
+    threads = number(arguments, "threads", usable_processors(), least=1)
+    _require_file_with_an_end(path)
+    if inputs:
+        _require_file_with_an_end(inputs)
     adapter.session = Session(
-        opened,
+        open_file(path, arch),
         precision=precision,
-        programs=[str(name) for name in programs],
-        parameters=values,
+        programs=programs,
+        parameters=parameters,
         inputs=Path(inputs) if inputs else None,
-        seed=number(arguments, "seed", 0),
-        threads=number(arguments, "threads", usable_processors()),
+        seed=seed,
+        threads=threads,
     )
     adapter.launched = arguments
     adapter.then = lambda: adapter.channel.event("initialized")
     return {}
+
+
+def _string(arguments: Message, name: str) -> str | None:
+    """An argument that may be left out. Raises HostError."""
+    value: Any = arguments.get(name)
+    if value is not None and not isinstance(value, str):
+        raise HostError(f"launch: {name} has to be a string")
+    return value
+
+
+def _list_of_strings(arguments: Message, name: str) -> list[str]:
+    """An argument that may be left out. Raises HostError."""
+    values: Any = arguments.get(name)
+    if values is None:
+        return []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in cast("list[Any]", values)):
+        raise HostError(f"launch: {name} has to be a list of strings")
+    return cast("list[str]", values)
+
+
+def _parameters(arguments: Message) -> dict[str, str]:
+    """Values of parameters by name; the `$` may be left out. Raises HostError."""
+    values: Any = arguments.get("parameters")
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise HostError('launch: parameters have to be an object, such as {"$p_loop_count": 4}')
+    parameters: dict[str, str] = {}
+    for name, value in cast("Message", values).items():
+        if not isinstance(value, (str, int)):  # true and false are integers
+            raise HostError(f"launch: the value of the parameter {name} has to be an integer")
+        parameters[name if name.startswith("$") else f"${name}"] = str(value)
+    return parameters
+
+
+def _require_file_with_an_end(path: str) -> None:
+    """Raises HostError for a pipe or a device: to open or read it may take for ever, and no other request is served
+    meanwhile. What is not there is told by whoever opens it."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise HostError(f"launch: {path} is not a regular file: write what it gives to one, and name that")
 
 
 @request("configurationDone")

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 from buda_emu.report.terminal.reason import reason
 from buda_emu.report.terminal.testing import failure_line
+from buda_emu.screen import lines_of
 from buda_emu.verify.result import CaseResult, TestRun
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,7 +37,7 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
     folder = ".".join(part for part in path.parent.parts if part not in ("/", "..", "."))
     names = {"classname": _clean(folder or "netlists"), "name": _clean(path.name), "time": f"{case.seconds:.3f}"}
     element = ElementTree.SubElement(suite, "testcase", names)
-    first = next(iter(case.message.splitlines()), case.status)
+    first = next(iter(lines_of(case.message)), case.status)
     if case.status == "skipped":
         ElementTree.SubElement(element, "skipped", message=_clean(first))
     elif case.status == "failed":

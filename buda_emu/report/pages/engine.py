@@ -12,11 +12,13 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from buda_emu.screen import UNPRINTED
+
 _ROOM: Final = "buda_emu.report"
 _SCRIPTS: Final = (
     "timeline_model.js", "timeline_drawing.js", "timeline_pointed.js", "timeline.js", "tables.js", "grid.js", "page.js",
 )  # fmt: skip
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufffe\uffff]")
 
 
 def render(template: str, **context: Any) -> Markup:

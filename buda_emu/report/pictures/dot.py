@@ -7,8 +7,9 @@ from typing import Final
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.report.pictures.core_use import Uses, of_op, words
 from buda_emu.report.pictures.floorplan import memory
+from buda_emu.screen import UNPRINTED
 
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL: Final = re.compile(rf"[\x00-\x1f{UNPRINTED}\ud800-\udfff]")
 
 
 def dot(

@@ -5,13 +5,15 @@ import unicodedata
 from html import escape
 from typing import Final
 
+from buda_emu.screen import UNPRINTED
+
 CHARACTER: Final = 0.62  # width of a character of a monospace font, in parts of its size; the widest in use
-_CONTROL: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL: Final = re.compile(rf"[\x00-\x09\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
     """Escaped for text and attributes; control characters but line breaks, which tooltips have, become question marks,
-    as XML cannot hold most of them."""
+    as XML cannot hold most of them, and so does what turns the direction of writing."""
     return escape(_CONTROL.sub("?", text), quote=True)
 
 

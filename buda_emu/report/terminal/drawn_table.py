@@ -12,7 +12,7 @@ from rich.text import Text
 
 from buda_emu.report.terminal.fit import Column, cut, fit
 from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS
-from buda_emu.screen import Screen, shown
+from buda_emu.screen import Screen, lines_of, shown
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)
@@ -28,9 +28,7 @@ def drawn(
     screen: Screen,
 ) -> str:
     """Lines without blanks at their ends; a table that is too wide in parts, an empty line between them."""
-    table = [tuple(row) for row in rows]
-    if screen.columns is not None:
-        table = [tuple(map(shown, row)) for row in table]
+    table = [tuple(map(shown, row)) for row in rows]  # before it is laid out: what is escaped later is wider
     columns: list[Column] = []
     for number, header in enumerate(headers):
         cells = max((_width(row[number]) for row in table), default=0)
@@ -85,7 +83,7 @@ def _part(
         _environ={},
     )
     console.print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return "\n".join(line.rstrip() for line in lines_of(text.getvalue()))
 
 
 def _width(cell: str) -> int:

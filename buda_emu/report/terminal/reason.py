@@ -2,6 +2,7 @@
 
 from buda_emu.checker.text import plural
 from buda_emu.report.terminal.text import number
+from buda_emu.screen import lines_of
 from buda_emu.verify.result import CaseResult
 
 
@@ -15,4 +16,4 @@ def reason(case: CaseResult) -> str:
     missed = next((item for item in case.performance if not item.passed), None)
     if missed is not None:
         return f"performance-check {missed.config}: {missed.metric} is modelled as {number(missed.modelled, 6)}"
-    return next(iter(case.message.splitlines()), "")
+    return next(iter(lines_of(case.message)), "")

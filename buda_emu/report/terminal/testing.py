@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from buda_emu.report.terminal.reason import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape, table
+from buda_emu.screen import lines_of
 from buda_emu.verify.result import CaseResult, OpResult, OutputResult, TestRun
 
 MARKS = {
@@ -36,10 +37,10 @@ def _lost(output: OutputResult) -> str:
 def case_lines(case: CaseResult) -> Iterator[str]:
     """Everything about a netlist that did not pass."""
     yield f"{case.netlist}: {case.status}"
-    for line in case.message.splitlines():
+    for line in lines_of(case.message):
         yield f"  {line}"
     for output in case.failed_outputs:
-        for line in failure_line(output).splitlines():
+        for line in lines_of(failure_line(output)):
             yield f"  {line}"
 
 

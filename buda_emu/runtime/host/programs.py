@@ -1,13 +1,16 @@
 """Runs the programs of one machine, one at a time, in the order in which they were asked for."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.formats.float_state import exact_floats
-from buda_emu.netlist.model import Instruction, Netlist
+from buda_emu.netlist.model import Instruction, Netlist, Param
 from buda_emu.program.interpreter import Interpreter, Standing
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
@@ -65,16 +68,19 @@ class Programs:
 
     def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
         """On the calling thread; see `Emulator.run`."""
-        self._carry_out(self._enlisted(program, wait, None), _texts(params))
+        texts = self._parameters(params)
+        run = self._new_run(program, wait, None)
+        self._gate.enlist(run)
+        self._carry_out(run, texts)
 
     def start(
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
         """On a thread of its own; see `Emulator.run_async`."""
-        run = self._enlisted(program, wait, progress).with_end()
-        thread = threading.Thread(
-            target=self._thread, args=(run, _texts(params)), name=f"buda-emu run {program}", daemon=True
-        )
+        texts = self._parameters(params)
+        run = self._new_run(program, wait, progress).with_end()
+        thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
+        self._gate.enlist(run)
         self._threads.add(thread)
         try:
             thread.start()
@@ -90,13 +96,35 @@ class Programs:
             if thread is not threading.current_thread():
                 thread.join()
 
-    def _enlisted(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
+    def _new_run(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
+        """Not enlisted yet: whoever enlists it carries it out or withdraws it, or the machine could never be closed."""
         if not wait >= 0:
             raise HostError(f"wait must be 0 or more seconds, not {wait}")
         self.interpreter(program)
-        run = Run(program, wait, progress, self._gate.wake)
-        self._gate.enlist(run)
-        return run
+        return Run(program, wait, progress, self._gate.wake)
+
+    def _parameters(self, params: object) -> dict[str, str]:
+        """The caller's parameters as texts. Raises HostError for what is no mapping of names, and for a name that no
+        program of the netlist takes: callers hand the same parameters to all programs."""
+        if params is None:
+            return {}
+        if not isinstance(params, Mapping):
+            raise HostError(f"parameters are a mapping such as {{'$p_loop_count': 4}}, not {type(params).__name__}")
+        texts: dict[str, str] = {}
+        for name, value in cast("Mapping[object, object]", params).items():
+            if not isinstance(name, str):
+                raise HostError(f"names of parameters are strings, not {type(name).__name__}")
+            if name not in self._taken_parameters:
+                raise HostError(_unknown_parameter(name, self._taken_parameters))
+            texts[name] = str(value)
+        return texts
+
+    @cached_property
+    def _taken_parameters(self) -> Mapping[str, None]:
+        """The names that the programs of the netlist take, as they are written."""
+        instructions = (step for body in self._netlist.programs.values() for step in body.instructions)
+        parameters = (step for step in instructions if isinstance(step, Param))
+        return dict.fromkeys(name for step in parameters for name in step.names)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
         error: BaseException | None = None
@@ -107,21 +135,12 @@ class Programs:
         self._threads.discard(threading.current_thread())
         run.end(error)
 
-    @exact_floats
     def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
+        """An enlisted run, which is none any more afterwards, however it ends."""
         self._gate.begin(run)
         try:
             self._run = run
-            self._interpreter = interpreter = self.interpreter(run.program)
-            self._watched.journal.find = self._moment
-            if standing is None:
-                self._epochs.begin_run()
-                self.steps.begin_run()
-            with np.errstate(all="ignore"):  # inf and NaN are values here
-                if standing is None:
-                    interpreter.run(params)
-                else:
-                    interpreter.resume(standing)
+            self._execute(params, standing)
         except ProgramError as error:
             place = self._interpreter.failed_at
             if place is not None:
@@ -135,6 +154,19 @@ class Programs:
             if self._gate.closed:
                 self._free()
 
+    @exact_floats
+    def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
+        self._interpreter = interpreter = self.interpreter(self._run.program)
+        self._watched.journal.find = self._moment
+        if standing is None:
+            self._epochs.begin_run()
+            self.steps.begin_run()
+        with np.errstate(all="ignore"):  # inf and NaN are values here
+            if standing is None:
+                interpreter.run(params)
+            else:
+                interpreter.resume(standing)
+
     @property
     def place(self) -> Place:
         """The instruction that is being run, with its loops and variables."""
@@ -145,7 +177,9 @@ class Programs:
 
     def resume(self, standing: Standing) -> None:
         """On the calling thread: the rest of a program, from an instruction on; see `Emulator.resume`."""
-        self._carry_out(self._enlisted(standing.program, 0.0, None), {}, standing)
+        run = self._new_run(standing.program, 0.0, None)
+        self._gate.enlist(run)
+        self._carry_out(run, {}, standing)
 
     def set_variable(self, name: str, value: int) -> None:
         """Give a variable of the running program a value, as a varinst would. Raises ProgramError where there is none
@@ -172,5 +206,7 @@ class Programs:
             self._watched.stepper.instruction(self._interpreter.program.name, index, instruction, variables)
 
 
-def _texts(params: Mapping[str, object] | None) -> dict[str, str]:
-    return {name: str(value) for name, value in (params or {}).items()}
+def _unknown_parameter(name: str, taken: Iterable[str]) -> str:
+    suggestion = near(name, taken)
+    hint = f" ({suggestion})" if suggestion else ""
+    return f"no program takes the parameter {name}{hint}; parameters: {', '.join(taken) or 'none'}"

@@ -1,11 +1,13 @@
 """Whatever a caller hands in: a documented error that says what is wrong, and the machine is as it was."""
 
+import threading
 import warnings
 
 import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.formats import float_state
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 NET = text(
@@ -81,3 +83,82 @@ def test_integers_of_thousands_of_digits(load, value):
         assert len(str(raised.value)) < 1000
         machine.push("a", ONE)
         machine.run("p", {"$n": "0" * 5000 + "7"})
+
+
+LOOPED = text(
+    [queue("a"), queue("o", "n")],
+    [graph("g", op("n", "nop", ["a"]))],
+    [
+        program("p", "param: [$p_loop_count]", "var: {$c_zero: 0}", execute("g", fifo_settings("a"))),
+        program("other", "param: [$p_zero_grad]", "var: {$c_zero: 0}", execute("g", fifo_settings("a"))),
+    ],
+)
+
+
+class WithoutText:
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def looped(load):
+    """A machine whose `close` must not wait for a run that never began."""
+    machine = be.Emulator(load(LOOPED), threads=1)
+    yield machine
+    closing = threading.Thread(target=machine.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()
+
+
+@pytest.mark.parametrize("start", ["run", "run_async"])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ([1], "are a mapping .* not list"),
+        (7, "are a mapping .* not int"),
+        ("$p_loop_count", "are a mapping .* not str"),
+        ([], "are a mapping"),
+        ({1: 1}, "are strings, not int"),
+        ({"$p_loop_count": 1, None: 1}, "are strings, not NoneType"),
+        ({"$x": 1}, r"no program takes the parameter \$x; parameters: \$p_loop_count, \$p_zero_grad"),
+        ({"": 1}, "no program takes the parameter"),
+        ({"p_loop_count": 1}, r"did you mean '\$p_loop_count'"),
+        ({"$p_lop_count": 1}, r"did you mean '\$p_loop_count'"),
+    ],
+)
+def test_parameters_that_are_none(looped, start, params, message):
+    with pytest.raises(be.HostError, match=message):
+        getattr(looped, start)("p", params)
+
+
+@pytest.mark.parametrize("start", ["run", "run_async"])
+@pytest.mark.parametrize(
+    ("program_name", "params", "settings"),
+    [
+        ("p", {"$p_loop_count": WithoutText()}, {}),
+        ("nowhere", {}, {}),
+        (["p"], {}, {}),
+        ("p", {}, {"wait": -1}),
+        ("p", {}, {"wait": "long"}),
+    ],
+)
+def test_a_run_that_cannot_begin_is_none(looped, start, program_name, params, settings):
+    with pytest.raises((be.HostError, TypeError, ZeroDivisionError)):
+        getattr(looped, start)(program_name, params, **settings)
+
+
+def test_a_run_whose_floats_cannot_be_made_exact_is_none(looped, monkeypatch):
+    def refuse():
+        raise be.UnsupportedError("no exact floats")
+
+    monkeypatch.setattr(float_state, "_is_exact", lambda: False)
+    monkeypatch.setattr(float_state, "_library", refuse)
+    with pytest.raises(be.UnsupportedError, match="no exact floats"):
+        looped.run("p", {"$p_loop_count": 1})
+
+
+def test_parameters_of_other_programs_are_passed_over(looped):
+    looped.push("a", ONE)
+    looped.run("p", {"$p_loop_count": 1, "$p_zero_grad": 0})
+    assert looped.pop("o").shape == ONE.shape
