@@ -105,7 +105,8 @@ class ModelInput:
             words[: flat.size] = self._index_words(flat)
             return words.reshape(1, *self.extent)  # raw words stay in order (OPS 6.10)
         held = np.zeros((1, *self.extent), np.float32)
-        held[0, : self.view[0], : self.view[1], : self.view[2]] = flat.astype(np.float32).reshape(self.view)
+        with np.errstate(over="ignore"):  # what float32 has no number for is infinite
+            held[0, : self.view[0], : self.view[1], : self.view[2]] = flat.astype(np.float32).reshape(self.view)
         return held
 
     def _index_words(self, flat: "Array") -> "Array":

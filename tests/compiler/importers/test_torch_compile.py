@@ -335,3 +335,32 @@ def test_drawn_programs(seed):
         compare(room["function"], *calls)
     except AssertionError as error:
         raise AssertionError(source) from error
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+def test_elements_that_are_not_changed_keep_their_bits(seed):
+    """Whole numbers beyond 2^24 and digits that float32 does not have."""
+    draw = random.Random(seed)
+    place = draw.randrange(6)
+    values = {
+        torch.int64: [draw.randrange(2**24, 2**60) for _ in range(6)],
+        torch.float64: [draw.choice((1 / 3, 1e200, -1e-200, 7.1)) for _ in range(6)],
+    }
+
+    def set_one(held):
+        held[place] = 1
+        return held.shape[0]
+
+    for dtype, numbers in values.items():
+        held = torch.tensor(numbers, dtype=dtype)
+        expected = held.clone()
+        set_one(expected)
+        compiled_by_buda(set_one)(held)
+        assert torch.equal(held, expected)
+
+
+def test_zeros_of_both_signs_are_different_numbers():
+    compiled = compiled_by_buda(lambda x, number: torch.full_like(x, number))
+    x = torch.ones(3)
+    for number in (0.5, 0.0, -0.0):
+        assert torch.equal(compiled(x, number), torch.full_like(x, number))

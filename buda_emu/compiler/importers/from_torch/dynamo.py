@@ -51,7 +51,7 @@ class _Graph:
     def compiled(self, arguments: Sequence[Any]) -> "_Compiled":
         """The model for arguments like these."""
         layouts = [Layout.of(item) if isinstance(item, torch.Tensor) else item for item in arguments]
-        key = torch.is_grad_enabled(), *((type(item), item) for item in layouts)
+        key = torch.is_grad_enabled(), *((type(item), _exact(item)) for item in layouts)
         if key not in self._compiled:
             if len(self._compiled) == _AT_ONCE:
                 self._compiled.pop(next(iter(self._compiled))).close()
@@ -92,7 +92,7 @@ class _Compiled:
         values = self._model(*tensors, precision=precision) if self._model is not None else ()
         computed = self._effects.computed
         for number, value in zip(changed, values[len(computed) :], strict=True):
-            _write(arguments[number].detach(), value)
+            _write_changes(arguments[number].detach(), value)
         return self._results(arguments, dict(zip(computed, values, strict=False)))
 
     def _results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
@@ -111,7 +111,7 @@ class _Compiled:
             else:
                 tensor = item.layout.of_memory(memories[item.memory])
                 if number in values:
-                    _write(tensor, values[number])
+                    _write(tensor, _tensor(values[number], tensor.shape))
                 found.append(_NoGradient.apply(tensor, *sources) if item.layout.wants_gradient else tensor)
         return tuple(found)
 
@@ -169,6 +169,11 @@ class _NoGradient(torch.autograd.Function):
         )
 
 
+def _exact(item: Any) -> Any:
+    """Return what stands for an argument in a key: of a float its digits, as 0.0 equals -0.0 and a NaN not itself."""
+    return item.hex() if isinstance(item, float) else item
+
+
 def _is_open(item: Any) -> bool:
     """Whether torch leaves open what it is, and tells when it calls."""
     if isinstance(item, torch.Tensor):
@@ -212,9 +217,26 @@ def _memories(results: Sequence[Any]) -> dict[int, Any]:
     return {number: layout.memory() for number, layout in ends.items()}
 
 
-def _write(tensor: Any, value: Array) -> None:
-    """Into a tensor of the value's shape; an expanded one has several of its elements in one place."""
+def _write(tensor: Any, source: Any) -> None:
+    """Copy a tensor of the same shape into a tensor; an expanded one has several of its elements in one place."""
     place = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
-    source = torch.from_numpy(np.array(value)).reshape(tensor.shape)
     with torch.no_grad():
         tensor[place].copy_(source[place])
+
+
+def _tensor(value: Array, shape: Any) -> Any:
+    """Return an array as a tensor of a shape."""
+    return torch.from_numpy(np.array(value)).reshape(shape)
+
+
+def _write_changes(tensor: Any, value: Array) -> None:
+    """Write to a caller's tensor the elements that the model changed, and leave the bits of all others.
+
+    The model sees a tensor as float32. What is equal to that is unchanged: a whole number beyond 2^24 or a float64 that
+    the model does not touch keeps the digits that float32 does not have.
+    """
+    result = _tensor(value, tensor.shape)
+    before = tensor.to(torch.float32)
+    after = result.to(torch.float32)
+    is_unchanged = (before == after) | (before.isnan() & after.isnan())
+    _write(tensor, torch.where(is_unchanged, tensor, result.to(tensor.dtype)))
