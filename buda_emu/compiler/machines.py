@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Array
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.image.model_io import ModelIo, ModelOutput
 from buda_emu.image.sets import joined, stream
-from buda_emu.netlist.microbatch import loop_parameter, of_microbatch
+from buda_emu.netlist.microbatch import LOOP, of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener
@@ -55,7 +55,7 @@ class Machines:
         for number, arrays in enumerate(dealt):
             for name, array in self._io.queues(arrays).items():
                 machine.push(self._queues(name, copies)[number % copies], array)
-        machine.run(program_name(FORWARD), loop_parameter(machine.netlist, len(dealt) // copies))
+        machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
 
         def popped(output: ModelOutput) -> Iterator[Array]:
             names = self._queues(output.queue, copies)
@@ -98,7 +98,7 @@ class Machines:
         self.close()
         with Emulator(self.single, precision, listeners=(listener,), inputs_at_once=1) as machine:
             self.fill(machine, inputs)
-            machine.run(program_name(FORWARD), loop_parameter(self.single, 1))
+            machine.run(program_name(FORWARD), {LOOP: 1})
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self._io.outputs)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from buda_emu.netlist.model import Declare, Instruction, Netlist, Param, Program, Queue, VarInst
+from buda_emu.netlist.model import Declare, Instruction, Netlist, Program, Queue, VarInst
 from buda_emu.netlist.sourced import evolve
 
 SIZE = "$c_microbatch_size"
@@ -61,11 +61,3 @@ def _of_program(program: Program, size: int, count: int) -> Program:
         return step
 
     return evolve(program, instructions=tuple(of_step(step) for step in program.instructions))
-
-
-def loop_parameter(netlist: Netlist, count: int) -> dict[str, int]:
-    """Return the parameter that lets the programs of a compiled netlist take `count` inputs; none where they take none,
-    as those of a model whose outputs depend on no input."""
-    instructions = (step for program in netlist.programs.values() for step in program.instructions)
-    takes_count = any(isinstance(step, Param) and LOOP in step.names for step in instructions)
-    return {LOOP: count} if takes_count else {}

@@ -1,16 +1,14 @@
 """Runs the programs of one machine, one at a time, in the order in which they were asked for."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import numpy as np
 
-from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.formats.float_state import exact_floats
-from buda_emu.netlist.model import Instruction, Netlist, Param
+from buda_emu.netlist.model import Instruction, Netlist
 from buda_emu.program.interpreter import Interpreter, Standing
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
@@ -104,8 +102,10 @@ class Programs:
         return Run(program, wait, progress, self._gate.wake)
 
     def _parameters(self, params: object) -> dict[str, str]:
-        """The caller's parameters as texts. Raises HostError for what is no mapping of names, and for a name that no
-        program of the netlist takes: callers hand the same parameters to all programs."""
+        """Return the caller's parameters as texts. Raises HostError for what is no mapping of names.
+
+        Callers hand the same parameters to all programs of all netlists: a name that none takes is passed over.
+        """
         if params is None:
             return {}
         if not isinstance(params, Mapping):
@@ -114,17 +114,8 @@ class Programs:
         for name, value in cast("Mapping[object, object]", params).items():
             if not isinstance(name, str):
                 raise HostError(f"names of parameters are strings, not {type(name).__name__}")
-            if name not in self._taken_parameters:
-                raise HostError(_unknown_parameter(name, self._taken_parameters))
             texts[name] = str(value)
         return texts
-
-    @cached_property
-    def _taken_parameters(self) -> Mapping[str, None]:
-        """The names that the programs of the netlist take, as they are written."""
-        instructions = (step for body in self._netlist.programs.values() for step in body.instructions)
-        parameters = (step for step in instructions if isinstance(step, Param))
-        return dict.fromkeys(name for step in parameters for name in step.names)
 
     def _thread(self, run: Run, params: Mapping[str, str]) -> None:
         error: BaseException | None = None
@@ -204,9 +195,3 @@ class Programs:
             listener.instruction(self._interpreter.program.name, index, instruction, VariableValues(variables))
         if self._watched.stepper is not None:
             self._watched.stepper.instruction(self._interpreter.program.name, index, instruction, variables)
-
-
-def _unknown_parameter(name: str, taken: Iterable[str]) -> str:
-    suggestion = near(name, taken)
-    hint = f" ({suggestion})" if suggestion else ""
-    return f"no program takes the parameter {name}{hint}; parameters: {', '.join(taken) or 'none'}"
