@@ -7,7 +7,10 @@ import sys
 
 import buda_emu.backend_api as api
 
-BUDGET_SECONDS = 0.080
+# How long the import may take, as a part of importing YARDSTICK: seconds would judge the machine that runs this.
+# Measured 1.1 to 1.3 (75 ms and 62 ms).
+BUDGET = 1.5
+YARDSTICK = "asyncio, email.message, http.client"
 HEAVY = {"numpy", "numba", "torch", "llvmlite", "yaml", "multiprocessing"}
 NAMES = {  # NETLIST 7.1 to 7.3, 12
     "BackendType",
@@ -95,5 +98,7 @@ def test_import_stays_within_its_budget(child_environment, tmp_path):
     # As installed: byte code is kept, here in a place of its own. Processor time: other tests run beside this one.
     environment = {**child_environment, "PYTHONPYCACHEPREFIX": str(tmp_path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    times = [float(fresh(script.format("import buda_emu.backend_api"), environment)) for _ in range(10)]
-    assert statistics.median(times[1:]) < BUDGET_SECONDS
+    module = script.format("import buda_emu.backend_api")
+    yardstick = script.format(f"import {YARDSTICK}")
+    ratios = [float(fresh(module, environment)) / float(fresh(yardstick, environment)) for _ in range(11)]
+    assert statistics.median(ratios[1:]) < BUDGET
