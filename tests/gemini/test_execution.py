@@ -1,11 +1,16 @@
 """Bytes: digests, rings, 16 bits, halos; what goes wrong is a mismatch, what is not emulated is said by name."""
 
+import copy
+import random
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from buda_emu import HostError, UnsupportedError, gemini
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.boxes import Box
+from buda_emu.gemini.execution import network as execution_network
 from buda_emu.gemini.execution.memory import L2, Fault, weight_image
 from buda_emu.gemini.execution.seeded import hashes, seeded_input, seeded_weights
 from buda_emu.gemini.model import Tensor
@@ -158,6 +163,25 @@ def test_dialect_b_is_not_executed():
 def test_a_network_that_cannot_be_computed(edit, says):
     with pytest.raises(ScheduleError, match=says):
         run("ring_wrap", frontend=edited(network("ring_wrap"), edit))
+
+
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 200))])
+def test_a_network_larger_than_memory_is_refused_before_anything_is_computed(seed, monkeypatch):
+    """Whatever extent a file gives an absurd number: of a shape, a padding, a window."""
+    monkeypatch.setattr(execution_network, "default_memory_limit", lambda: 64 << 20)
+    draw = random.Random(seed)
+    frontend = copy.deepcopy(network("ring_wrap"))
+    layer = draw.choice([one for one in frontend.values() if "padding" in one])
+    key = draw.choice(["output_shape", "padding"])
+    extents = layer[key][0] if key == "output_shape" else layer[key]
+    extents[draw.randrange(2, 4)] = draw.choice([1 << 20, 1 << 24, (1 << 31) - 1])
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnsupportedError, match=r"the network needs .* when it is computed at once"):
+            run("ring_wrap", frontend=frontend)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_seeded_values_by_hand():

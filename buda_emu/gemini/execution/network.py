@@ -1,13 +1,15 @@
 """The network itself: operators, weights and inputs, and its values when every layer is computed at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.text import plural
+from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError, ScheduleError, UnsupportedError
 from buda_emu.gemini.boxes import Coordinates
 from buda_emu.gemini.execution.operators import CONVOLUTIONS, DTYPES, LaidWeights, Operator, operator
@@ -15,6 +17,9 @@ from buda_emu.gemini.execution.seeded import Weights, seeded_input, seeded_weigh
 from buda_emu.gemini.frontend import Layer, Network
 
 _MOST = 1 << 31
+_WIDEST: Final = 4  # bytes of an element while it is computed
+_HELD_BYTES: Final = 4  # of an element of at most 2 bytes: here, and in the DRAM that a schedule reads
+_BYTES_OF_VIEW: Final = 200  # of numpy, one for each place in a window
 
 
 class Values:
@@ -28,7 +33,9 @@ class Values:
         self.weights: dict[str, Weights] = {}
         self.inputs: dict[str, NDArray[Any]] = {}
         self.outputs: dict[str, NDArray[Any]] = {}
-        for name in _order(network, wanted):
+        order = _order(network, wanted)
+        _require_memory([network.layers[name] for name in order])
+        for name in order:
             self._add(network.layers[name], seed, weights or {})
 
     def of(self, name: str) -> NDArray[Any]:
@@ -83,6 +90,30 @@ class Values:
         if values.shape != shape or values.dtype != np.int8 or scale.shape != (shape[0],) or bias.shape != (shape[0],):
             raise HostError(f"weights of {layer.name!r} are int8 {list(shape)}, scale and bias [{shape[0]}]")
         return values, scale.astype(np.float32), bias.astype(np.float32)
+
+
+def _require_memory(layers: Sequence[Layer]) -> None:
+    """Raises UnsupportedError where the network at once needs more memory than there is: shapes are what a file says,
+    and nothing is computed before."""
+    held = sum(_HELD_BYTES * (prod(one.output_shape) + sum(map(prod, one.input_shapes[1:]))) for one in layers)
+    largest = max(layers, key=_bytes_while_computed, default=None)
+    needed = held + (_bytes_while_computed(largest) if largest is not None else 0)
+    limit = default_memory_limit()
+    if largest is not None and needed > limit:
+        raise UnsupportedError(
+            f"the network needs {size_text(needed)} when it is computed at once, {size_text(limit)} can be had: layer "
+            f"{largest.name!r} has the most, {list(largest.input_shapes[0])} to {list(largest.output_shape)}"
+        )
+
+
+def _bytes_while_computed(layer: Layer) -> int:
+    """Of the padded operand, of what is computed step by step, and of the windows: of a convolution their elements."""
+    n, c, height, width = layer.input_shapes[0] if layer.input_shapes else (0, 0, 0, 0)
+    top, bottom, left, right = layer.padding
+    padded = n * c * (height + top + bottom) * (width + left + right)
+    window = prod(layer.window)
+    elements = n * c * prod(layer.output_shape[2:]) * window if layer.operation in CONVOLUTIONS else 0
+    return 2 * _WIDEST * (padded + prod(layer.output_shape)) + 2 * elements + _BYTES_OF_VIEW * window
 
 
 def _small(layer: Layer, shape: Coordinates) -> None:
