@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, Timer
@@ -10,11 +11,12 @@ from typing import IO, Final
 
 from buda_emu.debugger.dap import break_requests, inspecting, run_control
 from buda_emu.debugger.dap.adapter import Adapter
-from buda_emu.debugger.dap.admission import Admission
+from buda_emu.debugger.dap.admission import Admission, hang_up
 
 TABLES: Final[tuple[ModuleType, ...]] = (run_control, break_requests, inspecting)
 """Whose requests there are: importing them fills the table."""
 _LOOPBACK: Final = "127.0.0.1"
+_PAUSE_SECONDS: Final = 0.05
 _STRANGER_SECONDS: Final = 30.0  # until a connection has to have shown the token
 
 
@@ -34,24 +36,22 @@ def serve_port(port: int, announce: Callable[[int, str], None]) -> None:
     with socket.create_server((_LOOPBACK, port)) as server:
         announce(server.getsockname()[1], admission.token)
         while True:
-            with suppress(ConnectionError):  # who connected has left already
+            try:
                 connection, _ = server.accept()
-                if admission.receive():
-                    Thread(target=_serve_one, args=(connection, admission), name="buda-emu editor", daemon=True).start()
-                else:
-                    connection.close()
+            except OSError:  # who connected has left already, or there are no descriptors left
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            admission.receive(connection)
+            Thread(target=_serve_one, args=(connection, admission), name="buda-emu editor", daemon=True).start()
 
 
 def _serve_one(connection: socket.socket, admission: Admission) -> None:
-    too_late = Timer(_STRANGER_SECONDS, _hang_up, (connection,))
+    too_late = Timer(_STRANGER_SECONDS, hang_up, (connection,))
     too_late.daemon = True
     too_late.start()
-    admitted = False
 
     def admit(token: object) -> None:
-        nonlocal admitted
-        admission.admit(token)
-        admitted = True
+        admission.admit(connection, token)
         too_late.cancel()
 
     try:
@@ -59,12 +59,7 @@ def _serve_one(connection: socket.socket, admission: Admission) -> None:
             try:
                 Adapter(stream, stream, admit).serve()
             finally:
-                _hang_up(connection)  # its reader waits for more, and would keep it open
+                hang_up(connection)  # its reader waits for more, and would keep it open
     finally:
         too_late.cancel()
-        admission.release(admitted=admitted)
-
-
-def _hang_up(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        admission.release(connection)
