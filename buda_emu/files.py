@@ -4,17 +4,24 @@ common readers of YAML and JSON files.
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from errno import EISDIR
-from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from errno import EBADF, EISDIR
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 from buda_emu.errors import BudaError, HostError
+from buda_emu.lazy import lazy
 from buda_emu.records import dataclass
 
+if TYPE_CHECKING:
+    import pathlib
+else:
+    pathlib = lazy("pathlib")
+
 _BINARY: int = getattr(os, "O_BINARY", 0)
+_COPIED_BYTES: Final = 1 << 20
 _TICK_NS: Final = 20_000_000
 """Longer than the time between two ticks of a file system's clock: 10 ms where the kernel has 100 of them a second."""
 
@@ -36,11 +43,11 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
     """
     name = os.fspath(path)
     try:
-        handle = _open_stream(Path(name))
+        handle = _open_stream(pathlib.Path(name))
         if handle is not None:
             with handle:
                 return write_forward(handle, write)
-        return _replace(Path(os.path.realpath(name)), write, durable)
+        return _replace(pathlib.Path(os.path.realpath(name)), write, durable)
     except OSError as error:
         if error.errno is None:
             raise
@@ -56,6 +63,69 @@ def read_whole(path: "str | os.PathLike[str]", most_mib: int = 1024) -> bytes:
     if len(data) > most:
         raise HostError(f"{os.fspath(path)}: larger than {most_mib} MiB")
     return data
+
+
+def keep_pipe(name: str, most_mib: int = 1024) -> None:
+    """Let a pipe that the caller handed over open be read as often as a file: `/dev/stdin`, or the `/dev/fd/63` of a
+    shell's `<(command)`. All that it gives is kept in memory, in a file that takes the place of its descriptor.
+
+    Any other name, and a pipe that is only written to, is left alone. Raises HostError for more than `most_mib` MiB,
+    and on systems that open no descriptor anew.
+    """
+    descriptor = _piped_descriptor(name)
+    if descriptor is None:
+        return
+    if sys.platform != "linux":
+        raise HostError(f"{name}: a pipe can be read only once: write what it gives to a file, and name that")
+    copy = os.memfd_create("pipe")
+    try:
+        while part := os.read(descriptor, _COPIED_BYTES):
+            if os.fstat(copy).st_size + len(part) > most_mib << 20:
+                raise HostError(f"{name}: gives more than {most_mib} MiB: write that to a file, and name it")
+            os.write(copy, part)
+        readable = os.open(f"/proc/self/fd/{copy}", os.O_RDONLY)  # what would be written to it, nobody would see
+    finally:
+        os.close(copy)
+    os.lseek(readable, 0, os.SEEK_END)  # who reads on there, as a console from standard input, is at the end
+    os.dup2(readable, descriptor)
+    os.close(readable)
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises HostError for a pipe or a socket: a document is looked at more than once, and what they give is gone after
+    the first time."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except (OSError, ValueError):  # told by whoever opens it
+        return
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        raise HostError(
+            f"{path}: a pipe can be read only once: write what it gives to a file, or let the command have it as its "
+            f"standard input and name /dev/stdin: `... /dev/stdin < {path}`"
+        )
+
+
+def _piped_descriptor(name: str) -> int | None:
+    """The descriptor of that name where it is a pipe to read from, or is standard input and a terminal or a socket."""
+    folder, _, digits = ("/dev/fd/0" if name == "/dev/stdin" else name).rpartition("/")
+    if not digits.isdecimal() or "\0" in folder or os.path.realpath(folder) not in _descriptor_folders():
+        return None
+    descriptor = int(digits)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if descriptor == 0 and (stat.S_ISSOCK(mode) or os.isatty(0)):
+            return 0
+        if not stat.S_ISFIFO(mode):
+            return None
+        os.read(descriptor, 0)  # takes nothing; an error where the pipe is written to
+    except (OSError, OverflowError):
+        return None
+    return descriptor
+
+
+def _descriptor_folders() -> tuple[str, str]:
+    """Where the system lists the open descriptors of this process."""
+    return "/dev/fd", os.path.realpath("/proc/self/fd")
 
 
 def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
@@ -156,7 +226,7 @@ class _Forward:
         """Nothing waits here."""
 
 
-def _open_stream(path: Path) -> IO[bytes] | None:
+def _open_stream(path: "pathlib.Path") -> IO[bytes] | None:
     """The device, pipe or open file of that name; None where a regular file is, or is to be."""
     name = str(path.absolute())
     folder, _, number = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(name, name).rpartition("/")
@@ -168,10 +238,12 @@ def _open_stream(path: Path) -> IO[bytes] | None:
         return None
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+    if stat.S_ISREG(mode) and not path.samefile(os.path.realpath(path)):
+        raise OSError(EBADF, os.strerror(EBADF))  # an open file that has no name any more
     return None if stat.S_ISREG(mode) else path.open("wb")
 
 
-def _replace(target: Path, write: Callable[[IO[bytes]], object], durable: bool) -> int:
+def _replace(target: "pathlib.Path", write: Callable[[IO[bytes]], object], durable: bool) -> int:
     beside = target.with_name(f".buda-emu-{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as stream:

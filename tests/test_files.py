@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 from buda_emu.cli.main import main
 from buda_emu.errors import Exit, HostError
-from buda_emu.files import read_whole, unchanged, write_file, write_forward
+from buda_emu.files import keep_pipe, read_whole, refuse_pipe, unchanged, write_file, write_forward
 
 NETLIST = str(Path(__file__).parents[1] / "netlists" / "matmul.yaml")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
@@ -220,3 +221,54 @@ def test_a_file_that_changes_while_it_is_in_use(tmp_path: Path, name: str) -> No
     change(path)
     with pytest.raises(HostError, match=f"a: the file changed while it was in use: {reason}"):
         check()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are opened anew on Linux alone")
+class TestPipesThatAreKept:
+    """`keep_pipe` of pipes that this process has open."""
+
+    @staticmethod
+    def fill(data: bytes) -> int:
+        """The end to read from, of a pipe that gives so many bytes."""
+        there, here = os.pipe()
+
+        def write() -> None:
+            with os.fdopen(here, "wb") as stream, suppress(BrokenPipeError):
+                stream.write(data)
+
+        threading.Thread(target=write, daemon=True).start()
+        return there
+
+    @pytest.mark.parametrize("size", [0, 1, 65_536, 3_000_000])
+    def test_it_is_read_as_often_as_a_file(self, size: int) -> None:
+        data = os.urandom(size)
+        descriptor = self.fill(data)
+        name = f"/dev/fd/{descriptor}"
+        for _ in range(2):  # the second time it is a file already
+            keep_pipe(name)
+            assert Path(name).read_bytes() == data
+        assert os.read(descriptor, 1) == b""  # who reads on is at the end
+        with pytest.raises(OSError):  # noqa: PT011 - of whatever kind
+            os.write(descriptor, b"x")
+        os.close(descriptor)
+
+    def test_too_much_is_refused(self) -> None:
+        descriptor = self.fill(bytes(3 << 20))
+        with pytest.raises(HostError, match="more than 2 MiB"):
+            keep_pipe(f"/proc/self/fd/{descriptor}", most_mib=2)
+        os.close(descriptor)
+
+    def test_an_end_to_write_to_is_left_alone(self) -> None:
+        there, here = os.pipe()
+        keep_pipe(f"/dev/fd/{here}")
+        os.write(here, b"x")
+        assert os.read(there, 2) == b"x"
+        os.close(there)
+        os.close(here)
+
+    @pytest.mark.parametrize(
+        "name", ["", "7", "/dev/fd/", "/dev/fd/x", "/dev/fd/99999999999999999999", "/dev/null", "fd/0", "a\0/1", "²"]
+    )
+    def test_other_names_are_left_alone(self, name: str) -> None:
+        keep_pipe(name)
+        refuse_pipe(name)

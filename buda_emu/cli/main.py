@@ -3,7 +3,8 @@
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -15,6 +16,7 @@ from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_f
 from buda_emu.cli.parser import ExampleParser, Verb, add_verb
 from buda_emu.cli.shared_arguments import add_shared
 from buda_emu.errors import BudaError, DocumentError, Exit
+from buda_emu.files import keep_pipe, refuse_pipe
 from buda_emu.screen import clean_streams, printing_on, screen_of
 from buda_emu.version import __version__
 
@@ -132,6 +134,7 @@ def _run(given: Sequence[str]) -> int:
             settings = configure(parser.below[verb], verb, VERBS, given)
             findings.choose(settings.choice)
         args = parser.parse_args(given)
+        _keep_pipes(given, _documents(parser, args))
         _tell(settings, getattr(args, "verbose", False))
         keep_stdout_for_results(vars(args).values())
         with printing_on(screen_of(stream_for_words(), args.color)):
@@ -159,6 +162,23 @@ def _run(given: Sequence[str]) -> int:
             complain("buda-emu: interrupted")
             return Exit.INTERRUPTED
         return _internal_error()
+
+
+def _keep_pipes(words: Sequence[str], documents: Iterable[str]) -> None:
+    """Keep what pipes give that the caller handed over open, wherever the command line names them. Raises HostError for
+    any other pipe in the place of a document."""
+    for word in words:
+        keep_pipe(word[word.rfind("=") + 1 :])
+    for name in documents:
+        refuse_pipe(name)
+
+
+def _documents(parser: ExampleParser, args: Namespace) -> Iterator[str]:
+    """What the arguments without an option name."""
+    names = {action.dest for leaf in parser.leaves() for action in leaf.arguments if not action.option_strings}
+    for name in names:
+        value = getattr(args, name, None)
+        yield from map(str, value if isinstance(value, list) else [value])
 
 
 def _tell(settings: Settings, verbose: bool) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.errors import HostError
+from buda_emu.files import read_whole, refuse_pipe
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS
 
@@ -114,7 +115,8 @@ def kind_named(name: str) -> Kind:
 
 
 def kind_of(path: str) -> Kind:
-    """The kind of a file, by what it holds. One that cannot be read is the netlist room's to complain about."""
+    """The kind of a file, by what it holds. One that cannot be read is the netlist room's to complain about. Raises
+    HostError for a pipe."""
     head, name = _head(path), path.lower()
     return next(kind for kind in KINDS if kind.known_by(head, name))
 
@@ -160,14 +162,15 @@ def _is_document(path: str, only: Kind | None) -> bool:
         return _is_schedule(_head(path))
     if kind.name == "package":
         from buda_emu.darwinn.container import holds_package
-        from buda_emu.files import read_whole
 
         return holds_package(read_whole(path))
     return True
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a file, unpacked if they are gzip; none where it cannot be read."""
+    """The first bytes of a file, unpacked if they are gzip; none where it cannot be read. Raises HostError for a
+    pipe."""
+    refuse_pipe(path)
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             head = file.read(_HEAD)

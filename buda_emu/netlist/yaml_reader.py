@@ -21,6 +21,8 @@ LINE_BREAK = f"\r\n|[\n{OTHER_BREAKS}]"
 _OTHER_BREAK = re.compile(f"[{OTHER_BREAKS}]")
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
+NO_FILE = "there is no such file"
+NOT_READ = "the file cannot be read"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
 _ZIP = b"PK\x03\x04"
 _TAR = b"ustar"
@@ -57,9 +59,9 @@ def read_bytes(path: StrPath) -> bytes:
     except IsADirectoryError:
         raise UnreadableError("this is a directory, not a netlist file") from None
     except FileNotFoundError:
-        raise UnreadableError("there is no such file") from None
+        raise UnreadableError(NO_FILE) from None
     except OSError as error:
-        raise UnreadableError(f"the file cannot be read: {error.strerror or error}") from None
+        raise UnreadableError(f"{NOT_READ}: {error.strerror or error}") from None
     except ValueError:  # a NUL character in the path
         raise UnreadableError("this is not the name of a file") from None
     if data.startswith(_ZIP) or data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from buda_emu.workers.wire import packed, unpacked
 
 START_SECONDS: Final = 120.0
 """For a worker to import what it needs."""
+_LAST_STANDARD: Final = 2  # standard error's descriptor
 _MODULE: Final = "buda_emu.workers.child"
 
 
@@ -31,8 +33,8 @@ class Process:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _MODULE, str(number)],
-                pass_fds=(number,),
-                stdin=subprocess.DEVNULL,
+                pass_fds=(number, *_handed_over()),
+                stdin=None if _is_file(0) else subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
         except OSError:
@@ -81,6 +83,22 @@ class Process:
             return self._process.wait(grace)
         self._process.kill()
         return self._process.wait()
+
+
+def _handed_over() -> list[int]:
+    """Descriptors of files that whoever started this process handed over: /dev/fd/63 is the same file in a worker."""
+    try:
+        names = os.listdir("/proc/self/fd")  # noqa: PTH208 - numbers, not paths
+    except OSError:  # no such list on this system
+        return []
+    return [number for number in map(int, names) if number > _LAST_STANDARD and _is_file(number)]
+
+
+def _is_file(number: int) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(number).st_mode) and os.get_inheritable(number)
+    except OSError:
+        return False
 
 
 def died(code: int) -> str:

@@ -1,6 +1,7 @@
 """Outputs to `-`, devices and pipes; streams that are closed or full. Nothing of it shows a traceback."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.cli.main import VERBS
+from small_images import good, tar_bytes, write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="devices and redirections of POSIX")
 
@@ -118,6 +120,57 @@ def test_no_verb_fails_for_closed_streams(shell, words: str, closed: str) -> Non
     done = shell(f"$BUDA {words} {closed}")
     assert done.returncode in (0, 1, 2, 3, 4), done.stderr
     assert "Traceback" not in done.stderr
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="descriptors are opened anew on Linux alone")
+READERS = ("check", "info", "run", "test -n 2")
+OTHER_READERS = (
+    "check --strict", "test", "perf", "graph", "route", "fmt --check", "numerics", "faults --count 2 -n 2",
+    "debug --batch -x /dev/null", "diff $NET",
+)  # fmt: skip
+"""Verbs that look at a document more than once, some in worker processes."""
+
+
+@linux
+@pytest.mark.parametrize("verb", [*READERS, *(pytest.param(verb, marks=pytest.mark.slow) for verb in OTHER_READERS)])
+def test_a_pipe_is_as_good_as_a_file(shell, verb: str) -> None:
+    expected = shell(f"$BUDA {verb} $NET")
+    assert expected.returncode == 0, expected.stderr
+    for line in ("$BUDA {verb} /dev/stdin", "$BUDA {verb} /dev/fd/7 7<&0 </dev/null"):
+        done = shell(f"cat $NET | {line.format(verb=verb)}")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout or done.stderr
+
+
+@linux
+def test_every_kind_of_document_is_known_through_a_pipe(shell, tmp_path: Path) -> None:
+    write(tmp_path / "image.tti", tar_bytes(good()))
+    for name in ("$NET", "image.tti"):
+        expected = shell(f"$BUDA info {name}").stdout
+        found = shell(f"cat {name} | $BUDA info /dev/stdin").stdout
+        assert found.splitlines()[1:] == expected.splitlines()[1:]
+        assert found.partition(": ")[2].splitlines()[0] == expected.partition(": ")[2].splitlines()[0]
+
+
+@linux
+def test_a_changed_document_cannot_go_back_into_a_pipe(shell) -> None:
+    for name, line in (("/dev/stdin", "$BUDA fmt"), ("/dev/fd/7", "7<&0 $BUDA fmt"), ("link", "$BUDA fmt")):
+        done = shell(f"ln -sf /dev/stdin link; sed 's/: /:   /' $NET | {line} {name}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"buda-emu: {name}: ")
+
+
+@pytest.mark.parametrize("verb", ["check", "info", "run", "faults", "fmt", "gemini check", "vpux check", "diff $NET"])
+def test_a_pipe_with_a_name_is_refused(shell, tmp_path: Path, verb: str) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    done = shell(f"timeout 60 $BUDA {verb} pipe.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pipe.yaml: a pipe can be read only once" in done.stderr
+
+
+def test_what_is_written_to_a_pipe_is_not_read_from_it(shell) -> None:
+    done = shell("$BUDA run $NET -q --json /dev/fd/5 5>&1 | cat")
+    assert json.loads(done.stdout)["schema_version"] == 1
 
 
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(shell) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from buda_emu.caches import kept_in, read_kept, sources, unpickled_of, write_kept
 from buda_emu.errors import HostError
 from buda_emu.identity import digest, library_digests
+from buda_emu.netlist.yaml_reader import NO_FILE, NOT_READ
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify import result as results
 from buda_emu.verify.inputs.input_used import InputUsed
@@ -34,6 +35,7 @@ MOST_BYTES: Final = 128 << 20  # of all files; those that were not used for long
 FOLDER: Final = "verdicts"
 KEPT: Final = ("passed", "failed", "stopped", "skipped", "rejected", "unsupported")
 """Statuses that are kept. The others may come from the machine, as its memory may: see `_from_machine`."""
+_WORDS_OF_MACHINE: Final = ("memory", NO_FILE, NOT_READ)
 _NO_VALUES: Final = ("threads", "memory_limit", "cache")  # settings that never change a verdict of `KEPT`
 _MAGIC: Final = b"buda-emu verdict 1\n"
 _RECORDS: Final[tuple[type[Any], ...]] = (
@@ -95,10 +97,10 @@ class Verdicts:
 
 
 def _from_machine(result: CaseResult) -> bool:
-    """Whether a result may be another one on this machine tomorrow. What lacks memory is rejected or unsupported, and
-    says so."""
-    short = result.status in ("rejected", "unsupported") and "memory" in result.message
-    return short or result.status not in KEPT
+    """Whether a result may be another one on this machine tomorrow. What lacks memory, or could not be read, is
+    rejected or unsupported, and says so."""
+    refused = result.status in ("rejected", "unsupported")
+    return result.status not in KEPT or (refused and any(word in result.message for word in _WORDS_OF_MACHINE))
 
 
 def _file(name: str) -> str:
