@@ -1,6 +1,8 @@
 """Tensors of an ONNX model that lie in other files are read from its folder alone, and whole."""
 
 import os
+import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from buda_emu.tensor.referenced import Referenced
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 - only where onnx is
+
+from buda_emu.compiler.importers.from_onnx import external as external_data  # noqa: E402 - it imports onnx
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -106,6 +110,35 @@ def test_all_else_is_refused_with_the_tensor_and_the_file(said, message, folder)
     said = {key: value.format(folder=folder) for key, value in said.items()}
     with pytest.raises(HostError, match=rf"compile: tensor 'w' in file .*{message}"):
         compiled(folder, model(**said))
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))])
+def test_many_tensors_that_name_one_file_are_refused_before_they_are_read(seed, folder, monkeypatch):
+    """A hole of a file, named by initializers, and by constants of nodes, until no model has room for all of them."""
+    draw = random.Random(seed)
+    size, count = draw.randrange(1, 250) << 10, draw.randrange(2, 40)
+    with (folder / "hole.bin").open("wb") as file:
+        file.truncate(size)
+    odd = model(location="held.bin")
+    for number in range(count):
+        tensor = TensorProto(name=f"t{number}", data_type=TensorProto.FLOAT, dims=[size // 4])
+        external(tensor, location="hole.bin", **draw.choice([{}, {"length": str(size)}, {"offset": "0"}]))
+        if draw.random() < 0.5:
+            odd.graph.initializer.append(tensor)
+        else:
+            odd.graph.node.append(helper.make_node("Constant", [], [f"t{number}"], value=tensor))
+    monkeypatch.setattr(external_data, "MOST_IN_MODEL", WEIGHTS.nbytes + count * size)
+    compiled(folder, odd)
+    monkeypatch.setattr(external_data, "MOST_IN_MODEL", WEIGHTS.nbytes + count * size - 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            HostError, match=rf"{count + 1} tensors in other files take .* together, and a model has room"
+        ):
+            compiled(folder, odd)
+        assert tracemalloc.get_traced_memory()[1] < max(count * size, 4 << 20)
+    finally:
+        tracemalloc.stop()
 
 
 def test_constants_of_nodes_branches_and_functions_too(folder):

@@ -4,7 +4,7 @@ at all."""
 import os
 import re
 import stat
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -13,7 +13,9 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.names import shown_name
+from buda_emu.device.host_memory import size_text
 from buda_emu.errors import HostError
 from buda_emu.files import unchanged
 from buda_emu.tensor.mapped import giving_back, map_bytes
@@ -23,6 +25,8 @@ _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,
     onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
 )  # fmt: skip
+MOST_IN_MODEL: Final = (1 << 31) - 1
+"""Bytes of a model with all that is in it: protobuf writes no more."""
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|64|128)?")
 
@@ -30,16 +34,30 @@ _WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|
 def take_in(model: Any, folder: Path, *, large: bool = True) -> None:
     """Put the bytes of all tensors that lie in other files into the model; not `large`: but those of `by_reference`.
     Raises HostError naming tensor and file for files outside of the folder, by whatever way, for a path to no file, and
-    for bytes that are missing or too many."""
+    for bytes that are missing or too many, also of all tensors together."""
     left = set[int]() if large else {id(tensor) for tensor in model.graph.initializer if _is_large(tensor)}
-    for tensor in elsewhere(model):
-        if id(tensor) in left:
-            continue
+    tensors = [tensor for tensor in elsewhere(model) if id(tensor) not in left]
+    _require_room(tensors, folder)
+    for tensor in tensors:
         with _found(tensor, folder) as (file, start, count):
             file.seek(start)
             tensor.raw_data = file.read(count)
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _require_room(tensors: Sequence[Any], folder: Path) -> None:
+    """Raises HostError, before any is read, for tensors that have no room in a model together: any number of them can
+    name one file."""
+    total = 0
+    for tensor in tensors:
+        with _found(tensor, folder) as (_, _, count):
+            total += count
+    if total > MOST_IN_MODEL:
+        raise HostError(
+            f"compile: {plural(len(tensors), 'tensor')} in other files take {size_text(total)} together, and a model "
+            f"has room for {size_text(MOST_IN_MODEL)}: do they all need the file that they name?"
+        )
 
 
 def by_reference(model: Any, folder: Path) -> dict[str, Referenced]:
