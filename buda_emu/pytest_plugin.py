@@ -5,16 +5,19 @@ It looks at YAML files where it was asked to: files and folders on the command l
 Nothing heavy is imported before the first netlist is tested.
 """
 
+import argparse
 import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from buda_emu.errors import HostError
 from buda_emu.netlist.known import looks_like_netlist
 from buda_emu.screen import harmless, on_one_line, plain
 
@@ -35,6 +38,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(_INI, "folders whose netlists are tested, from the root directory", type="linelist", default=[])
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse options that `buda-emu test` does not take, once and before any test."""
+    options = str(config.getoption(_OPTION))
+    if not options:
+        return
+    try:
+        _arguments(options, "")
+    except (ValueError, OSError, HostError) as error:
+        raise pytest.UsageError(f"--buda-emu={options}: {error}") from None
+    except SystemExit:  # it has said what is wrong
+        raise pytest.UsageError(f"--buda-emu={options}: these are no options of `buda-emu test`") from None
+
+
+def _arguments(options: str, name: str) -> argparse.Namespace:
+    """Of the verb `test`, for a netlist, with the settings of the project. Raises ValueError for an open quote,
+    SystemExit as argparse does, and OSError and HostError for settings that cannot be read."""
+    from buda_emu.cli.config import configure
+    from buda_emu.cli.main import VERBS, build_parser
+
+    words = ["test", *shlex.split(options), "--", name]
+    parser = build_parser("test")
+    configure(parser.below["test"], "test", VERBS, words)
+    return parser.parse_args(words)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFile | None":
     """A netlist that was asked for, None for any other file."""
     if file_path.suffix not in _SUFFIXES:
@@ -43,8 +71,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFi
     below = any(folder in file_path.parents for folder in folders)
     if file_path in named or (below and looks_like_netlist(str(file_path))):
         name = os.path.relpath(file_path, parent.config.rootpath).replace(os.sep, "/")
-        harmless_name = None if on_one_line(name) == name else on_one_line(name)
-        return NetlistFile.from_parent(parent, path=file_path, nodeid=harmless_name)  # type: ignore[reportUnknownMemberType]
+        others = {} if _word(name) == name else {"name": _word(file_path.name), "nodeid": _word(name)}
+        return NetlistFile.from_parent(parent, path=file_path, **others)  # type: ignore[reportUnknownMemberType]
     return None
 
 
@@ -64,6 +92,15 @@ def _asked(config: pytest.Config) -> tuple[frozenset[Path], tuple[Path, ...]]:
     return config.stash[_ASKED]
 
 
+def _word(name: str) -> str:
+    """A name of a file as it can be shown, and sent to another process, which takes no half of a surrogate pair."""
+    return _encodable(on_one_line(name))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _has_python(folder: Path) -> bool:
     return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
 
@@ -80,7 +117,7 @@ class NetlistFailureError(Exception):
     """A netlist does not pass; `result` says why."""
 
     def __init__(self, result: "CaseResult") -> None:
-        super().__init__(f"{on_one_line(result.netlist)}: {result.status}")
+        super().__init__(f"{_word(result.netlist)}: {result.status}")
         self.result = result
 
 
@@ -89,6 +126,12 @@ class NetlistItem(pytest.Item):
 
     funcargs: Final[Mapping[str, Any]] = MappingProxyType({})
 
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """As pytest's; reports of it travel to other processes."""
+        file, line, name = super().location
+        return _word(file), line, name
+
     def runtest(self) -> None:
         """Test it with the settings of the project and the options that were given."""
         from buda_emu.verify.runs.run_case import run_case
@@ -96,21 +139,15 @@ class NetlistItem(pytest.Item):
         result = run_case(self._case())
         self.user_properties.append(("status", result.status))
         if result.status == "skipped":
-            pytest.skip(harmless(plain(result.message)))
+            pytest.skip(_encodable(harmless(plain(result.message))))
         if result.status != "passed":
             raise NetlistFailureError(result)
 
     def _case(self) -> Any:
-        from buda_emu.cli.config import configure
-        from buda_emu.cli.main import VERBS, build_parser
         from buda_emu.cli.verbs.test import cases_of
 
         name = os.path.relpath(self.path)
-        options = str(self.config.getoption(_OPTION))
-        words = ["test", *shlex.split(options), "--", name]
-        parser = build_parser("test")
-        configure(parser.below["test"], "test", VERBS, words)
-        (case,) = cases_of(parser.parse_args(words), [name])
+        (case,) = cases_of(_arguments(str(self.config.getoption(_OPTION)), name), [name])
         share = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))  # of the machine: others work beside this one
         limit = case.settings.memory_limit
         return replace(
@@ -131,8 +168,8 @@ class NetlistItem(pytest.Item):
 
         result = error.result
         lines = [*case_lines(result), *(["", outputs_table(result)] if result.outputs else [])]
-        return harmless(plain("\n".join([*lines, "", result.command])))
+        return _encodable(harmless(plain("\n".join([*lines, "", result.command]))))
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Named by its file."""
-        return self.path, None, on_one_line(os.path.relpath(self.path))
+        return self.path, None, _word(os.path.relpath(self.path))

@@ -1,5 +1,6 @@
 """`pytest netlists/`: what is collected, what is said, and that nobody else pays for it."""
 
+import random
 import re
 import shutil
 import subprocess
@@ -84,3 +85,45 @@ def test_settings_of_the_project_hold(place, run):
 
 def test_others_do_not_pay(run):
     assert run("tests", "-q").returncode == 0  # that test looks at the modules that are loaded
+
+
+ODD_LETTERS = (
+    "\n",
+    "\x1b[31m",
+    "\x7f",
+    "\udcff",
+    "\udced\udca0\udc80",
+    "::",
+    "[1]",
+    ";$(touch ran)",
+    "-n",
+    "é",
+    "\u202e",
+    " ",
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+def test_any_name_of_a_file_reaches_the_report_from_any_process(run, place, tmp_path, seed):
+    draw = random.Random(seed)
+    good, bad = ((place / "netlists" / name).read_bytes() for name in ("good.yaml", "sub/bad.yaml"))
+    names = {"".join(draw.choices(ODD_LETTERS, k=draw.randrange(1, 4))) for _ in range(6)} | {ODD_LETTERS[seed % 4]}
+    for number, name in enumerate(sorted(names)):
+        (tmp_path / f"{name}.yaml").write_bytes(bad if number % 2 else good)
+    report = place / f"names{seed}.xml"
+    done = run(str(tmp_path), "-q", "-n", "2", "--junitxml", str(report))
+    failed = len(names) // 2
+    assert f"{failed} failed, {len(names) - failed} passed" in done.stdout, done.stdout + done.stderr
+    assert "INTERNALERROR" not in done.stdout
+    assert "\x1b" not in done.stdout.replace("\x1b[0m", "")
+    assert len(list(ElementTree.parse(report).iter("testcase"))) == len(names)
+    assert not list(place.rglob("ran"))
+
+
+@pytest.mark.parametrize("options", ["--nonsense", "'", "--config nofile", "--seed x", "--precision"])
+def test_options_that_the_verb_does_not_take_are_refused_before_any_test(run, options):
+    done = run("netlists", "-q", f"--buda-emu={options}")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--buda-emu={options}: " in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
