@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from errno import EFBIG, EINVAL
 from functools import cache
 from typing import Any
 
@@ -128,14 +129,27 @@ def _make(directory: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- files that are kept
+def read_regular(file: "str | os.PathLike[str]", most_bytes: int) -> bytes:
+    """What a regular file holds. Raises OSError for one of more bytes, and for anything else: a pipe would be waited
+    for, and a device may have no end."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(file, flags), "rb") as stream:
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(EINVAL, "not a regular file", os.fspath(file))
+        data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(EFBIG, os.strerror(EFBIG), os.fspath(file))
+    return data
+
+
 def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
     """What `write_kept` wrote there, which then counts as used; None where that is nothing, damaged, or was written
     as another file."""
     try:
-        with open(file, "rb") as stream:  # noqa: PTH123
-            data = stream.read(most_bytes + 1)
+        data = read_regular(file, most_bytes)
         payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]
-        if len(data) > most_bytes or data[: len(data) - len(payload)] != magic + digest(file, payload):
+        if data[: len(data) - len(payload)] != magic + digest(file, payload):
             return None
         os.utime(file)
     except OSError:
@@ -238,7 +252,8 @@ def _files(directory: str) -> Iterator[tuple[str, int, int, int]]:
 def _make_room(directory: str, most_bytes: int) -> None:
     """Remove what was not used for longest, so that all files together stay below the limit."""
     with os.scandir(directory) as entries:
-        found = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries)
+        states = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]  # a link may lead nowhere
+    found = sorted((state.st_mtime_ns, state.st_size, path) for state, path in states)
     excess = sum(size for _, size, _ in found) - most_bytes
     for _, size, path in found:
         if excess <= 0:

@@ -9,6 +9,7 @@ the names of the parts that differ).
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -30,9 +31,12 @@ def digest(about: object, *contents: bytes) -> str:
 
 
 def file_digest(path: "str | os.PathLike[str]") -> str:
-    """Return the SHA-256, in hexadecimal, of what a file holds. Raises HostError for a file that cannot be read."""
+    """Return the SHA-256, in hexadecimal, of what a file holds. Raises HostError for a file that cannot be read, and
+    for a pipe or a device, which may have no end."""
     hashed = hashlib.sha256()
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            raise HostError(f"{os.fspath(path)}: not a regular file: write what it gives to one, and name that")
         with open(path, "rb") as stream:  # noqa: PTH123 - importing pathlib takes longer than reading a small file
             while part := stream.read(_PART_BYTES):
                 hashed.update(part)

@@ -128,3 +128,14 @@ def test_a_relative_folder_in_the_environment_is_ignored(
     assert user_caches() == str(tmp_path / ".cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
     assert user_caches() == str(tmp_path / "elsewhere")
+
+
+def test_links_that_lead_nowhere_do_not_keep_a_folder_from_being_cleared(folder: Path) -> None:
+    """The least used files go, whatever else lies there."""
+    (folder / "loop").symlink_to("loop")
+    (folder / "dangling").symlink_to("nowhere")
+    for number in range(8):
+        caches.write_kept(str(folder / f"f{number}"), b"magic", bytes(1000), 3000)
+        os.utime(folder / f"f{number}", ns=(0, number))
+    left = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
+    assert 0 < sum(left) <= 3000

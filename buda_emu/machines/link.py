@@ -100,7 +100,7 @@ class Link:
             arrays = [np.empty(tuple(shape), np.dtype(str(dtype))) for dtype, shape in forms]
             if any(array.dtype.kind not in _NUMBERS for array in arrays):
                 raise TypeError("references are not bytes")
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise HostError("a machine was sent something that is not a message of buda-emu") from error
         for array in arrays:
             if array.nbytes:

@@ -168,6 +168,27 @@ def test_a_pipe_with_a_name_is_refused(shell, tmp_path: Path, verb: str) -> None
     assert "pipe.yaml: a pipe can be read only once" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "opcycles /dev/zero",
+        "vpux serialize empty.mlir --code a=/dev/zero",
+        "faults $NET --inputs /dev/zero",
+        "info /dev/zero",
+        "perf $NET --against /dev/zero",
+        "run $NET --inputs /dev/zero",
+        "test $NET --defaults /dev/zero",
+        "debug --batch -x /dev/zero $NET",
+    ],
+)
+def test_what_has_no_end_is_refused(shell, tmp_path: Path, line: str) -> None:
+    (tmp_path / "empty.mlir").write_text("func.func @main(%a: memref<4xf16>) {\nreturn\n}\n")
+    done = shell(f"ulimit -v 6000000; timeout 60 $BUDA {line}")
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "memory" not in done.stderr
+
+
 def test_what_is_written_to_a_pipe_is_not_read_from_it(shell) -> None:
     done = shell("$BUDA run $NET -q --json /dev/fd/5 5>&1 | cat")
     assert json.loads(done.stdout)["schema_version"] == 1

@@ -111,7 +111,7 @@ def test_a_file_under_another_name_is_not_used(caches: SimpleNamespace) -> None:
     assert disk_cache.read(str(moved / caches.kernel.name)) is None
 
 
-@pytest.mark.parametrize("odd", ["folder", "loop", "link", "unreadable"])
+@pytest.mark.parametrize("odd", ["folder", "loop", "link", "unreadable", "pipe", "endless"])
 def test_what_is_no_file_of_ours(odd: str, caches: SimpleNamespace, tmp_path: Path) -> None:
     for path in (caches.kernel, caches.netlist):
         path.unlink()
@@ -119,6 +119,10 @@ def test_what_is_no_file_of_ours(odd: str, caches: SimpleNamespace, tmp_path: Pa
             path.mkdir()
         elif odd == "loop":
             path.symlink_to(path)
+        elif odd == "pipe":
+            os.mkfifo(path)  # nobody writes to it: who opens it waits
+        elif odd == "endless":
+            path.symlink_to("/dev/zero")
         elif odd == "link":
             path.symlink_to(tmp_path / "nowhere" / "else")
         else:

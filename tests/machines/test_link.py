@@ -61,6 +61,7 @@ def test_who_floods_another_waits_until_that_one_takes_what_it_has(ends):
         (4).to_bytes(4, "little") + b"[1] ",
         (30).to_bytes(4, "little") + b'{"arrays": [["<f4", [-5, 2]]]}',
         (26).to_bytes(4, "little") + b'{"arrays": [["O", [1]]]}  ',
+        (200_000).to_bytes(4, "little") + b"[" * 100_000 + b"]" * 100_000,
     ],
 )
 def test_what_is_no_message_is_refused(ends, data):

@@ -4,14 +4,15 @@ import argparse
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_printable
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.files import read_whole
 from buda_emu.timing.op.cost import Model, op_cost
 from buda_emu.timing.op.table import REQUIRED, read_row
 
+_MOST_MIB = 64
 ADDED = ("predicted_cycles", "provenance")
 """The columns that the verb adds."""
 
@@ -33,8 +34,8 @@ def main(args: argparse.Namespace) -> int:
 def _read(name: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
     try:
-        with Path(name).open(newline="", encoding="utf-8-sig") as stream:
-            rows = list(csv.reader(stream))
+        text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
         raise HostError(f"{name}: not a CSV table ({error})") from error
     header = [column.strip() for column in rows[0]] if rows else []

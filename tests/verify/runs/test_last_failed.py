@@ -1,6 +1,8 @@
 """What failed last time, for `--lf`, and how long it took."""
 
 import json
+import os
+import sys
 
 import pytest
 
@@ -53,6 +55,23 @@ def test_a_spoilt_memory_is_none(tmp_path, caches):
     for content in ("", "[]", "{}", *map(json.dumps, spoilt)):
         path.write_text(content)
         assert recall(tmp_path) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files of POSIX")
+@pytest.mark.parametrize("odd", ["pipe", "endless", "loop", "folder"])
+def test_what_is_no_file_is_no_memory_and_nobody_waits_for_it(tmp_path, caches, odd):
+    remember(tmp_path, results("a.yaml", status="failed"))
+    (path,) = caches.rglob("*.json")
+    path.unlink()
+    if odd == "pipe":
+        os.mkfifo(path)
+    elif odd == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if odd == "endless" else path)
+    assert recall(tmp_path) == {}
+    remember(tmp_path, results("a.yaml", status="failed"))
+    assert bool(recall(tmp_path)) is (odd in ("pipe", "endless"))
 
 
 def test_without_a_place_to_write_nothing_is_remembered(tmp_path, monkeypatch):

@@ -59,7 +59,10 @@ def write_words(path: str, data: "NDArray[Any]") -> None:
 
 def read_words(path: str, size: int) -> bytes:
     """The first `size` bytes of a file of whole words. Raises HostError for a file of another size."""
-    raw = Path(path).read_bytes()
-    if len(raw) != -(-size // 4) * 4:
-        raise HostError(f"{path} has {len(raw)} bytes, expected {-(-size // 4) * 4}")
+    expected = -(-size // 4) * 4
+    with Path(path).open("rb") as file:
+        raw = file.read(expected + 1)
+    if len(raw) != expected:
+        has = f"{len(raw)}" if len(raw) < expected else f"more than {expected}"
+        raise HostError(f"{path} has {has} bytes, expected {expected}")
     return raw[:size]

@@ -8,6 +8,7 @@ from buda_emu import darwinn
 from buda_emu.checker.suggest import near
 from buda_emu.cli.output import say, say_json, write_output
 from buda_emu.errors import HostError
+from buda_emu.files import read_whole
 
 
 def main(args: argparse.Namespace) -> int:
@@ -17,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
     if layer is None:
         names = [item.name or "" for item in outputs]
         raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
-    array = darwinn.relayout(layer, args.raw.read_bytes())
+    array = darwinn.relayout(layer, read_whole(args.raw))
     array = darwinn.dequantize(layer, array) if args.real else array
     write_output(args.output, lambda stream: np.save(stream, array))
     if args.json:

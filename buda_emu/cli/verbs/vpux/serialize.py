@@ -1,10 +1,10 @@
 """`buda-emu vpux serialize`: the design document's structures as JSON."""
 
 import argparse
-from pathlib import Path
 
 from buda_emu.cli.output import say_json, write_json
 from buda_emu.errors import HostError
+from buda_emu.files import read_whole
 from buda_emu.version import RESULT_VERSION
 from buda_emu.vpux import load
 from buda_emu.vpux.serialized import serialize
@@ -17,7 +17,7 @@ def main(args: argparse.Namespace) -> int:
         name, _, file = item.partition("=")
         if not name or not file:
             raise HostError(f"--code {item}: expected KERNEL=FILE")
-        code[name] = Path(file).read_bytes()
+        code[name] = read_whole(file)
     content = serialize(load(args.file), args.function, args.split, code, args.arch)
     if args.out is not None:
         write_json(args.out, {"schema_version": RESULT_VERSION, **content})
