@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 from buda_emu.cli import findings
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
@@ -177,8 +177,8 @@ def _documents(parser: ExampleParser, args: Namespace) -> Iterator[str]:
     """What the arguments without an option name."""
     names = {action.dest for leaf in parser.leaves() for action in leaf.arguments if not action.option_strings}
     for name in names:
-        value = getattr(args, name, None)
-        yield from map(str, value if isinstance(value, list) else [value])
+        value: Any = getattr(args, name, None)
+        yield from map(str, cast("list[Any]", value) if isinstance(value, list) else [value])
 
 
 def _tell(settings: Settings, verbose: bool) -> None:
