@@ -560,3 +560,19 @@ def test_indices_beyond_a_table_are_refused_by_name():
     compiled = be.compile(torch.nn.Embedding(7, 4), (torch.tensor([0, 1]),), effort="low")
     with pytest.raises(be.HostError, match="index -1: the model takes indices from 0 to 6; add the number of rows"):
         compiled(torch.tensor([0, -1]))
+
+
+def test_rows_of_infinities_are_numbers_as_the_docs_say():
+    """docs/reference/deviations.md: torch has NaN."""
+    module = Small(lambda x, mask, zeros: (
+        x.softmax(-1), x.log_softmax(-1), (x + 5).masked_fill(mask, -torch.inf).softmax(-1), zeros / zeros,
+        F.cross_entropy(zeros, torch.full((2,), -100)),
+    ))  # fmt: skip
+    x = torch.full((2, 4), -torch.inf)
+    inputs = torch.where(torch.tensor([[True], [False]]), x, torch.ones(2, 4)), torch.ones(2, 4) > 0, torch.zeros(2, 4)
+    softmax, log_softmax, masked, quotient, mean = be.compile(module, inputs, effort="low")(*inputs)
+    assert (softmax[0] == 0).all()
+    assert (log_softmax[0] == -np.inf).all()
+    np.testing.assert_allclose(masked, 0.25, rtol=1e-3)
+    assert (quotient == 0).all()
+    assert mean == 0
