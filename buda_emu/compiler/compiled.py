@@ -130,16 +130,19 @@ class CompiledModel:
         nodes = {graph[name].attrs["label"]: graph[name] for name in graph.inputs}
         inputs = tuple(
             ModelInput(
-                queue.name,
-                queue.label,
-                host_shape(nodes[queue.label]),
-                nodes[queue.label].dtype,
-                queue.view,
-                (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32),
-                queue.indices,
-                queue.gather,
-                below(graph, nodes[queue.label]),
-                nodes[queue.label].attrs.get("windows"),
+                queue=queue.name,
+                label=queue.label,
+                shape=host_shape(nodes[queue.label]),
+                dtype=nodes[queue.label].dtype,
+                view=queue.view,
+                extent=(queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32),
+                indices=queue.indices,
+                gather=queue.gather,
+                below=below(graph, nodes[queue.label]),
+                windows=nodes[queue.label].attrs.get("windows"),
+                rows=queue.rows,
+                from_end=queue.from_end,
+                zero=queue.zero,
             )
             for queue in tiles.inputs.values()
         )

@@ -23,6 +23,7 @@ from buda_emu.image.fields import (
     shaped,
     text,
     wanted,
+    whole,
 )
 from buda_emu.image.host.plan import HostPlan, dtype
 from buda_emu.image.host.windows import Windows, windows
@@ -48,7 +49,9 @@ _extent: Final = listed(positive, 3)
 class ModelInput:
     """A queue that one input of the model goes to. `extent` [t, rows, columns] of the queue in elements, `view` the
     leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words; `below`:
-    integers that the model takes are 0 up to this; `windows`: what is laid side by side first."""
+    integers that the model takes are 0 up to this; `windows`: what is laid side by side first. Indices are those of a
+    table of so many `rows` (0 where an image does not say), negative ones counted `from_end`, if at all; index `zero`
+    reads a row of zeros."""
 
     queue: str = needed(text)
     label: str = needed(text)
@@ -60,6 +63,9 @@ class ModelInput:
     gather: tuple[int, ...] = wanted(listed(natural), ())
     below: int = wanted(positive, 2)
     windows: Windows | None = wanted(optional(windows))
+    rows: int = wanted(natural, 0)
+    from_end: bool = wanted(flag, False)
+    zero: int | None = wanted(optional(whole(-(1 << 63), (1 << 63) - 1)))
 
     @property
     def elements(self) -> int:
@@ -110,16 +116,23 @@ class ModelInput:
         return held
 
     def _index_words(self, flat: "Array") -> "Array":
-        """Indices as words. Raises HostError for one that no word stands for: the word of -1 reads a row of zeros."""
+        """Return indices as words, counted from the first row of the table. Raises HostError for one of no row: the
+        device would read zeros for it, or what lies behind the table."""
         indices = flat.astype(np.int64)
-        unfit = indices[(indices < 0) | (indices >= NO_INDEX)]
+        reads_zeros = np.zeros(indices.shape, bool) if self.zero is None else indices == self.zero
+        lowest = -self.rows if self.from_end else 0
+        unfit = indices[~reads_zeros & ((indices < lowest) | (indices >= (self.rows or NO_INDEX)))]
         if unfit.size:
-            raise HostError(
-                f"input {self.label}: index {unfit[0]}: the device counts the rows of a table from 0 on, and has no "
-                "negative ones: add the number of rows to what is counted from the end; give a label that a loss "
-                "ignores the number of a class (ignore_index)"
-            )
-        return indices.astype(np.uint32)
+            hint = "; add the number of rows to an index that is counted from the end" if lowest == 0 > unfit[0] else ""
+            raise HostError(f"input {self.label}: index {unfit[0]}: {self._fit_indices(lowest)}{hint}")
+        words = np.where(indices < 0, indices + self.rows, indices)
+        return np.where(reads_zeros, NO_INDEX, words).astype(np.uint32)
+
+    def _fit_indices(self, lowest: int) -> str:
+        """Return which indices the model takes, for a message."""
+        most = f" to {self.rows - 1}" if self.rows else " on"
+        ignored = "" if self.zero is None else f", and {self.zero} for none"
+        return f"the model takes indices from {lowest}{most}{ignored}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,26 @@ def test_json_and_back():
 @pytest.mark.parametrize("index", [-1, -2, -100, 2**32 - 1, 2**32, -(2**32)])
 def test_an_index_that_no_word_stands_for_is_refused(index):
     source = ModelInput("q", "tokens", (3,), "int64", (1, 1, 3), (1, 32, 32), indices=True)
-    with pytest.raises(HostError, match=rf"input tokens: index {index}: the device counts the rows"):
+    with pytest.raises(HostError, match=rf"input tokens: index {index}: the model takes indices from 0 on"):
         source.entries(np.array([0, index, 1]))
     fit = source.entries(np.array([0, 2**32 - 2, 1]))
     assert fit.reshape(-1)[:3].tolist() == [0, 2**32 - 2, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_indices_of_a_table_are_counted_from_its_first_row(seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 50))
+    from_end = bool(rng.integers(2))
+    zero = rng.choice([None, -1, -100, 255])
+    source = ModelInput(
+        "q", "tokens", (8,), "int64", (1, 1, 8), (1, 32, 32), indices=True, rows=rows, from_end=from_end, zero=zero
+    )
+    fit = [*range(-rows if from_end else 0, rows), *([] if zero is None else [zero])]
+    indices = rng.choice(fit, 8)
+    want = [0xFFFFFFFF if index == zero else index % rows for index in indices]
+    assert source.to_queue(indices).reshape(-1)[:8].tolist() == want
+    for index in {rows, -rows - 1 if from_end else -1} - {zero}:
+        indices[3] = index
+        with pytest.raises(HostError, match=rf"index {index}: the model takes indices from {fit[0]} to {rows - 1}"):
+            source.to_queue(indices)

@@ -299,7 +299,19 @@ def _concat_shape(*shapes: Shape, dim: int) -> Shape:
 
 core("concat", "operands one after another along one dimension", _concat_shape,
      lambda *xs, dim: np.concatenate(xs, dim), family="moves")  # fmt: skip
+
+
+def _rows_of_table(table: Array, index: Array, *, from_end: bool = False, zero: int | None = None) -> Array:
+    """Return rows of a table; index `zero` reads zeros. The host refuses negative indices unless they count
+    `from_end`."""
+    del from_end
+    if zero is None:
+        return table[index]
+    reads_zeros = np.asarray(index) == zero
+    return np.where(reads_zeros[..., None], table.dtype.type(0), table[np.where(reads_zeros, 0, index)])
+
+
 core("embedding", "rows of a constant table by indices that are an input of the model",
-     lambda table, index: (*index, *table[1:]), lambda table, index: table[index], family="index")  # fmt: skip
+     lambda table, index, **_: (*index, *table[1:]), _rows_of_table, family="index")  # fmt: skip
 core("host", "an operator that the host runs, between two parts of the model", lambda *_, shape, **__: shape,
      lambda *xs, run, place, **_: run(*xs)[place], family="host")  # fmt: skip

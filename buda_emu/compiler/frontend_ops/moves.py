@@ -98,13 +98,13 @@ def space_to_depth(b: Builder, x: Node, *, block: int, block_first: bool = True)
 
 
 @_op
-def one_hot(b: Builder, index: Node, *, depth: int) -> Node:
-    """1 where the new last dimension counts the index; negative ones count from the end"""
+def one_hot(b: Builder, index: Node, *, depth: int, from_end: bool = True) -> Node:
+    """1 where the new last dimension counts the index; negative ones count from the end, or are nowhere"""
     last = b.reshape(index, shape=(*index.shape, 1))
-    if index.op != "constant":
-        last = b.add(last, b.multiply(b.less(last, 0.0), float(depth), dtype="float32"))
-    else:
+    if from_end and index.op == "constant":
         last = b.constant(np.where(last.value < 0, last.value + depth, last.value))
+    elif from_end:
+        last = b.add(last, b.multiply(b.less(last, 0.0), float(depth), dtype="float32"))
     return b.equal(last, b.constant(np.arange(depth, dtype=np.float32)), dtype="float32")
 
 

@@ -1,7 +1,7 @@
 """Indices of a model: those that the host can pick before a run, and what is read and written by them."""
 
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,20 @@ def host_picks(b: Builder, node: Node) -> bool:
     return node.op == "input"
 
 
-def hot(b: Builder, index: Node, depth: int, *, from_end: bool = False) -> Node:
-    """[..., depth]: 1 where the last dimension counts the index. Of an input by a table, exact in every format, unless
-    the index may be counted `from_end` where it is negative."""
-    if depth <= _TABLE and not from_end and host_picks(b, index):
-        return b.embedding(b.constant(np.eye(depth, dtype=np.float32)), index)
-    return b.one_hot(index, depth=depth)
+def hot(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
+    """Return [..., depth]: 1 where the last dimension counts the index. Negative indices may count `from_end`; index
+    `zero`, outside of the dimension, is nowhere. Of an input by a table, exact in every format."""
+    if depth <= _TABLE and host_picks(b, index):
+        return table_rows(b, b.constant(np.eye(depth, dtype=np.float32)), index, from_end=from_end, zero=zero)
+    return b.one_hot(index, depth=depth, from_end=from_end)
+
+
+def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, zero: int | None = None) -> Node:
+    """Return rows of a constant table by indices that the host picks."""
+    attrs: dict[str, Any] = {"from_end": True} if from_end else {}
+    if zero is not None:
+        attrs["zero"] = zero
+    return b.embedding(table, index, **attrs)
 
 
 class Scatter(NamedTuple):

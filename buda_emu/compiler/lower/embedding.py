@@ -21,7 +21,7 @@ def embedding(low: Lowering, node: Node) -> Value:
     width = padded(table.shape[1])
     own = (slice(0, table.shape[0]), slice(0, table.shape[1]))
     held = scattered(table, (padded(table.shape[0]), width), own)[None]
-    indices = index_queue(low, node.inputs[1])
+    indices = index_queue(low, node)
     rows = padded(count)
     name = low.op(
         "embedding",

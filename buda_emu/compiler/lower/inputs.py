@@ -57,18 +57,30 @@ def _filled(layout: Layout, axis: str) -> int:
     return prod(piece.size for piece in layout.on(axis))
 
 
-def index_queue(low: Lowering, name: str) -> str:
-    """The queue of the words that an embedding reads: an input, or what the host picks of one."""
+def index_queue(low: Lowering, embedding: Node) -> str:
+    """Return the queue of the words that an embedding reads: an input, or what the host picks of one. Embeddings for
+    which the words are the same share a queue; its indices are those that the smallest of their tables has."""
+    table, name = embedding.inputs
     node, gather = _picked(low, name)
-    count = padded(prod(low.graph[name].shape))
-    known = [item for item in low.out.inputs.values() if item.indices and item.label == node.attrs["label"]]
-    for queue in known:
-        if queue.gather == gather:
+    count = prod(low.graph[name].shape)
+    wanted = InputQueue(
+        name=low.unused(f"{node.name}.indices"),
+        label=node.attrs["label"],
+        shape=(1, 1, -(-padded(count) // TILE**2)),
+        view=(1, 1, count),
+        indices=True,
+        gather=gather,
+        rows=low.graph[table].shape[0],
+        from_end=embedding.attrs.get("from_end", False),
+        zero=embedding.attrs.get("zero"),
+    )
+    for queue in low.out.inputs.values():
+        rows = queue.rows if wanted.from_end else wanted.rows
+        if replace(queue, rows=rows) == replace(wanted, name=queue.name):
+            low.out.inputs[queue.name] = replace(queue, rows=min(queue.rows, wanted.rows))
             return queue.name
-    own = low.unused(f"{node.name}.indices")
-    view = (1, 1, prod(low.graph[name].shape))
-    low.out.inputs[own] = InputQueue(own, node.attrs["label"], (1, 1, -(-count // TILE**2)), view, True, gather)
-    return own
+    low.out.inputs[wanted.name] = wanted
+    return wanted.name
 
 
 def _picked(low: Lowering, name: str) -> tuple[Node, tuple[int, ...]]:

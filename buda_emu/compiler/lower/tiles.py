@@ -284,7 +284,8 @@ class Store:
 @dataclass(frozen=True, slots=True)
 class InputQueue:
     """What the host pushes for an input: `shape` in tiles, `view` [t, rows, columns] of the host's tensor; `indices`
-    of an embedding go as words, `gather` of them where not all are read in order."""
+    of an embedding go as words, `gather` of them where not all are read in order; they are those of a table of so many
+    `rows`, negative ones counted `from_end`, if at all, and index `zero` reads a row of zeros."""
 
     name: str
     label: str
@@ -292,6 +293,9 @@ class InputQueue:
     view: tuple[int, int, int]
     indices: bool = False
     gather: tuple[int, ...] = ()
+    rows: int = 0
+    from_end: bool = False
+    zero: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ def _input(item: ModelInput, model: ModelIo) -> _Found:
         return
     if item.windows is not None and item.indices:
         yield "windows", "indices have no windows"
+    if item.from_end and not item.rows:
+        yield "from_end", "indices are counted from the end of a table without rows"
     laid_out = item.laid_out
     beyond = [index for index in item.gather if index >= laid_out]
     if beyond:

@@ -46,6 +46,25 @@ def test_rows_by_indices_with_the_offsets_in_front():
     np.testing.assert_allclose(found, x[:, [6, 0]])
 
 
+@pytest.mark.parametrize("is_from_end", [True, False])
+def test_rows_of_a_constant_table_by_an_input_count_from_the_end_where_jax_does(is_from_end):
+    """jax writes where(i < 0, i + n, i) for `table[i]`; a gather without that has no negative indices."""
+    b = Builder(Graph("g"), decompose=False)
+    table = RNG.standard_normal((7, 3)).astype(np.float32)
+    plain = b.input("i", (4,), "int32")
+    index = plain
+    if is_from_end:
+        index = b.where(b.less(plain, b.constant(np.int32(0))), b.add(plain, b.constant(np.int32(7))), plain)
+    numbers = {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0], "index_vector_dim": 1}
+    given = {"dimension_numbers": numbers, "slice_sizes": [1, 3]}
+    operands = (b.constant(table), b.reshape(index, shape=(4, 1)))
+    rows = HLO["stablehlo.gather"].handler(Call(b, operands, ((4, 3),), ("float32",), given, (), "gather"))
+    embedding = next(node for node in b.graph if node.op == "embedding")
+    assert embedding.attrs.get("from_end", False) == is_from_end
+    indices = np.array([-1, 0, -7, 3] if is_from_end else [6, 0, 0, 3], np.int32)
+    np.testing.assert_array_equal(evaluate(b.graph, {"i": indices})[rows.name], table[indices])
+
+
 def test_broadcasts_dimensions_in_any_order():
     x = RNG.standard_normal((3, 2)).astype(np.float32)
     found = made("stablehlo.broadcast_in_dim", x, shape=(2, 4, 3), broadcast_dimensions=[2, 0])

@@ -318,3 +318,26 @@ def test_images_shrink_with_a_kernel_as_wide_as_a_pixel(mode, coordinates, outsi
     held = {"sizes": np.array([1, 2, 4, 20]), "scales": np.array([1, 1, 0.4, 0.63], np.float32)}
     inputs = {"x": normal(1, 2, 9, 7)}
     agrees(model(nodes, inputs, ["y", "z"], held), inputs)
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherElements", "ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+def test_negative_indices_that_are_an_input_count_from_the_end(op, seed):
+    rng = np.random.default_rng(seed)
+    axis = int(rng.integers(2)) if op != "ScatterND" else 0
+    sizes = (7, 4)
+    held = rng.standard_normal(sizes).astype(np.float32)
+    is_input = bool(rng.integers(2)) or op.startswith("Scatter")
+    shape = {"Gather": (3,), "ScatterND": (3, 1)}.get(op, (3, 4) if axis == 0 else (7, 3))
+    if op == "ScatterElements":  # no place twice
+        index = np.argsort(rng.random(sizes), axis=axis)[: shape[0], : shape[1]] - sizes[axis]
+    elif op == "ScatterND":
+        index = rng.permutation(7)[:3].reshape(shape) - 7
+    else:
+        index = rng.integers(-sizes[axis], sizes[axis], shape)
+    inputs = ({"x": held} if is_input else {}) | {"i": index.astype(np.int64)}
+    if op.startswith("Scatter"):
+        inputs["u"] = rng.standard_normal((3, 4) if op == "ScatterND" else shape).astype(np.float32)
+    attrs = {} if op == "ScatterND" else {"axis": axis}
+    names = ["x", "i", *(["u"] if "u" in inputs else [])]
+    agrees(model([(op, names, ["y"], attrs)], inputs, ["y"], {} if is_input else {"x": held}), inputs)

@@ -1,5 +1,7 @@
 """Operators of torch that become several front-end ops, against torch."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -510,3 +512,67 @@ def test_a_tensor_without_dimensions_is_a_row_of_one_along_dimension_0():
         )
 
     agrees_exactly_where_not_finite(run, torch.tensor(0.75))
+
+
+# ------------------------------------------------------------------------------------------------- negative indices
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 24))])
+def test_labels_that_are_ignored_count_for_no_class(seed):
+    """Labels are an input, or computed; the number that is ignored may be that of no class."""
+    rng = random.Random(seed)
+    classes = rng.choice((5, 40))
+    space = rng.choice(((), (3,), (2, 3)))
+    ignored = rng.choice((-1, -2, -classes, -100, 255, 2))
+    weight = torch.rand(classes) + 0.5 if rng.random() < 0.5 else None
+    reduction = rng.choice(("mean", "sum", "none"))
+    shift = rng.choice((0, 0, 3))
+    loss = rng.choice((F.nll_loss, F.cross_entropy))
+    target = torch.randint(0, classes, (6, *space))
+    target[torch.rand(target.shape) < 0.4] = ignored
+    target[0] = 1  # a mean of nothing is NaN
+    run = lambda x, y: loss(x, y - shift if shift else y, weight, ignore_index=ignored, reduction=reduction)  # noqa: E731
+    agrees(run, torch.randn(6, classes, *space), target + shift)
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 24))])
+def test_negative_indices_count_from_the_end(seed):
+    """Of a table that is constant, an input, or computed, by indices of the first dimension, another, or both."""
+    rng = random.Random(seed)
+    held = torch.randn(7, 6, 4)
+    number = torch.tensor([rng.randrange(-7, 7) for _ in range(5)])
+    other = torch.tensor([rng.randrange(-6, 6) for _ in range(5)])
+    reads = [lambda x, i, _: x[i], lambda x, _, j: x[:, j], lambda x, i, j: x[i, j], lambda x, i, j: x[i, :, j % 4],
+             lambda x, i, j: torch.index_put(x, (i, j), torch.tensor(9.0)),
+             lambda x, i, _: torch.index_put(x, (i,), torch.tensor(9.0), accumulate=True),
+             lambda x, _, j: x.index_fill(1, j, 9.0)]  # fmt: skip
+    read = rng.choice(reads)
+    if rng.random() < 0.5:
+        agrees(lambda i, j: read(held, i, j) * (j + i).sum(), number, other)
+    else:
+        agrees(lambda x, i, j: read(x, i, j) * (j + i).sum(), held, number, other)
+
+
+def test_indices_beyond_a_table_are_refused_by_name():
+    table = torch.randn(7, 4)
+    compiled = be.compile(Small(lambda i: table[i]), (torch.tensor([0, 1]),), effort="low")
+    for index in (7, -8):
+        with pytest.raises(be.HostError, match=f"index {index}: the model takes indices from -7 to 6$"):
+            compiled(torch.tensor([0, index]))
+    compiled = be.compile(torch.nn.Embedding(7, 4), (torch.tensor([0, 1]),), effort="low")
+    with pytest.raises(be.HostError, match="index -1: the model takes indices from 0 to 6; add the number of rows"):
+        compiled(torch.tensor([0, -1]))
+
+
+def test_rows_of_infinities_are_numbers_as_the_docs_say():
+    """docs/reference/deviations.md: torch has NaN."""
+    module = Small(lambda x, mask, zeros: (
+        x.softmax(-1), x.log_softmax(-1), (x + 5).masked_fill(mask, -torch.inf).softmax(-1), zeros / zeros,
+        F.cross_entropy(zeros, torch.full((2,), -100)),
+    ))  # fmt: skip
+    x = torch.full((2, 4), -torch.inf)
+    inputs = torch.where(torch.tensor([[True], [False]]), x, torch.ones(2, 4)), torch.ones(2, 4) > 0, torch.zeros(2, 4)
+    softmax, log_softmax, masked, quotient, mean = be.compile(module, inputs, effort="low")(*inputs)
+    assert (softmax[0] == 0).all()
+    assert (log_softmax[0] == -np.inf).all()
+    np.testing.assert_allclose(masked, 0.25, rtol=1e-3)
+    assert (quotient == 0).all()
+    assert mean == 0

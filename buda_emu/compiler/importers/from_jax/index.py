@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
-from buda_emu.compiler.importers.indices import host_picks
+from buda_emu.compiler.importers.indices import host_picks, table_rows
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -23,13 +23,15 @@ def gather(call: Call) -> Node:
         raise NotSupportedError("of other than whole rows of one dimension")
     dim, last = dims[0], numbers.get("index_vector_dim", len(index.shape))
     apart = (*index.shape[:last], *index.shape[last + 1 :])
-    index = b.reshape(_as_given(b, index, x.shape[dim]), shape=apart)
+    given = _as_given(b, index, x.shape[dim])
+    is_from_end = given is not index
+    index = b.reshape(given, shape=apart)
     if numbers.get("operand_batching_dims"):
         return _elements(call, x, index, dim, numbers)
     whole = [1 if place == dim else size for place, size in enumerate(x.shape)]
     if sizes != whole:
         raise NotSupportedError("of parts of rows")
-    found = _rows(b, x, index, dim)  # [before dim.., index.., behind dim..]
+    found = _rows(b, x, index, dim, is_from_end)  # [before dim.., index.., behind dim..]
     offsets = list(numbers.get("offset_dims", ()))
     places = [*range(dim), *range(dim + len(apart), len(found.shape))]
     indexed = iter(range(dim, dim + len(apart)))
@@ -38,14 +40,14 @@ def gather(call: Call) -> Node:
     return b.transpose(found, perm=tuple(order)) if order != sorted(order) else found
 
 
-def _rows(b: Builder, x: Node, index: Node, dim: int) -> Node:
+def _rows(b: Builder, x: Node, index: Node, dim: int, is_from_end: bool) -> Node:
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.op == "constant":
         inside = np.clip(index.value.astype(np.int64), 0, x.shape[dim] - 1)
         return b.reshape(b.take(x, dim=dim, index=inside.ravel()), shape=shape)
     if dim == 0 and x.op == "constant" and host_picks(b, index):
         table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-        return b.reshape(b.embedding(table, index), shape=shape)
+        return b.reshape(table_rows(b, table, index, from_end=is_from_end), shape=shape)
     return b.gather(x, index, dim=dim)
 
 

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.builder import index_size, made_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
-from buda_emu.compiler.importers.indices import Scatter, host_picks, scattered, scattered_slices
+from buda_emu.compiler.importers.indices import Scatter, host_picks, scattered, scattered_slices, table_rows
 from buda_emu.compiler.importers.interpolation import cubic, triangle
 
 
@@ -174,7 +174,7 @@ def gather(call: Call) -> Node:
         return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
     if x.op == "constant" and dim == 0 and host_picks(call.b, index):
         table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-        found = call.b.embedding(table, index)
+        found = table_rows(call.b, table, index, from_end=True)
         return as_shape(call, found, (*index.shape, *x.shape[1:]))
     return call.b.gather(x, index, dim=dim)
 

@@ -7,11 +7,13 @@ import numpy as np
 import torch
 from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.node import map_arg
 from torch.fx.traceback import preserve_node_meta
+from torch.utils._pytree import tree_leaves
 
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
-from buda_emu.compiler.importers.from_torch.effects import Effects, Layout, Result, effects_of
+from buda_emu.compiler.importers.from_torch.effects import Effects, Layout, Result, effects_of, share_memory
 from buda_emu.errors import UnsupportedError
 
 _AT_ONCE: Final = 16
@@ -66,7 +68,8 @@ class _Compiled:
         self._layouts = layouts
         walk = _Walk(module)
         with tracing(None):  # torch.compile is at work, and would take this for a part of it
-            self._effects = effects_of(walk.run, layouts)
+            self._effects = effects_of(walk.run, layouts, walk.has_places)
+            self._by_data = _with_elements(self._effects.by_data, layouts)
             self._model = self._without_effects(walk, words)
 
     def _without_effects(self, walk: "_Walk", words: Mapping[str, Any]) -> Any:
@@ -91,8 +94,13 @@ class _Compiled:
         tensors = [item.detach() for item in arguments if isinstance(item, torch.Tensor)]
         values = self._model(*tensors, precision=precision) if self._model is not None else ()
         computed = self._effects.computed
-        for number, value in zip(changed, values[len(computed) :], strict=True):
-            _write_changes(arguments[number].detach(), value)
+        places = dict(zip(self._by_data, values[len(computed) + len(changed) :], strict=True))
+        masks = dict(zip(self._effects.changed, self._effects.written, strict=True))
+        for number, value in zip(changed, values[len(computed) :], strict=False):
+            is_written = masks[number]
+            if number in places:
+                is_written = is_written | (_tensor(places[number], arguments[number].shape) > 0.5)
+            _write_changes(arguments[number].detach(), value, is_written)
         return self._results(arguments, dict(zip(computed, values, strict=False)))
 
     def _results(self, arguments: Sequence[Any], values: Mapping[int, Array]) -> tuple[Any, ...]:
@@ -118,7 +126,8 @@ class _Compiled:
 
 class PureGraph(torch.nn.Module):
     """A graph module as a function of tensors alone that changes none of them: it gives the results that it computes,
-    and after them the arguments that it would have changed."""
+    after them the arguments that it would have changed, and then, of those where data say what is written, 1 for each
+    element that is and 0 for the others."""
 
     def __init__(self, walk: "_Walk", layouts: Sequence[Any], effects: Effects) -> None:
         super().__init__()
@@ -127,29 +136,125 @@ class PureGraph(torch.nn.Module):
         self.results = effects.computed
         self.changed = _with_elements(effects.changed, layouts)
         self._copied = effects.changed
+        self._by_data = _with_elements(effects.by_data, layouts)
         self._layouts = layouts
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
-        """Results, and arguments as the graph leaves them."""
+        """Results, arguments as the graph leaves them, and where it wrote to them."""
         waiting = iter(tensors)
         arguments = [next(waiting) if isinstance(item, Layout) else item for item in self._layouts]
         for number in self._copied:
             arguments[number] = arguments[number].clone()
-        found = self._walk.run(*arguments)
-        return *(found[number] for number in self.results), *(arguments[number] for number in self.changed)
+        found, places = self._walk.run_with_places(arguments, self._by_data)
+        return (
+            *(found[number] for number in self.results),
+            *(arguments[number] for number in self.changed),
+            *places,
+        )
 
 
 class _Walk(torch.fx.Interpreter):
-    """Runs a graph module so that each operator has the line of the user's that it comes from."""
+    """Runs a graph module so that each operator has the line of the user's that it comes from.
+
+    The first run, without data, notes which nodes are views of which. The next ones can follow where a graph writes to
+    an argument: a second tensor beside it, of the same layout and of zeros, has the same views, and gets ones wherever
+    an operator of `_PLACES` writes.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self._node: Any = None
+        self._sources: dict[Any, Any] = {}
+        self._places: dict[Any, Any] = {}
 
     def run(self, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         with preserve_node_meta():
             return super().run(*arguments)
 
+    def run_with_places(self, arguments: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, list[Any]]:
+        """Return what the graph gives, and for each of these arguments where operators of `_PLACES` wrote to it."""
+        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
+        places = [torch.zeros_like(arguments[number], dtype=torch.float32) for number in numbers]
+        self._places = dict(zip((inputs[number] for number in numbers), places, strict=True))
+        try:
+            return self.run(*arguments), places
+        finally:
+            self._places = {}
+
+    def has_places(self) -> bool:
+        """Whether `run_with_places` follows where the node at work writes."""
+        return _operator(self._node) in _PLACES and isinstance(self._node.args[0], torch.fx.Node)
+
+    def run_node(self, n: Any) -> Any:
+        """Run a node, and do to the places of its operands what it does to them."""
+        self._node = n
+        value = super().run_node(n)
+        if n not in self._sources:
+            sources = (node for node in n.all_input_nodes if _in_memory_of(value, self.env[node]))
+            self._sources[n] = next(sources, None)
+        if self._places:
+            self._follow(n, value)
+        return value
+
+    def _follow(self, n: Any, value: Any) -> None:
+        source = self._sources[n]
+        if _operator(n) in _PLACES and n.args[0] in self._places:
+            arguments, words = map_arg((n.args[1:], n.kwargs), self.env.__getitem__)
+            _PLACES[_operator(n)](self._places[n.args[0]], *arguments, **words)
+        if source not in self._places:
+            return
+        if value is self.env[source]:
+            self._places[n] = self._places[source]
+            return
+        arguments, words = map_arg(
+            (n.args, n.kwargs), lambda node: self._places[node] if node is source else self.env[node]
+        )
+        self._places[n] = getattr(self, n.op)(n.target, arguments, words)
+
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
         """A number has no method to read it."""
         is_number = target == "item" and not isinstance(args[0], torch.Tensor)
         return args[0] if is_number else super().call_method(target, args, kwargs)
+
+
+def _operator(node: Any) -> str:
+    """Return the name of the function or method that a node calls, "" if it calls none."""
+    if node.op not in ("call_function", "call_method"):
+        return ""
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def _in_memory_of(value: Any, other: Any) -> bool:
+    """Whether a tensor of one of two values lies in the memory of one of the other."""
+    return any(share_memory(mine, theirs) for mine in tree_leaves(value) for theirs in tree_leaves(other))
+
+
+def _at_index(places: Any, index: Any, *_: Any) -> None:
+    places[index] = 1.0
+
+
+def _at_indices(places: Any, indices: Any, *_: Any, **__: Any) -> None:
+    places.index_put_(indices, torch.ones(()))
+
+
+def _at_mask(places: Any, mask: Any, *_: Any, **__: Any) -> None:
+    places.masked_fill_(mask, 1.0)
+
+
+def _at_slices(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    places.index_fill_(dim, index, 1.0)
+
+
+def _at_elements(places: Any, dim: int, index: Any, *_: Any, **__: Any) -> None:
+    places.scatter_(dim, index, 1.0)
+
+
+_PLACES: Final[Mapping[str, Callable[..., None]]] = {
+    "setitem": _at_index, "index_put_": _at_indices, "masked_fill_": _at_mask, "masked_scatter_": _at_mask,
+    "index_add_": _at_slices, "index_copy_": _at_slices, "index_fill_": _at_slices, "index_reduce_": _at_slices,
+    "scatter_": _at_elements, "scatter_add_": _at_elements, "scatter_reduce_": _at_elements,
+}  # fmt: skip
+"""By an operator that writes where data say: what sets ones where it writes. Parameters are those of the operator."""
 
 
 class _NoGradient(torch.autograd.Function):
@@ -229,14 +334,14 @@ def _tensor(value: Array, shape: Any) -> Any:
     return torch.from_numpy(np.array(value)).reshape(shape)
 
 
-def _write_changes(tensor: Any, value: Array) -> None:
+def _write_changes(tensor: Any, value: Array, is_written: Any) -> None:
     """Write to a caller's tensor the elements that the model changed, and leave the bits of all others.
 
-    The model sees a tensor as float32. What is equal to that is unchanged: a whole number beyond 2^24 or a float64 that
-    the model does not touch keeps the digits that float32 does not have.
+    The device rounds what it only passes on, so the program says which elements it writes. The model sees a tensor as
+    float32: a written element whose bits are those of this float32 keeps the digits that float32 does not have.
     """
     result = _tensor(value, tensor.shape)
     before = tensor.to(torch.float32)
     after = result.to(torch.float32)
-    is_unchanged = (before == after) | (before.isnan() & after.isnan())
-    _write(tensor, torch.where(is_unchanged, tensor, result.to(tensor.dtype)))
+    is_equal = (before.view(torch.int32) == after.view(torch.int32)) | (before.isnan() & after.isnan())
+    _write(tensor, torch.where(is_equal | ~is_written, tensor, result.to(tensor.dtype)))

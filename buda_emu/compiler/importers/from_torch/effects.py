@@ -1,15 +1,22 @@
-"""What a graph of torch does beside computing: which of its arguments it changes in place, and which memory its results
-share with arguments and with each other. A run of the graph on tensors without data tells."""
+"""What a graph of torch does beside computing: which of its arguments it changes in place and where, and which memory
+its results share with arguments and with each other. A run of the graph on tensors without data tells."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from buda_emu.errors import UnsupportedError
+
+_WHERE_DATA_SAYS: Final = frozenset({
+    "aten::index_add_", "aten::index_copy_", "aten::index_fill_", "aten::index_put_", "aten::index_reduce_",
+    "aten::masked_fill_", "aten::masked_scatter_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
+})  # fmt: skip
+"""Operators that write only to some elements of their operand, which an index or a mask names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,13 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Effects:
     """`changed`: numbers of the arguments that the graph changes in place; `results`: a Result for each tensor, and
-    anything else as it is."""
+    anything else as it is. `written`: for each changed argument, a mask of the elements that the graph writes whatever
+    the data are; `by_data`: numbers of the changed arguments of which it writes further elements, where data say so."""
 
     changed: tuple[int, ...]
     results: tuple[Any, ...]
+    written: tuple[Any, ...] = ()
+    by_data: tuple[int, ...] = ()
 
     @property
     def computed(self) -> tuple[int, ...]:
@@ -84,16 +94,20 @@ class Effects:
         )
 
 
-def effects_of(graph: Callable[..., Any], arguments: Sequence[Any]) -> Effects:
-    """Of a graph for arguments of which tensors are Layouts. Raises UnsupportedError for what cannot be done from
-    outside of it, and for a graph that torch cannot run without data."""
+def effects_of(
+    graph: Callable[..., Any], arguments: Sequence[Any], has_places: Callable[[], bool] = lambda: False
+) -> Effects:
+    """Return the effects of a graph for arguments of which tensors are Layouts. `has_places` says, while the graph
+    runs, whether the caller can compute where the operator at work writes; one of which it cannot is taken to write to
+    its whole operand. Raises UnsupportedError for what cannot be done from outside of the graph, and for a graph that
+    torch cannot run without data."""
     gradients = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(gradients), FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [_without_data(item) if isinstance(item, Layout) else item for item in arguments]
         versions = [_version(item) for item in tensors]
-        norms = _Norms()
+        writes = _Writes(has_places)
         try:
-            with norms:
+            with writes:
                 found = graph(*tensors)
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             reason = str(error).strip().splitlines() or [repr(error)]
@@ -101,10 +115,35 @@ def effects_of(graph: Callable[..., Any], arguments: Sequence[Any]) -> Effects:
     changed = tuple(
         number
         for number, item in enumerate(tensors)
-        if _version(item) != versions[number] or any(_share_memory(item, other) for other in norms.statistics)
+        if _version(item) != versions[number] or any(share_memory(item, other) for other in writes.statistics)
     )
     _refuse_changes([(arguments[number], tensors[number]) for number in changed], gradients)
-    return Effects(changed, _results(found, tensors))
+    written = tuple(_mask(arguments[number], tensors[number], writes) for number in changed)
+    by_data = tuple(
+        number for number in changed if any(share_memory(tensors[number], other) for other in writes.by_data)
+    )
+    return Effects(changed, _results(found, tensors), written, by_data)
+
+
+def _mask(layout: Layout, tensor: Any, writes: "_Writes") -> Any:
+    """Return a mask of the elements of an argument that are written whatever the data are, perhaps one for all."""
+    mine = [other for other in writes.certain if share_memory(tensor, other)]
+    is_whole = any(Layout.of(other).size == layout.size and _place(other) == _place(tensor) for other in mine)
+    is_known = all(other.dtype.itemsize == tensor.dtype.itemsize for other in mine)
+    if is_whole or not is_known or not (mine or writes.by_data):
+        return torch.tensor(True)
+    regions = [replace(Layout.of(other), offset=other.storage_offset()) for other in mine]
+    end = max((layout.end, *(region.end for region in regions)))
+    memory = torch.zeros(end, dtype=torch.bool)
+    numbers = torch.arange(end)
+    for region in regions:
+        memory[region.of_memory(numbers).reshape(-1)] = True
+    return layout.of_memory(memory)
+
+
+def _place(tensor: Any) -> tuple[Any, ...]:
+    """Where in its memory a tensor begins, and its steps there."""
+    return tensor.storage_offset(), *tensor.stride()
 
 
 def _without_data(layout: Layout) -> Any:
@@ -114,19 +153,29 @@ def _without_data(layout: Layout) -> Any:
     return layout.of_memory(memory)
 
 
-class _Norms(TorchDispatchMode):
-    """Sees the statistics that norms change in training: torch does not count these changes, nor do its schemas say
-    that there are any."""
+class _Writes(TorchDispatchMode):
+    """Sees what operators write to: `certain`, all of these tensors; `by_data`, some elements of them. `statistics` are
+    those that norms change in training: torch does not count these changes, nor do its schemas say that there are
+    any."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_places: Callable[[], bool]) -> None:
         super().__init__()
+        self._has_places = has_places
         self.statistics: list[Any] = []
+        self.certain: list[Any] = []
+        self.by_data: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        words = dict(zip((item.name for item in func._schema.arguments), args, strict=False)) | (kwargs or {})
+        schema = func._schema
+        words = dict(zip((item.name for item in schema.arguments), args, strict=False)) | (kwargs or {})
         if words.get("training") or words.get("train"):
             statistics = (words.get("running_mean"), words.get("running_var"))
             self.statistics += [item for item in statistics if item is not None]
+            self.certain += self.statistics
+        is_by_data = schema.name in _WHERE_DATA_SAYS and self._has_places()
+        targets = [words.get(item.name) for item in schema.arguments if item.alias_info and item.alias_info.is_write]
+        tensors = [item for item in tree_leaves(targets) if isinstance(item, torch.Tensor)]
+        (self.by_data if is_by_data else self.certain).extend(tensors)
         return func(*args, **(kwargs or {}))
 
 
@@ -153,8 +202,8 @@ def _results(found: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
             results.append(item)
             continue
         first = next(place for place, other in enumerate(found) if other is item)
-        memory = next(place for place, other in enumerate(found) if _share_memory(item, other))
-        argument = next((place for place, other in enumerate(tensors) if _share_memory(item, other)), None)
+        memory = next(place for place, other in enumerate(found) if share_memory(item, other))
+        argument = next((place for place, other in enumerate(tensors) if share_memory(item, other)), None)
         source = found[memory] if argument is None else tensors[argument]
         if source.dtype != item.dtype:
             raise UnsupportedError(
@@ -167,7 +216,8 @@ def _results(found: Sequence[Any], tensors: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def _share_memory(tensor: Any, other: Any) -> bool:
+def share_memory(tensor: Any, other: Any) -> bool:
+    """Whether both are tensors in the same memory."""
     if not isinstance(tensor, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
     return _memory_of(tensor) == _memory_of(other)

@@ -21,10 +21,10 @@ from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 # -------------------------------------------------------------------------------------------------- losses by classes
-def _classes(b: Builder, target: Node, x: Node, weight: Node | None) -> Node:
-    """[N, C, space...]: the weight of each target's class at its place."""
+def _classes(b: Builder, target: Node, x: Node, weight: Node | None, ignore: int) -> Node:
+    """Return [N, C, space...]: the weight of each target's class at its place, nowhere of one that is ignored."""
     depth = x.shape[:2][-1]
-    found = hot(b, target, depth)
+    found = hot(b, target, depth, zero=None if 0 <= ignore < depth else ignore)
     rank = len(found.shape)
     if rank > 2:
         found = b.transpose(found, perm=(0, rank - 1, *range(1, rank - 1)))
@@ -34,7 +34,7 @@ def _classes(b: Builder, target: Node, x: Node, weight: Node | None) -> Node:
 @aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
 def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
     """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights."""
-    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore), ignore)
     picked = b.negative(b.multiply(x, classes))
     total = b.reduce_sum(classes, keepdims=False)
     if reduction == 0:
@@ -48,7 +48,7 @@ def nll_loss_backward(
     b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
 ) -> Node:
     """-g at the target's class"""
-    classes = _classes(b, target, x, _counting(b, x, weight, ignore))
+    classes = _classes(b, target, x, _counting(b, x, weight, ignore), ignore)
     if reduction == 0 and len(x.shape) > 1:
         g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
     return b.negative(b.multiply(classes, b.divide(g, total) if reduction == 1 else g))

@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.indices import host_picks, hot
+from buda_emu.compiler.importers.indices import host_picks, hot, table_rows
 from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
@@ -54,7 +54,7 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     if len(given) == 1 and computed:
         if places[0] == 0 and x.op == "constant" and host_picks(b, given[0]):
             table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
-            return view(b, b.embedding(table, given[0]), (*given[0].shape, *x.shape[1:]))
+            return view(b, table_rows(b, table, given[0], from_end=True), (*given[0].shape, *x.shape[1:]))
         return b.gather(x, given[0], dim=places[0])
     rest = [place for place in range(len(x.shape)) if place not in places]
     sizes, around = [x.shape[place] for place in places], [x.shape[place] for place in rest]
@@ -85,7 +85,7 @@ def _rows(b: Builder, given: Sequence[Node], sizes: Sequence[int], shape: Sequen
     count, found = prod(shape), None
     for item, size in zip(given, sizes, strict=True):
         wide = view(b, item, (*(1,) * (len(shape) - len(item.shape)), *item.shape))
-        hots = view(b, hot(b, expand(b, wide, shape), size), (count, 1, size))
+        hots = view(b, hot(b, expand(b, wide, shape), size, from_end=True), (count, 1, size))
         if found is None:
             found = view(b, hots, (count, size))
         else:
