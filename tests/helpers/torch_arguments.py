@@ -428,7 +428,8 @@ def means_of_windows(rng: random.Random) -> Call:
     x = tensor(rng, 2, 3, *pixels(rng, rank, 5, 9))
     if rng.random() < 0.15:
         power = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[rank - 1]
-        return lambda x: power(x, 2.0, kernel, stride, ceil), (x,)
+        size: Any = kernel[0] if rank == 1 else kernel  # torch multiplies by the size of one dimension
+        return lambda x: power(x, 2.0, size, stride, ceil), (x,)
     return lambda x: form(x, kernel, stride, padding, ceil, count, **options), (x,)
 
 

@@ -173,7 +173,8 @@ class _Walk(torch.fx.Interpreter):
 
     def run_with_places(self, arguments: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return what the graph gives, and for each of these arguments where operators of `_PLACES` wrote to it."""
-        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
+        graph: Any = self.graph
+        inputs = [node for node in graph.nodes if node.op == "placeholder"]
         places = [torch.zeros_like(arguments[number], dtype=torch.float32) for number in numbers]
         self._places = dict(zip((inputs[number] for number in numbers), places, strict=True))
         try:
