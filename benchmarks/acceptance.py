@@ -31,9 +31,9 @@ import numpy as np
 import torch
 
 import buda_emu as be
-from buda_emu.compiler.comparison import difference
-from buda_emu.identity import code_identity, digest, file_digest
-from buda_emu.strict_json import read_object
+from buda_emu.compiler.compiled import difference
+from buda_emu.support.identity import code_identity, digest, file_digest
+from buda_emu.support.strict_json import read_object
 from conditions import conditions
 from zoo import of_packages, of_transformers, small, small_onnx
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from buda_emu import darwinn
-from buda_emu.darwinn.example import example_files
+from buda_emu.foreign import darwinn
+from buda_emu.foreign.darwinn.example import example_files
 from conditions import SHARED, conditions
 
 

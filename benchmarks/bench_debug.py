@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import buda_emu as be
-from buda_emu.debugger.machine.position import START
+from buda_emu.app.debugger.machine.stop import START
+from buda_emu.emulator.inputs.feed import push
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.inputs.push import push
 from conditions import ROOT, SHARED, conditions
 
 NETLISTS = (
@@ -73,10 +73,10 @@ def debugged(path: Path, precision: Precision, repeat: int) -> float:
 _PLAIN = """
 import statistics, sys, time
 import buda_emu as be
-from buda_emu.netlist.testing.config import read_test_config
-from buda_emu.verify.inputs.default import default_inputs
-from buda_emu.verify.inputs.entries import default_parameters
-from buda_emu.verify.inputs.push import push
+from buda_emu.netlist.test_config import read_test_config
+from buda_emu.emulator.inputs.default import default_inputs
+from buda_emu.emulator.inputs.entries import default_parameters
+from buda_emu.emulator.inputs.feed import push
 net = be.load(sys.argv[1])
 config, bodies = read_test_config(net.path, net.sections), list(net.programs.values())
 values = default_parameters(bodies, config.args)

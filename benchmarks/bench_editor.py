@@ -10,8 +10,8 @@ import statistics
 import time
 from pathlib import Path
 
-from buda_emu.editor.text import OpenText
-from buda_emu.editor.tree import TreeReader
+from buda_emu.app.editor.text import OpenText
+from buda_emu.app.editor.tree import TreeReader
 from buda_emu.netlist.load import check_text
 
 

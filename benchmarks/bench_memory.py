@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import buda_emu as be
-from buda_emu.device.memory_pool import POOL
+from buda_emu.emulator.memory.memory_pool import POOL
 from run import Job, add_selection, selected
 
 MIB = 1 << 20

@@ -14,9 +14,9 @@ import time
 import numpy as np
 
 import buda_emu as be
-from buda_emu.netlist.testing.config import read_test_config
-from buda_emu.verify.inputs.default import default_inputs
-from buda_emu.verify.inputs.entries import default_parameters
+from buda_emu.emulator.inputs.default import default_inputs
+from buda_emu.emulator.inputs.entries import default_parameters
+from buda_emu.netlist.test_config import read_test_config
 from conditions import ROOT, SHARED, conditions
 
 BOUND_MS = 1.5

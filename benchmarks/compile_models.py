@@ -27,9 +27,9 @@ import numpy as np
 import torch
 
 import buda_emu as be
-from buda_emu.compiler.comparison import difference
+from buda_emu.compiler.compiled import difference
 from buda_emu.report.terminal.text import table
-from buda_emu.version import RESULT_VERSION
+from buda_emu.support.version import RESULT_VERSION
 from conditions import conditions
 from zoo.full_size import NAMES, build
 

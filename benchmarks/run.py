@@ -76,9 +76,9 @@ def sgemm(seconds: float) -> float:
 
 def own_jobs() -> list[Job]:
     """The project's own netlists, four loops each."""
-    from buda_emu.netlist.testing.config import read_test_config
-    from buda_emu.verify.inputs.default import default_inputs
-    from buda_emu.verify.inputs.entries import default_parameters
+    from buda_emu.emulator.inputs.default import default_inputs
+    from buda_emu.emulator.inputs.entries import default_parameters
+    from buda_emu.netlist.test_config import read_test_config
 
     found: list[Job] = []
     for path in sorted((ROOT / "netlists").glob("*.yaml")):

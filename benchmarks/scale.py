@@ -17,7 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
+from buda_emu.app.api.run_netlist import run_netlist
 
 TOKENS = 32
 

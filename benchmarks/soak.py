@@ -21,9 +21,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
-from buda_emu.api.sweep import sweep
-from buda_emu.workers.job import Workers
+from buda_emu.app.api.run_netlist import run_netlist
+from buda_emu.app.api.sweep import sweep
+from buda_emu.support.workers.job import Workers
 
 NETLISTS = Path(__file__).parent.parent / "netlists"
 

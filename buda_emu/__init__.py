@@ -13,7 +13,7 @@ Importing the package is cheap: numpy, numba and PyYAML are imported with the fi
 
 from typing import TYPE_CHECKING
 
-from buda_emu.errors import (
+from buda_emu.support.errors import (
     BudaError,
     DocumentError,
     HostError,
@@ -28,56 +28,56 @@ from buda_emu.errors import (
     UnsupportedError,
     VpuxError,
 )
-from buda_emu.lazy import lazy_names
-from buda_emu.version import __version__
+from buda_emu.support.lazy import lazy_names
+from buda_emu.support.moved import keep_old_names
+from buda_emu.support.version import __version__
 
 if TYPE_CHECKING:
-    from buda_emu.advice.result import Advice
-    from buda_emu.api.advise import advise
-    from buda_emu.api.faults import faults
-    from buda_emu.api.load import load
-    from buda_emu.api.numerics import Explained, numerics
-    from buda_emu.api.perf import Perf, perf
-    from buda_emu.api.reduce import reduce
-    from buda_emu.api.test import Tested, test
+    from buda_emu.app.api.advise import advise
+    from buda_emu.app.api.faults import faults
+    from buda_emu.app.api.load import load
+    from buda_emu.app.api.numerics import Explained, numerics
+    from buda_emu.app.api.perf import Perf, perf
+    from buda_emu.app.api.reduce import reduce
+    from buda_emu.app.api.test import Tested, test
+    from buda_emu.app.debugger.session import debug
+    from buda_emu.compiler.compilation import CompileOptions
     from buda_emu.compiler.compile import compile  # noqa: A004
-    from buda_emu.compiler.generate.caches import Program
-    from buda_emu.compiler.generate.compile_programs import compile_programs
-    from buda_emu.compiler.options import CompileOptions
+    from buda_emu.compiler.generate.programs import Program, compile_programs
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
-    from buda_emu.debugger.session import debug
-    from buda_emu.image.load import load_image
+    from buda_emu.emulator.image.load import load_image
+    from buda_emu.emulator.runtime.emulator import Emulator
+    from buda_emu.emulator.runtime.machine.listeners import Listener
+    from buda_emu.emulator.runtime.machine.running import Progress, Run
     from buda_emu.netlist.load import check
-    from buda_emu.runtime.emulator import Emulator
-    from buda_emu.runtime.machine.listeners import Listener
-    from buda_emu.runtime.machine.running import Progress, Run
+    from buda_emu.performance.advice.result import Advice
 
 _LAZY = {
-    "faults": "buda_emu.api.faults",
-    "load": "buda_emu.api.load",
+    "faults": "buda_emu.app.api.faults",
+    "load": "buda_emu.app.api.load",
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
     "compile_in_parts": "buda_emu.compiler.parted",
-    "compile_programs": "buda_emu.compiler.generate.compile_programs",
+    "compile_programs": "buda_emu.compiler.generate.programs",
     "compile_training": "buda_emu.compiler.train.compile_training",
-    "debug": "buda_emu.debugger.session",
-    "CompileOptions": "buda_emu.compiler.options",
-    "Emulator": "buda_emu.runtime.emulator",
-    "load_image": "buda_emu.image.load",
-    "Listener": "buda_emu.runtime.machine.listeners",
-    "Program": "buda_emu.compiler.generate.caches",
-    "Progress": "buda_emu.runtime.machine.running",
-    "Advice": "buda_emu.advice.result",
-    "advise": "buda_emu.api.advise",
-    "Explained": "buda_emu.api.numerics",
-    "numerics": "buda_emu.api.numerics",
-    "Perf": "buda_emu.api.perf",
-    "perf": "buda_emu.api.perf",
-    "reduce": "buda_emu.api.reduce",
-    "test": "buda_emu.api.test",
-    "Tested": "buda_emu.api.test",
-    "Run": "buda_emu.runtime.machine.running",
+    "debug": "buda_emu.app.debugger.session",
+    "CompileOptions": "buda_emu.compiler.compilation",
+    "Emulator": "buda_emu.emulator.runtime.emulator",
+    "load_image": "buda_emu.emulator.image.load",
+    "Listener": "buda_emu.emulator.runtime.machine.listeners",
+    "Program": "buda_emu.compiler.generate.programs",
+    "Progress": "buda_emu.emulator.runtime.machine.running",
+    "Advice": "buda_emu.performance.advice.result",
+    "advise": "buda_emu.app.api.advise",
+    "Explained": "buda_emu.app.api.numerics",
+    "numerics": "buda_emu.app.api.numerics",
+    "Perf": "buda_emu.app.api.perf",
+    "perf": "buda_emu.app.api.perf",
+    "reduce": "buda_emu.app.api.reduce",
+    "test": "buda_emu.app.api.test",
+    "Tested": "buda_emu.app.api.test",
+    "Run": "buda_emu.emulator.runtime.machine.running",
 }
 
 __all__ = [
@@ -121,4 +121,5 @@ __all__ = [
     "test",
 ]
 
+keep_old_names()
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

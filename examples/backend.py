@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu import backend_api as api
+from buda_emu.app import backend_api as api
 from digits import Floats
 
 SECONDS = 60  # how long the host waits: for room in a queue, or for an entry

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from math import floor
 from pathlib import Path
 
-from buda_emu.report.pictures.svg import number, text
+from buda_emu.report.pictures.grid_svg import number, text
 
 WIDTH, HEIGHT = 400, 250  # of one panel
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 34, 42  # its margins

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from buda_emu.report.pictures.svg import number, text
+from buda_emu.report.pictures.grid_svg import number, text
 
 WIDTH, HEIGHT = 400, 260  # of one panel
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 34, 58  # its margins

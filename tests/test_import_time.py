@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from buda_emu.jit.machine_code import placing
+from buda_emu.arithmetic.jit.machine_code import placing
 
 HEAVY = {"numpy", "numba", "yaml", "jsonschema", "networkx", "llvmlite", "jinja2", "rich", "shtab"}
 BUDGET_SECONDS = 0.040
@@ -26,9 +26,9 @@ def modules_after(statement, environment):
     "statement",
     [
         "import buda_emu",
-        "import buda_emu.cli.main",
+        "import buda_emu.app.cli.main",
         "import buda_emu.spec.ops",
-        "from buda_emu import gemini",
+        "from buda_emu.foreign import gemini",
     ],
 )
 def test_nothing_heavy_is_imported(statement, child_environment):
@@ -51,7 +51,7 @@ def test_import_stays_within_its_budget(child_environment, tmp_path):
 def test_check_loads_no_numpy_and_a_second_one_no_yaml(root, child_environment, tmp_path):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
     netlist = root / "netlists" / "matmul.yaml"
-    statement = f"from buda_emu.cli.main import main; assert main(['check', {str(netlist)!r}]) == 0"
+    statement = f"from buda_emu.app.cli.main import main; assert main(['check', {str(netlist)!r}]) == 0"
     assert modules_after(statement, environment) & HEAVY == {"yaml"}
     assert modules_after(statement, environment) & HEAVY == set()
 
@@ -64,7 +64,7 @@ def test_a_warm_run_needs_no_compiler_and_gives_the_same_bytes(root, child_envir
     loaded, outputs = [], []
     for name in ("cold", "warm"):
         folder = tmp_path / name
-        statement = f"from buda_emu.cli.main import main; assert main({[*arguments, str(folder)]!r}) == 0"
+        statement = f"from buda_emu.app.cli.main import main; assert main({[*arguments, str(folder)]!r}) == 0"
         loaded.append(modules_after(statement, environment) & {"numba", "llvmlite", "yaml"})
         outputs.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert loaded == [{"numba", "llvmlite", "yaml"}, set() if placing.processor() is not None else {"llvmlite"}]
@@ -76,7 +76,7 @@ def test_a_warm_run_needs_no_compiler_and_gives_the_same_bytes(root, child_envir
 def test_a_warm_run_imports_no_more_than_it_needs(root, child_environment, tmp_path):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
     command = (
-        f"import sys; from buda_emu.cli.main import main; main(['run', {str(root / 'netlists' / 'matmul.yaml')!r}])"
+        f"import sys; from buda_emu.app.cli.main import main; main(['run', {str(root / 'netlists' / 'matmul.yaml')!r}])"
     )
     script = f"{command}\nprint(*sys.modules)"
     for _ in range(2):
@@ -95,14 +95,14 @@ def test_who_hands_out_tests_needs_no_numpy(child_environment, tmp_path):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
     netlist = tmp_path / "refused.yaml"
     netlist.write_text("devices: {arch: wormhole_b0}\nqueues: {}\ngraphs: {}\nprograms: []\nmore: [\n")
-    command = f"from buda_emu.cli.main import main; assert main(['test', {str(netlist)!r}]) == 2"
+    command = f"from buda_emu.app.cli.main import main; assert main(['test', {str(netlist)!r}]) == 2"
     statement = f"if __name__ == '__main__':\n    {command}"
     assert [modules_after(statement, environment) & HEAVY for _ in range(2)] == [set(), set()]
 
 
 def test_checking_a_schedule_loads_nothing_heavy(root, child_environment):
     path, network = (str(root / "examples" / "gemini" / name) for name in ("halo.json", "halo.frontend.json"))
-    statement = f"from buda_emu import gemini; assert gemini.load({path!r}).check({network!r}) == []"
+    statement = f"from buda_emu.foreign import gemini; assert gemini.load({path!r}).check({network!r}) == []"
     assert modules_after(statement, child_environment) & HEAVY == set()
 
 

@@ -13,10 +13,16 @@ import mutate
 from mutation.forked import in_child, run_in_order
 from mutation.judging import explained
 from mutation.sites import PACKAGE, at_lines, count, mutant, sample
-from mutation.touched import Touched, digest
+from mutation.touched import OF_SEVERAL, Touched, digest
 from shared_files import ROOT
 
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py")))
+FOLDERS = [path for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))]
+ROOMS = sorted(
+    path.relative_to(PACKAGE).as_posix()
+    for folder in FOLDERS
+    for path in (folder.iterdir() if folder.name in OF_SEVERAL else (folder,))
+    if path.is_dir() and any(path.glob("*.py"))
+)
 
 
 def changes(text: str, tmp_path: Path) -> list[str]:
@@ -46,11 +52,13 @@ def test_what_is_changed(text: str, expected: list[str], tmp_path: Path) -> None
 
 
 def test_a_sample_is_the_same_each_time_and_another_for_another_seed() -> None:
-    paths = mutate.files("formats")
+    paths = mutate.files("arithmetic/formats")
     one, again, other = (sample(paths, 10, seed) for seed in (1, 1, 2))
     assert [str(item) for item in one] == [str(item) for item in again]
     assert [str(item) for item in one] != [str(item) for item in other]
-    assert len(sample([PACKAGE / "formats/bits.py"], None, 0)) == count(PACKAGE / "formats/bits.py")
+    assert len(sample([PACKAGE / "arithmetic/formats/bits.py"], None, 0)) == count(
+        PACKAGE / "arithmetic/formats/bits.py"
+    )
 
 
 def test_a_sample_does_not_depend_on_other_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +81,13 @@ def test_the_lines_of_a_mutant_and_when_they_run(tmp_path: Path) -> None:
 
 
 def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None:
-    path = PACKAGE / "formats/floats.py"
+    path = PACKAGE / "arithmetic/formats/packing.py"
     one = next(item for item in sample([path], None, 0) if not item.at_import)
-    file, own, far = str(path.relative_to(ROOT)), "tests/formats/test_floats.py::a", "tests/formats/test_x.py::b"
+    file, own, far = (
+        str(path.relative_to(ROOT)),
+        "tests/arithmetic/formats/test_packing.py::a",
+        "tests/arithmetic/formats/test_x.py::b",
+    )
     line = one.lines[0]
     found = Touched(
         {
@@ -169,8 +181,9 @@ def test_a_test_that_waits_for_ever_gets_its_own_time_not_that_of_all(monkeypatc
 
 
 WHOLE = (
-    "formats/ulp.py",
-    *(f"verify/comparison/{name}.py" for name in ("allclose", "compare", "figures", "moments", "pcc")),
+    "arithmetic/formats/bits.py",
+    "testing/verify/comparison.py",
+    "testing/verify/figures.py",
 )
 """Files that decide whether a run is good: no mutant may be left."""
 

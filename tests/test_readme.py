@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from buda_emu.cli.main import main
+from buda_emu.app.cli.main import main
 from documents import marked_blocks, says
 from shared_files import ROOT
 

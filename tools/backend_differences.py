@@ -1,4 +1,4 @@
-"""How `buda_emu.backend_api` differs from the compiled module: the list of docs/python/backend-api.md.
+"""How `buda_emu.app.backend_api` differs from the compiled module: the list of docs/python/backend-api.md.
 
 Each public name that only one of the two has, and each whose signature or fields differ, is named here; a test keeps it
 up to date.

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from buda_emu.version import RESULT_VERSION
+from buda_emu.support.version import RESULT_VERSION
 
 STAGES: Final = {"load": "x libyaml", "push": "GB", "run": "GFLOP", "pop": "GB"}
 NOISE: Final = 1.1

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from buda_emu.darwinn import idl, tflite
-from buda_emu.darwinn.flatbuffer import Table
-from buda_emu.darwinn.flatbuffer.table import fields_of
-from buda_emu.darwinn.rules import BOOK
-from buda_emu.darwinn.twin.operators import OPERATORS
+from buda_emu.foreign.darwinn import idl, tflite
+from buda_emu.foreign.darwinn.flatbuffer import Table
+from buda_emu.foreign.darwinn.flatbuffer.table import fields_of
+from buda_emu.foreign.darwinn.rules import BOOK
+from buda_emu.foreign.darwinn.twin.operators import OPERATORS
 
 _PAGE = """\
 # Edge TPU packages: tables, rules, operators

@@ -21,8 +21,11 @@ sys.path.insert(0, str(ROOT))
 import buda_emu as be  # noqa: E402 - found through the path above
 from buda_emu.compiler.compiled import CompiledModel  # noqa: E402
 from buda_emu.compiler.graph.graph import Graph, Node  # noqa: E402
-from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
-from buda_emu.report.pictures.svg import text, width_of  # noqa: E402
+from buda_emu.report.pictures.grid_svg import (  # noqa: E402
+    grid_svg,
+    text,
+    width_of,
+)
 
 SIZE, HEIGHT, GAP, MARGIN, ASIDE = 11.0, 34.0, 22.0, 12.0, 60.0
 STYLE = """<style>

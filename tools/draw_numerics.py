@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from buda_emu.formats.bits import from_bits, to_bits  # noqa: E402
-from buda_emu.formats.codecs import quantise  # noqa: E402
-from buda_emu.kernels.tensix.products.product import Extent, Product, Source  # noqa: E402
-from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
-from buda_emu.report.pictures.svg import number, text  # noqa: E402
-from buda_emu.tensix.conversions.pack import decode, pack  # noqa: E402
-from buda_emu.tensix.conversions.unpack import unpack  # noqa: E402
-from buda_emu.tensix.functions.table import bind, reference  # noqa: E402
-from buda_emu.tensix.products.fidelity import phase_mask  # noqa: E402
-from buda_emu.tensix.words import kernel_setting, to_word  # noqa: E402
+from buda_emu.arithmetic.formats.bits import from_bits, to_bits  # noqa: E402
+from buda_emu.arithmetic.formats.codecs import quantise  # noqa: E402
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source  # noqa: E402
+from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
+from buda_emu.arithmetic.tensix.conversions.pack import decode, pack  # noqa: E402
+from buda_emu.arithmetic.tensix.conversions.unpack import unpack  # noqa: E402
+from buda_emu.arithmetic.tensix.functions.table import bind, reference  # noqa: E402
+from buda_emu.arithmetic.tensix.products import phase_mask  # noqa: E402
+from buda_emu.arithmetic.tensix.registers import kernel_setting, to_word  # noqa: E402
+from buda_emu.report.pictures.grid_svg import number, text  # noqa: E402
 
 F64 = NDArray[np.float64]
 FOLDER = ROOT / "docs" / "pictures"

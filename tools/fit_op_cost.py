@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.timing.op.call import OpCall
-from buda_emu.timing.op.cost import MODELS, op_cycles
-from buda_emu.timing.op.features import features
-from buda_emu.timing.op.forms import Form, Serial, Stage, evaluate, form_of, fpu_cycles, stages
-from buda_emu.timing.op.parameters import Family, family_of, sizes_of
-from buda_emu.timing.op.table import COLUMNS, read_row
+from buda_emu.performance.timing.op.call import OpCall
+from buda_emu.performance.timing.op.cost import MODELS, Family, family_of, op_cycles, sizes_of
+from buda_emu.performance.timing.op.features import Form, Serial, Stage, evaluate, features, form_of, fpu_cycles, stages
+from buda_emu.performance.timing.op.table import COLUMNS, read_row
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "buda_emu" / "timing" / "data" / "op_cost.json"
+TARGET = ROOT / "buda_emu" / "performance" / "timing" / "data" / "op_cost.json"
 SOURCE = (
     "single ops measured on silicon, normalised from the performance sweeps published in tenstorrent/tt-budabackend "
     "(Apache License 2.0)"

@@ -18,21 +18,21 @@ sys.path.insert(0, str(ROOT))
 
 from backend_differences import DIFFERENCES  # noqa: E402 - found through the path above
 from bench_history import page as history_page  # noqa: E402
-from buda_emu.checker import Rule  # noqa: E402
-from buda_emu.cli.verbs.about import formats, ops  # noqa: E402
-from buda_emu.compiler import support  # noqa: E402
+from buda_emu.app.cli.verbs.about import formats, ops  # noqa: E402
+from buda_emu.compiler import operator_list as support  # noqa: E402
 from buda_emu.compiler.importers.arguments import IRRELEVANT_HEADERS, irrelevant_rows  # noqa: E402
 from buda_emu.compiler.importers.from_jax.declared import HLO  # noqa: E402
 from buda_emu.compiler.importers.from_onnx.call import ONNX  # noqa: E402
 from buda_emu.compiler.importers.from_torch.declared import ATEN  # noqa: E402
 from buda_emu.compiler.importers.operators import HEADERS as OPERATOR_HEADERS  # noqa: E402
-from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
+from buda_emu.foreign.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules import RULES  # noqa: E402
 from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
 from buda_emu.report.pictures.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
-from buda_emu.spec.stimulus import STIMULUS_KINDS  # noqa: E402
+from buda_emu.spec.test_config import STIMULUS_KINDS  # noqa: E402
+from buda_emu.support.checker import Rule  # noqa: E402
 from buda_emu.testing.mutants import NOT_ALONE  # noqa: E402
 from darwinn_pages import format_page  # noqa: E402
 from draw_rooms import picture as rooms_picture  # noqa: E402
@@ -295,10 +295,25 @@ def pages() -> dict[str, str]:
     )
 
 
+_CONTAINERS = (
+    "buda_emu",
+    "buda_emu.app",
+    "buda_emu.compiler",
+    "buda_emu.emulator",
+    "buda_emu.emulator.runtime",
+    "buda_emu.arithmetic",
+    "buda_emu.performance",
+    "buda_emu.support",
+    "buda_emu.testing",
+    "buda_emu.testing.verify",
+)
+"""Packages whose parts docs/architecture.md lists, as their import contracts order them."""
+
+
 def _architecture(page: str) -> str:
     """The page with its tables of rooms made anew."""
-    for room in ("buda_emu", "buda_emu.compiler", "buda_emu.runtime", "buda_emu.verify"):
-        page = _section(page, f"rooms of {room}", _table(("layer", "room", "what it is"), room_rows(room)))
+    for room in _CONTAINERS:
+        page = _section(page, f"rooms of {room}", _table(("layer", "part", "what it is"), room_rows(room)))
     return page
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Mutation testing: do the tests of a room fail when a line of its code changes?
 
-    python tools/mutate.py formats                   30 mutants of the room, drawn by --seed
-    python tools/mutate.py formats --sample 100 --seed 7
-    python tools/mutate.py formats/floats.py --all  every mutant of one file
-    python tools/mutate.py formats --keep            and its row of tools/mutants-tried.tsv
+    python tools/mutate.py arithmetic/formats                   30 mutants of the room, drawn by --seed
+    python tools/mutate.py arithmetic/formats --sample 100 --seed 7
+    python tools/mutate.py arithmetic/formats/floats.py --all  every mutant of one file
+    python tools/mutate.py arithmetic/formats --keep            and its row of tools/mutants-tried.tsv
 
 A mutant replaces one number, comparison, arithmetic or logical operator. Its tests run in a process of their own: a
 copy of one that has imported everything, in which the function changes; where none of them notices, one that imports
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from mutation.judging import explained, failing, import_what_all_need, noticed_by
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
-from mutation.touched import COMPILED, UNCOMPILED, Touched, likely, touched
+from mutation.touched import COMPILED, UNCOMPILED, Touched, likely, room_of, touched
 from mutation.warm import Warm
 
 TRIED = ROOT / "tools" / "mutants-tried.tsv"
@@ -121,7 +121,7 @@ def main() -> int:
     os.chdir(ROOT)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    room = args.what.split("/")[0]
+    room = room_of(Path(args.what))
     drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
     if not drawn:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")

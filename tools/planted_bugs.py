@@ -58,7 +58,7 @@ MOST_TRIALS = {"in one process": 400, "a process each": 60}
 
 def planted(count: int, seed: int) -> list[Mutant]:
     """Mutants of kernels that change what is computed: those that are known to change nothing there are left out."""
-    root = PACKAGE / "kernels"
+    root = PACKAGE / "arithmetic" / "kernels"
     files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in OTHERS]
     drawn = [item for item in sample(files, 3 * count, seed) if not item.at_import]
     apart = max(1, len(drawn) // count)
@@ -176,8 +176,7 @@ def _answer() -> None:
 
 def _reduced(netlist, fails):
     """Ops of the smallest netlist that still fails, and its text."""
-    from buda_emu.testing.reduce.search import reduce_netlist
-    from buda_emu.testing.reduce.trials import Outcome
+    from buda_emu.testing.reduce.search import Outcome, reduce_netlist
 
     class Here:
         """Trials in this process: a mutant's kernels are compiled once."""
@@ -197,7 +196,7 @@ def _reduced(netlist, fails):
 def keep_changed_kernels_apart(path: str, line: int) -> None:
     """Machine code of kernels that call the mutated function gets names of its own; of all others it is what there is:
     the names of files say nothing of the helpers that a kernel calls."""
-    from buda_emu.jit.machine_code import disk_cache
+    from buda_emu.arithmetic.jit.machine_code import disk_cache
 
     place = disk_cache.place
 

@@ -17,7 +17,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/jit", "tests/kernels", "tests/tensix/products", "tests/runtime/graph/test_worker_pool.py")
+TESTS = (
+    "tests/arithmetic/jit",
+    "tests/arithmetic/kernels",
+    "tests/arithmetic/tensix/products",
+    "tests/emulator/runtime/graph/test_worker_pool.py",
+)
 NEEDED = ("pytest>=8.2", "hypothesis>=6.100", "ml_dtypes>=0.4")
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from buda_emu.checker import Rule
-from buda_emu.vpux.kernels import KERNELS
-from buda_emu.vpux.reader.table import OPS, ROLES
-from buda_emu.vpux.rules import BOOK
-from buda_emu.vpux.support import NEVER_MOVES
+from buda_emu.foreign.vpux.kernels import KERNELS
+from buda_emu.foreign.vpux.reader.table import OPS, ROLES
+from buda_emu.foreign.vpux.rules import BOOK
+from buda_emu.foreign.vpux.support import NEVER_MOVES
+from buda_emu.support.checker import Rule
 
 Row = Sequence[str]
 Table = Callable[[Row, Iterable[Row]], str]

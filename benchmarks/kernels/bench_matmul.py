@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device import pages
-from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, Extent, Reading, matmul_blocks, matmul_tiles
+from buda_emu.arithmetic.kernels.products.matmul import AS_IT_IS, Ending, Extent, Reading, matmul_blocks, matmul_tiles
+from buda_emu.emulator.memory import memory_pool as pages
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions

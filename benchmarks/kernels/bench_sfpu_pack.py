@@ -23,15 +23,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.formats.bits import single
-from buda_emu.kernels.tensix.conversions import l1_acc
-from buda_emu.kernels.tensix.conversions.pack import Conversion, pack
-from buda_emu.kernels.tensix.functions.dropout import random_words
+from buda_emu.arithmetic.formats.bits import single
+from buda_emu.arithmetic.kernels.tensix.conversions import l1_acc
+from buda_emu.arithmetic.kernels.tensix.conversions.pack import Conversion, pack
+from buda_emu.arithmetic.kernels.tensix.functions.dropout import random_words
+from buda_emu.arithmetic.tensix.conversions.pack import intermediate
+from buda_emu.arithmetic.tensix.functions.dropout import seeded
+from buda_emu.arithmetic.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run
+from buda_emu.arithmetic.tensix.lanes import store, touched
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.tensix.conversions.intermediate import intermediate
-from buda_emu.tensix.functions.dropout import seeded
-from buda_emu.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run
-from buda_emu.tensix.lanes import store, touched
 from conditions import conditions
 
 ROUNDS = 7

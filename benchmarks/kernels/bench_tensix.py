@@ -20,20 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.tensix.elementwise.eltwise import elwadd_tiles, elwmul_tiles
-from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import add_by_singles, multiply_by_singles
-from buda_emu.kernels.tensix.elementwise.maxpool import reduce_max_tiles
-from buda_emu.kernels.tensix.elementwise.moves import copy_to_dst_tiles
-from buda_emu.kernels.tensix.products.integer import int_matmul_tiles
-from buda_emu.kernels.tensix.products.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.products.product import Extent, Product, Source
-from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles
-from buda_emu.tensix.conversions.unpack import unpack
-from buda_emu.tensix.conversions.unpack_tiles import unpacker
-from buda_emu.tensix.elementwise.maxpool import KEPT
-from buda_emu.tensix.lanes import DstMode
-from buda_emu.tensix.products.fidelity import phase_mask
-from buda_emu.tensix.words import kernel_setting
+from buda_emu.arithmetic.kernels.tensix.elementwise import (
+    copy_to_dst_tiles,
+    elwadd_tiles,
+    elwmul_tiles,
+    reduce_max_tiles,
+)
+from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
+from buda_emu.arithmetic.kernels.tensix.products.integer import int_matmul_tiles
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source
+from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import matmul_by_integers, matmul_tiles
+from buda_emu.arithmetic.tensix.conversions.unpack import unpack, unpacker
+from buda_emu.arithmetic.tensix.elementwise import KEPT
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.arithmetic.tensix.products import phase_mask
+from buda_emu.arithmetic.tensix.registers import kernel_setting
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from conditions import conditions

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from buda_emu.timeline import Schedule
+from buda_emu.performance.timeline import Schedule
 
 STAGES = 100
 

@@ -11,14 +11,12 @@ product has a benchmark of its own beside sgemm, `bench_matmul.py`; the units of
 import numpy as np
 import pytest
 
-from buda_emu.kernels.functions.transcendental import FUNCTIONS
-from buda_emu.kernels.tiles import binary, gather
-from buda_emu.kernels.tiles.embedding import embedding_tiles
-from buda_emu.kernels.tiles.pack import accumulate_tiles, relu_tiles
-from buda_emu.kernels.tiles.quantise import quantisers
-from buda_emu.kernels.tiles.reduce import Z, reduce_tiles
-from buda_emu.kernels.tiles.splice import place_tiles
-from buda_emu.kernels.tiles.tile_memory import NO_RELU, RELU_FROM
+from buda_emu.arithmetic.kernels.functions.transcendental import FUNCTIONS
+from buda_emu.arithmetic.kernels.tiles import binary, gather
+from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, embedding_tiles, place_tiles, relu_tiles
+from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
+from buda_emu.arithmetic.kernels.tiles.reduce import Z, reduce_tiles
+from buda_emu.arithmetic.kernels.tiles.tile_memory import NO_RELU, RELU_FROM
 from buda_emu.spec.formats import FORMATS
 
 TILES = 1024  # 4 MiB

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
-from buda_emu.compiler.comparison import difference
+from buda_emu.app.api.run_netlist import run_netlist
+from buda_emu.compiler.compiled import difference
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.spec.precision import Precision
 from generating import steps_per_second

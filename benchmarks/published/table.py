@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.strict_json import read_object
+from buda_emu.support.strict_json import read_object
 
 if TYPE_CHECKING:
     from .models import Model

@@ -6,50 +6,43 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
-from buda_emu.checker.suggest import near
-from buda_emu.compiler.fuse.activation import fuse_activation
-from buda_emu.compiler.fuse.bias import fuse_bias
-from buda_emu.compiler.fuse.chains import fuse_chains
-from buda_emu.compiler.fuse.half_tiles import fuse_half_tiles
-from buda_emu.compiler.fuse.integers import use_integers
-from buda_emu.compiler.fuse.products import fuse_products
-from buda_emu.compiler.fuse.relu import fuse_relu
-from buda_emu.compiler.fuse.rows import fuse_rows
-from buda_emu.compiler.fuse.spreads import fuse_spreads
-from buda_emu.compiler.fuse.stores import fuse_stores
-from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.graph.own_memory import OwnMemory
+from buda_emu.compiler.fuse.chains import fuse_chains, fuse_stores
+from buda_emu.compiler.fuse.columns import fuse_half_tiles, fuse_spreads
+from buda_emu.compiler.fuse.epilogues import fuse_activation, fuse_bias, fuse_relu, use_integers
+from buda_emu.compiler.fuse.rows import fuse_products, fuse_rows
+from buda_emu.compiler.graph.graph import Graph, OwnMemory
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir, IrFile, print_ir
 from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.lower.layout import TILE as TILE_WIDTH
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
-from buda_emu.compiler.masks import keep_apart, keep_from_padding, large_values, mixed_with_padding, without_blocks
-from buda_emu.compiler.memory_watch import MemoryWatch
-from buda_emu.compiler.mixed import Rule, assign, precision_of, tell_readers, widen
-from buda_emu.compiler.passes.cse import cse
-from buda_emu.compiler.passes.dce import dce
-from buda_emu.compiler.passes.decompose import decompose
-from buda_emu.compiler.passes.factors import factors
-from buda_emu.compiler.passes.fold_pads import fold_pads
-from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
-from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
-from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.memory_watch import MemoryWatch, Work
+from buda_emu.compiler.mixed import (
+    Rule,
+    assign,
+    keep_apart,
+    keep_from_padding,
+    large_values,
+    mixed_with_padding,
+    precision_of,
+    tell_readers,
+    widen,
+    without_blocks,
+)
+from buda_emu.compiler.passes.clean import cse, dce, decompose, neutral
+from buda_emu.compiler.passes.factors import factors, late_factors
+from buda_emu.compiler.passes.folding import fold_pads, fold_scale_bias, fuse_quantize_dequantize, gelu
 from buda_emu.compiler.passes.host_windows import host_windows
-from buda_emu.compiler.passes.late_factors import late_factors
-from buda_emu.compiler.passes.neutral import neutral
-from buda_emu.compiler.passes.slice_products import slice_products
-from buda_emu.compiler.passes.split_concats import split_concats
+from buda_emu.compiler.passes.slices import slice_products, split_concats
 from buda_emu.compiler.place.blocks import TargetOf
 from buda_emu.compiler.place.operand_room import give_room
-from buda_emu.compiler.place.stacked import stacked_rows
-from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.place.rows import stacked_rows, streamed
 from buda_emu.compiler.search.placer import place_best
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Precision, Target
-from buda_emu.compiler.work import Work
-from buda_emu.errors import HostError, InternalError
 from buda_emu.spec.formats import FORMATS
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError, InternalError
 
 IMPORT: Final = "import"
 """What stands before the first pass."""

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from buda_emu.compiler.work import Work
-from buda_emu.errors import HostError
+from buda_emu.compiler.memory_watch import Work
 from buda_emu.spec.archs import ARCHS, Arch
-from buda_emu.spec.boards import board
-from buda_emu.spec.cluster import Cluster
+from buda_emu.spec.boards import Cluster, board
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.formats import FORMATS, tile_bytes
+from buda_emu.support.errors import HostError
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")

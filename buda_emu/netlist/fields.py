@@ -6,9 +6,9 @@ Facts: NETLIST 1.2-1.4, 3, 5 (fused ops), OPS 8. Attributes have their own table
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.records import dataclass
 
 Kind = Literal[
     "int", "bool", "float", "text", "word", "format", "formats", "fidelity", "pair", "ints", "texts", "names",

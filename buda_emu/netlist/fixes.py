@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from buda_emu.checker.diagnostic import Diagnostic
-from buda_emu.checker.fix import Change, Edit, Fix, Proposal, applied
-from buda_emu.netlist.formatter.source import Span, read_spans
+from buda_emu.netlist.formatter import Span, read_spans
 from buda_emu.netlist.yaml_reader import LINE_BREAK, UnreadableError
 from buda_emu.netlist.yaml_text import word
-from buda_emu.records import dataclass
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.fix import Change, Edit, Fix, Proposal, applied
+from buda_emu.support.records import dataclass
 
 _QUOTES: Final = ("'", '"')
 _DASH: Final = re.compile(r" *- *\Z")

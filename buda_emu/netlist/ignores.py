@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from buda_emu.checker import Checker, Diagnostic, Finding, TextPlace
-from buda_emu.checker.checks import MAX_FINDINGS, TOO_MANY
-from buda_emu.checker.suggest import near
 from buda_emu.netlist.rules import RULES
+from buda_emu.support.checker import Checker, Diagnostic, Finding, TextPlace
+from buda_emu.support.checker.checks import MAX_FINDINGS, TOO_MANY
+from buda_emu.support.checker.suggest import near
 
 USELESS = "V210"
 _COMMENT = re.compile(r"(?:(?<=\s)|^)#[ \t]*buda: ignore(-file)?\b[ \t]*(?:\[([^\]\n]*)\])?")

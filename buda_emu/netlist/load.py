@@ -1,16 +1,18 @@
 """Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
 
+import re
 from dataclasses import replace
+from typing import Final
 
-from buda_emu.checker import CheckResult, Diagnostic
-from buda_emu.checker.render import render, with_source_lines
-from buda_emu.errors import NetlistError
-from buda_emu.garbage import no_collections
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
-from buda_emu.records import dataclass
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker import CheckResult, Diagnostic
+from buda_emu.support.checker.render import render, with_source_lines
+from buda_emu.support.errors import NetlistError
+from buda_emu.support.garbage import no_collections
+from buda_emu.support.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
 
@@ -44,7 +46,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
     """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are not text."""
-    from buda_emu.netlist.cached.cache import NetlistCache
+    from buda_emu.netlist.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)
     with no_collections():
@@ -118,3 +120,24 @@ def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netli
     elif result.netlist is not None:
         return result.netlist
     raise NetlistError(render(diagnostics), diagnostics)
+
+
+_NAMES: Final = (".yaml", ".yml")
+_SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)
+_MOST_BYTES: Final = 16 << 20  # larger files are not netlists, and some have no end
+_LEAST_SECTIONS: Final = 2  # other YAML files are something else
+
+
+def looks_like_netlist(path: str) -> bool:
+    """Whether a file found in a folder is one. A YAML file that cannot be read is: let who opens it say why."""
+    return path.endswith(_NAMES) and holds_sections(path)
+
+
+def holds_sections(path: str) -> bool:
+    """Whether a file has the sections of one, whatever it is called; True where it cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
+            data = file.read(_MOST_BYTES)
+    except OSError:
+        return True
+    return len({match[1] for match in _SECTION.finditer(data)}) >= _LEAST_SECTIONS

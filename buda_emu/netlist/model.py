@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from buda_emu.checker.diagnostic import Diagnostic
-from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
 from buda_emu.netlist.fields import OWN_SECTION, UNDEFINED, UNDEFINED_IS_NAN
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import NO_MARK, Sourced, sourced
-from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.ops.of_type import OfOpType
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.text import plural
+from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """The YAML tree with positions: the content of the text before it is interpreted.
 
 Scalars keep their text; what a text means (integer, bool, float, word) is decided by the reader of a field
-(`buda_emu.netlist.scalars`), as the reference does. Duplicate keys are kept in order (NETLIST 11.3 C1).
+(`buda_emu.netlist.yaml_text`), as the reference does. Duplicate keys are kept in order (NETLIST 11.3 C1).
 """
 
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from buda_emu.checker.place import TextPlace as Mark
+from buda_emu.support.checker.diagnostic import TextPlace as Mark
 
 NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
 

@@ -6,7 +6,7 @@ Fields stand in one order, each object on a line. What has its default is left o
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
-from buda_emu.netlist.contract import contracted
+from buda_emu.netlist.build import contracted
 from buda_emu.netlist.model import (
     Allocate,
     Deallocate,
@@ -30,9 +30,9 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.yaml_text import Pairs, Plain, block, comment, flow, word
-from buda_emu.records import dataclass
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking
+from buda_emu.support.records import dataclass
 
 _FIRST: Final = (
     "identity", "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits",

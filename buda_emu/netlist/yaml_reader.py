@@ -10,8 +10,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.support.checker.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark

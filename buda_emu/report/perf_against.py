@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import relative, table, whole, wrapped
+from buda_emu.support.errors import HostError
 
 _MOST: Final = 8  # units of an epoch that are listed
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
@@ -199,3 +199,11 @@ def _figures(before: float | None, after: float | None) -> tuple[str, str, str, 
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
     return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)
+
+
+def sides(settings: Mapping[str, Any]) -> str:
+    """Of a test run's settings: `precision device, expected ideal`; with tensors from outside `..., expected DIR, else
+    ideal`."""
+    reference = settings.get("reference")
+    expected = f"{reference}, else {settings['expected']}" if reference else settings["expected"]
+    return f"precision {settings['precision']}, expected {expected}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import log10
 from typing import Any, Final
 
-from buda_emu.report.pictures.svg import clean, fitted, number, open_chart, text
+from buda_emu.report.pictures.grid_svg import clean, fitted, number, open_chart, text
 from buda_emu.report.terminal.text import number as figure
 from buda_emu.report.terminal.text import table, whole
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from buda_emu.records import dataclass
+from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

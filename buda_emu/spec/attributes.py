@@ -6,8 +6,8 @@ from dataclasses import field, fields
 from functools import partial
 from typing import Any, Literal
 
-from buda_emu.records import dataclass
 from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
+from buda_emu.support.records import dataclass
 
 AttributeKind = Literal["int", "float", "bool", "text", "word", "ints", "broadcasts", "splice"]
 

@@ -1,6 +1,6 @@
 """How a tensor is cut into cores, mblocks, ublocks and tiles (OPS 2): the same for queues and ops."""
 
-from buda_emu.records import dataclass
+from buda_emu.support.records import dataclass
 
 FULL_TILE = (32, 32)
 # NETLIST 1.3 tile_dim

@@ -1,6 +1,6 @@
 """The number formats of a netlist: one table, and the size of a tile in each (FORMATS 1, 2; NETLIST 1.9).
 
-Pure facts without third-party imports. How a format encodes values is `buda_emu.formats`.
+Pure facts without third-party imports. How a format encodes values is `buda_emu.arithmetic.formats`.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
-from buda_emu.records import dataclass
+from buda_emu.support.records import dataclass
 
 Kind = Literal["float", "block", "int", "raw"]
 Family = Literal["a", "b"]

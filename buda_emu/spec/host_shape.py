@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from buda_emu.errors import HostError
+from buda_emu.support.errors import HostError
 
 Shape4 = tuple[int, int, int, int]
 

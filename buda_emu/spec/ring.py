@@ -1,6 +1,6 @@
 """The pointer pair of a device queue (NETLIST 4.1 "device pointer pair", LAYOUT 3.2)."""
 
-from buda_emu.records import dataclass
+from buda_emu.support.records import dataclass
 
 
 @dataclass(slots=True)

@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import NetlistError
+from buda_emu.emulator.inputs.default import InputBlock, default_inputs
+from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.inputs.sparse import encoding_tiles, sparse_shape
+from buda_emu.emulator.inputs.stimulus import generator
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
-from buda_emu.spec.stimulus import Stimulus
-from buda_emu.verify.inputs.default import InputBlock, default_inputs
-from buda_emu.verify.inputs.sparse import encoding_tiles, sparse_shape
-from buda_emu.verify.inputs.stimulus import generator
-from buda_emu.verify.prepared import Chosen, prepared
+from buda_emu.spec.test_config import Stimulus
+from buda_emu.support.errors import NetlistError
 
 Values = NDArray[Any]
 _Drawn = Callable[[np.random.Generator, tuple[int, ...], bool], Values]

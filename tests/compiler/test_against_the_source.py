@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.comparison import difference, value_of
-from buda_emu.compiler.examples import made_up
+from buda_emu.compiler.compilation import made_up
+from buda_emu.compiler.compiled import difference, layer_of, value_of
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.layer_numerics import layer_of
 from buda_emu.compiler.lower.layout import ordered, padded
 
 onnx = pytest.importorskip("onnx")

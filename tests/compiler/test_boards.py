@@ -3,8 +3,8 @@
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compile import compile_until
 from buda_emu.compiler.ir.text import parse_file, print_file
-from buda_emu.compiler.steps import compile_until
 
 torch = pytest.importorskip("torch")
 

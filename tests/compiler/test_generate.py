@@ -12,7 +12,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.place.cost import tiles_read
-from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.place.rows import streamed
 from buda_emu.compiler.search import cuts, refine
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.starts import searched_decisions

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.cli.main import main
+from buda_emu.app.cli.main import main
+from buda_emu.arithmetic.tensor.referenced import referenced
 from buda_emu.compiler import memory_watch
 from buda_emu.compiler.graph.graph import Graph, Node
 from buda_emu.compiler.memory_watch import BESIDE, READ, MemoryWatch
 from buda_emu.compiler.pipeline import Observer
-from buda_emu.errors import UnsupportedError
-from buda_emu.tensor.referenced import referenced
+from buda_emu.support.errors import UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.options import FIELDS, OptionWords
+from buda_emu.compiler.compilation import FIELDS, OptionWords
 
 onnx = pytest.importorskip("onnx")
 RELU = ("Relu", ["x"], ["y"])
@@ -34,7 +34,7 @@ def test_every_field_says_what_it_means():
     import ast
     import inspect
 
-    from buda_emu.compiler import options
+    from buda_emu.compiler import compilation as options
 
     (made,) = (
         item for item in ast.parse(inspect.getsource(options)).body if getattr(item, "name", "") == "CompileOptions"
@@ -62,8 +62,8 @@ def test_options_are_not_changed_once_made():
 
 
 def test_other_functions_take_the_same_options(tmp_path):
-    from buda_emu.compiler.ir.files import write_ir
-    from buda_emu.compiler.steps import compile_from, compile_until
+    from buda_emu.compiler.compile import compile_from, compile_until
+    from buda_emu.compiler.ir.text import write_ir
 
     assert be.compile_in_parts(small(), on_host=[], options=OPTIONS).compiled.netlist.arch.name == "grayskull"
     until = compile_until(small(), stop_after="dce", options=OPTIONS)

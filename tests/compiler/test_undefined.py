@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
+from buda_emu.app.api.run_netlist import run_netlist
+from buda_emu.compiler.compile import compile_from, compile_until
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.ir.files import write_ir
-from buda_emu.compiler.steps import compile_from, compile_until
-from buda_emu.errors import ProgramError
+from buda_emu.compiler.ir.text import write_ir
+from buda_emu.support.errors import ProgramError
 
 torch = pytest.importorskip("torch")
 

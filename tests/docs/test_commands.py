@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from buda_emu.jit.kernel import cache_folder
+from buda_emu.arithmetic.jit.kernel import cache_folder
 from documents import marked_blocks, says
 from shared_files import ROOT
 

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from buda_emu.verify.runs.case import Case, unfinished
+from buda_emu.testing.verify.runs.collect import Case, unfinished
 
 
 def obey(case: Case):
@@ -32,7 +32,7 @@ def obey(case: Case):
 
 
 def obedient(_about):
-    """The work of a job: `buda_emu.workers.job.Job("case_functions:obedient")`."""
+    """The work of a job: `buda_emu.support.workers.job.Job("case_functions:obedient")`."""
     return obey
 
 

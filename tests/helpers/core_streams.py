@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from buda_emu.routing.streams.limits import LIMITS
-from buda_emu.routing.streams.model import CoreUse
+from buda_emu.performance.routing.streams.model import LIMITS, CoreUse
 
 Core = tuple[int, int, int]
 """Chip, row and column of the NoC."""

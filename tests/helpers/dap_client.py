@@ -8,8 +8,8 @@ import threading
 from contextlib import suppress
 from queue import Empty, Queue
 
-import buda_emu.debugger.dap.serve  # noqa: F401 - fills the table of requests
-from buda_emu.debugger.dap.adapter import Adapter
+import buda_emu.app.debugger.dap.serve  # noqa: F401 - fills the table of requests
+from buda_emu.app.debugger.dap.adapter import Adapter
 
 COMMAND = [sys.executable, "-m", "buda_emu", "debug", "--dap"]
 

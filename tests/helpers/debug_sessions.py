@@ -3,8 +3,8 @@
 from contextlib import contextmanager
 
 import buda_emu as be
-from buda_emu.debugger.breakpoints import pointers_of
-from buda_emu.debugger.machine.position import START
+from buda_emu.app.debugger.breakpoints import pointers_of
+from buda_emu.app.debugger.machine.stop import START
 from shared_files import ROOT
 
 TRAINING = str(ROOT / "netlists" / "training.yaml")

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from buda_emu.api.faults import Maker, Settings, Subject
+from buda_emu.app.api.faults import Maker, Settings, Subject
 from example_netlists import DIRECTORY
 
 

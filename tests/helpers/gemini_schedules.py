@@ -62,7 +62,8 @@ def edited(document, *edits):
 
 def rules_of(document, frontend=None):
     """Ids of rules that are broken, with their severity."""
-    from buda_emu import DocumentError, gemini
+    from buda_emu import DocumentError
+    from buda_emu.foreign import gemini
 
     try:
         found = gemini.load(document).check(frontend)

@@ -9,13 +9,12 @@ import tarfile
 
 import numpy as np
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.options import CompileOptions
-from buda_emu.image.pack import Contents, write_image
+from buda_emu.emulator.image.pack import Contents, write_image
 from buda_emu.netlist.load import check_text
 from small_images import TOP, good, members, netlist_text, parts, values
 

@@ -2,7 +2,8 @@
 
 import sys
 
-from buda_emu.workers import job, process
+from buda_emu.support.workers import job
+from buda_emu.support.workers import pool as process
 
 MODULES = ("case_functions", "case_functions_that_die", "no_module_at_all", "spread_functions")
 FUNCTIONS = ("after_others", "dies_at_one", "dies_once", "no_three", "none", "obedient", "part_of", "twice")
@@ -16,7 +17,7 @@ def allow(patch=setattr):
 
 
 if __name__ == "__main__":
-    from buda_emu.workers.child import run
+    from buda_emu.support.workers.child import run
 
     allow()
     run(int(sys.argv[1]))

@@ -4,8 +4,8 @@ import threading
 from queue import Queue
 
 import buda_emu as be
-from buda_emu.errors import ProgramError
-from buda_emu.machines.cut import cut
+from buda_emu.emulator.distributed.part import cut
+from buda_emu.support.errors import ProgramError
 
 
 class NearPart:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from random import Random
 from typing import cast
 
-from buda_emu.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
+from buda_emu.performance.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
 from pipe_reading import RENAMED
 
 Change = Callable[[PipeGraph, Random], PipeGraph]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from buda_emu.routing.pipes.model import Buffer, Pipe, PipeGraph
+from buda_emu.performance.routing.pipes.model import Buffer, Pipe, PipeGraph
 
 
 def around(graph: PipeGraph, op: str) -> PipeGraph:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from buda_emu.routing.pipes.model import Buffer, Pipe, PipeGraph
+from buda_emu.performance.routing.pipes.model import Buffer, Pipe, PipeGraph
 
 
 class PipeGraphError(ValueError):

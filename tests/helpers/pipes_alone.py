@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from buda_emu.netlist.model import Attributes, Buffer, Execute, FusedOp, Graph, Netlist, Op, Queue, QueueSettings
-from buda_emu.routing.pipes.build import Built, build
-from buda_emu.routing.pipes.epoch import epoch_of
+from buda_emu.performance.routing.pipes.build import Built, build
+from buda_emu.performance.routing.pipes.epoch import epoch_of
 
 _GRAPH: Final = "alone"
 _CHANNELS: Final = 6

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from buda_emu.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
+from buda_emu.performance.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
 
 TILE = 2080
 

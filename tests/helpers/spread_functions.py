@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from buda_emu.errors import HostError
+from buda_emu.support.errors import HostError
 from case_functions import until
 
 _LOADS = []

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
-from buda_emu.routing.streams.model import CoreUse, Place
+from buda_emu.performance.routing.streams.model import LIMITS, UNUSED_L1, CoreUse, Place
 from core_streams import Core, Streams
 from router_vectors import VECTORS
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from buda_emu import vpux
-from buda_emu.vpux.model import Document
+from buda_emu.foreign import vpux
+from buda_emu.foreign.vpux.model import Document
 
 MEMREF = "memref<1x16x4x8xf16"
 CMX = f"{MEMREF}, [@CMX_NN, 0]>"

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.load import check_text
+from buda_emu.support.checker.diagnostic import Diagnostic
 
 DEVICES = "devices: {arch: [grayskull, wormhole, wormhole_b0, blackhole]}\n"
 QUEUES = """\

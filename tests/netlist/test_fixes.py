@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from buda_emu.checker.fix import Edit, Fix, applied
 from buda_emu.netlist import fixes
 from buda_emu.netlist.fixes import fixed
 from buda_emu.netlist.load import check_text
+from buda_emu.support.checker.fix import Edit, Fix, applied
 from shared_files import ROOT, corpus_files
 
 GOOD = (ROOT / "netlists/matmul.yaml").read_text()

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.checker.render import render
-from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import check, check_text, load
+from buda_emu.support.checker.render import render
+from buda_emu.support.errors import NetlistError
 from netlist.netlist_texts import DEVICES, FUSED, NETLIST, edited, found, rules
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from buda_emu.checker.render import as_github, as_json, render
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.support.checker.render import as_github, as_json, render
 from mutations import Tree, mutated, text_of, tree_of
 from netlist.netlist_texts import FUSED, NETLIST
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.netlist.scalars import leading_integer, parse_address, parse_bool, parse_float, parse_int
+from buda_emu.netlist.yaml_text import leading_integer, parse_address, parse_bool, parse_float, parse_int
 
 
 @pytest.mark.parametrize(

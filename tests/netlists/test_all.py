@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.api.run_netlist import run_netlist
+from buda_emu.app.api.run_netlist import run_netlist
 from example_netlists import DIRECTORY
 
 NAMES = sorted(path.stem for path in DIRECTORY.glob("*.yaml"))

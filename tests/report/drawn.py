@@ -1,7 +1,7 @@
 """Pictures of runs for tests."""
 
-from buda_emu.timeline import Live, Ring, Schedule
-from buda_emu.timeline.picture import Counter, Memory, TimelinePicture, picture
+from buda_emu.performance.timeline import Live, Ring, Schedule
+from buda_emu.performance.timeline.picture import Counter, Memory, TimelinePicture, picture
 
 KINDS = ("load", "compute", "store", "weights")
 

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from buda_emu.verify.result import CaseResult, TestRun
-from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.run_case import run_case
+from buda_emu.testing.verify.result import CaseResult, TestRun
+from buda_emu.testing.verify.runs.collect import Case, Settings
+from buda_emu.testing.verify.runs.run_case import run_case
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 

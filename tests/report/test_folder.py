@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from buda_emu.errors import HostError
-from buda_emu.report import folder
-from buda_emu.report.folder import write_report
+from buda_emu.report import test_report as folder
+from buda_emu.report import test_report as testing
 from buda_emu.report.machine_readable.json_form import as_json
-from buda_emu.report.pages import testing
+from buda_emu.report.test_report import write_report
+from buda_emu.support.errors import HostError
 from report.results import ODD_NAME, finished_run
 from report.unpacked import whole
 
@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path):
-    size = len(testing.packed(testing._case(finished_run().cases[2], None, 0.99)))
+    size = len(testing.packed(testing._page_case(finished_run().cases[2], None, 0.99)))
     monkeypatch.setattr(testing, "MOST_BYTES", 1.5 * size)
     write_report(finished_run(), tmp_path)
     page = whole(tmp_path / "report.html")
@@ -91,7 +91,7 @@ def test_the_folder_that_all_names_begin_with(paths, prefix):
 def test_pictures_of_big_netlists_show_the_epoch_of_the_bad_op(monkeypatch, root):
     monkeypatch.setattr(folder, "MOST_PANELS", 1)
     monkeypatch.chdir(root)
-    monkeypatch.setattr("buda_emu.report.folder.grid_svg", lambda _netlist, **kwargs: str(kwargs["epochs"]))
+    monkeypatch.setattr("buda_emu.report.test_report.grid_svg", lambda _netlist, **kwargs: str(kwargs["epochs"]))
     found = folder._picture(finished_run().cases[0], "")
     assert found.svg == "[0]"
     assert found.note.startswith("The first epochs, this part of 2 graphs; the whole: buda-emu graph netlists/")

@@ -2,7 +2,7 @@
 
 import re
 
-from buda_emu.report.markdown import markdown
+from buda_emu.report.test_report import markdown
 from report.results import finished_run
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from buda_emu.errors import HostError
+from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.boards import BOARDS, agreed_arch, board
 from buda_emu.spec.devices import device
-from buda_emu.timing.transfers.rates import speed
+from buda_emu.support.errors import HostError
 
 
 @pytest.mark.parametrize("name", BOARDS)

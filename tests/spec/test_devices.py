@@ -7,9 +7,9 @@ from itertools import pairwise
 import jsonschema
 import pytest
 
-from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.devices import DEVICES, Device, device, rows_of_mask
+from buda_emu.support.errors import HostError, UnsupportedError
 from shared_files import ROOT
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.errors import HostError
 from buda_emu.spec.host_shape import expand_shape, outermost_first
+from buda_emu.support.errors import HostError
 
 
 @pytest.mark.parametrize(

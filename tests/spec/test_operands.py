@@ -1,4 +1,4 @@
-from buda_emu.spec.operands import shortened
+from buda_emu.spec.varinst import shortened
 
 
 def test_texts_of_forty_characters_are_shown_whole():

@@ -13,7 +13,7 @@ from buda_emu.spec.blocking import FULL_TILE, LEGAL_TILE_DIMS
 from buda_emu.spec.devices import DEVICES, device
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.spec.stimulus import Stimulus
+from buda_emu.spec.test_config import Stimulus
 
 KEPT = Path(__file__).with_name("tables.txt")
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.errors import ProgramError
 from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.errors import ProgramError
 
 
 def calculate(name, out, *args):

@@ -3,11 +3,11 @@
 import pytest
 
 import buda_emu as be
-from buda_emu.coverage.rules import found_by_check
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.rules.book import RULES
 from buda_emu.spec.archs import ARCHS
 from buda_emu.testing import broken
+from buda_emu.testing.coverage.features import found_by_check
 from buda_emu.testing.mutants import NOT_ALONE
 
 QUICK = (

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import planted_bugs
-from buda_emu.kernels.functions.elementary import clear_outside
-from buda_emu.kernels.products.tile_product import depthwise_tiles
-from buda_emu.ops.on_device.kernel_units import KernelUnits
-from buda_emu.tensix.registers import REGISTERS
-from buda_emu.tensix.words import exponent_of, to_word
+from buda_emu.arithmetic.kernels.functions.elementary import clear_outside
+from buda_emu.arithmetic.kernels.products.tile_product import depthwise_tiles
+from buda_emu.arithmetic.tensix.registers import REGISTERS, exponent_of, to_word
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
 from mutation.sites import PACKAGE, at_lines, sample
 from shared_files import ROOT
 
@@ -22,7 +21,7 @@ TOOL = str(ROOT / "tools/planted_bugs.py")
 
 def in_product():
     """A mutant of what depthwise products call."""
-    drawn = sample([PACKAGE / "kernels/products/tile_product.py"], None, 0)
+    drawn = sample([PACKAGE / "arithmetic/kernels/products/tile_product.py"], None, 0)
     return next(item for item in drawn if item.source == "s += a0 * b[k * EDGE + j]")
 
 
@@ -30,8 +29,8 @@ def test_what_is_planted_is_of_kernels_that_netlists_run():
     found = planted_bugs.planted(20, 0)
     assert len(found) == len({mutant.key for mutant in found}) == 20
     for mutant in found:
-        room, *inside = mutant.path.relative_to(planted_bugs.PACKAGE).parts
-        assert room == "kernels"
+        package, room, *inside = mutant.path.relative_to(planted_bugs.PACKAGE).parts
+        assert (package, room) == ("arithmetic", "kernels")
         assert inside[0] not in planted_bugs.OTHERS
         assert not mutant.at_import
 
@@ -65,7 +64,7 @@ def test_what_calls_the_changed_function_is_known():
 
 
 def test_definitions_of_llvm_code_are_not_compiled():
-    drawn = sample([PACKAGE / "kernels/tensix/functions/lane_rows.py"], None, 0)
+    drawn = sample([PACKAGE / "arithmetic/kernels/tensix/functions/lane_rows.py"], None, 0)
     assert not any(planted_bugs.is_compiled(mutant) for mutant in drawn)
 
 

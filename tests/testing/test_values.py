@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from buda_emu.emulator.inputs.default import default_inputs
+from buda_emu.emulator.inputs.prepared import Chosen, prepared
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.formats import is_integer
 from buda_emu.testing import Budget, awkward_inputs, generate
 from buda_emu.testing.values import _high, _low, _spread
-from buda_emu.verify.inputs.default import default_inputs
-from buda_emu.verify.prepared import Chosen, prepared
 
 SEEDS = range(40)
 

@@ -71,7 +71,8 @@ def _caches(kernels: Path | None) -> Iterator[str]:
 @cache
 def _kernels() -> Path | None:
     """Where the user's kernels lie that this version compiled."""
-    code = "from buda_emu.jit.machine_code.disk_cache import cache_folder as found; print(found() or '', end='')"
+    module = "buda_emu.arithmetic.jit.machine_code.disk_cache"
+    code = f"from {module} import cache_folder as found; print(found() or '', end='')"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout
     return Path(told) if told else None
 

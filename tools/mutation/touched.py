@@ -30,26 +30,44 @@ MOST_SECONDS = (
     20.0,
     40.0,
 )  # of processor time, for the cases of one test, for the tests of one file
-UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
-COMPILED = "kernels-compiled"  # their intrinsics, which are Python: its mutants compile all anew
-JIT = "jit"  # what compiles, keeps and loads them: likewise
+OF_SEVERAL = ("app", "emulator", "foreign", "arithmetic", "performance", "support", "testing")
+"""Packages whose folders are rooms of their own."""
+UNCOMPILED = "arithmetic/kernels"  # numba shows neither a changed line nor one that runs
+COMPILED = "arithmetic/kernels-compiled"  # their intrinsics, which are Python: its mutants compile all anew
+JIT = "arithmetic/jit"  # what compiles, keeps and loads them: likewise
 LONGEST = 20.0  # of processor time, for one test: a longer one is not recorded
 ALSO = {
-    "api": ("api", "cli/verbs/test_run.py"),
-    "cli": ("cli", "vpux/test_comparison.py"),
-    "gemini": ("gemini", "cli/verbs/test_gemini.py"),
-    UNCOMPILED: ("kernels", "jit", "ops", "formats", "tensix", "timeline", "darwinn/test_twin.py"),
-    JIT: ("jit", "runtime/graph/test_worker_pool.py", "tensix/elementwise/test_eltwise_by_singles.py"),
-    COMPILED: ("kernels", "jit", "tensix/elementwise/test_eltwise_by_singles.py"),
+    "app/api": ("app/api", "app/cli/verbs/test_run.py"),
+    "app/cli": ("app/cli", "foreign/vpux/test_comparison.py"),
+    "foreign/gemini": ("foreign/gemini", "app/cli/verbs/test_gemini.py"),
+    UNCOMPILED: (
+        "arithmetic/kernels",
+        "arithmetic/jit",
+        "emulator/ops",
+        "arithmetic/formats",
+        "arithmetic/tensix",
+        "performance/timeline",
+        "foreign/darwinn/test_twin.py",
+    ),
+    JIT: (
+        "arithmetic/jit",
+        "emulator/runtime/graph/test_worker_pool.py",
+        "arithmetic/tensix/elementwise/test_eltwise_by_singles.py",
+    ),
+    COMPILED: (
+        "arithmetic/kernels",
+        "arithmetic/jit",
+        "arithmetic/tensix/elementwise/test_eltwise_by_singles.py",
+    ),
     "report": (
         "report",
-        "darwinn/test_replay.py",
-        "cli/verbs/test_perf_against.py",
-        "cli/verbs/test_perf_sweep.py",
-        "cli/test_tables.py",
+        "foreign/darwinn/test_replay.py",
+        "app/cli/verbs/test_perf_against.py",
+        "app/cli/verbs/test_perf_sweep.py",
+        "app/cli/test_tables.py",
     ),
-    "spec": ("spec", "formats", "docs/test_pages.py"),
-    "workers": ("workers", "machines/test_machines.py"),
+    "spec": ("spec", "arithmetic/formats", "docs/test_pages.py"),
+    "support/workers": ("support/workers", "emulator/distributed/test_machines.py"),
 }  # fmt: skip
 """Tests that hold a room beside those of its own name."""
 
@@ -97,6 +115,13 @@ def own_tests(path: Path) -> Path:
     return ROOT / "tests" / inside.parent / f"test_{inside.name}"
 
 
+def room_of(path: Path) -> str:
+    """Return the room of a file or folder, named as it is below the package: a folder in a package of several, else
+    the package itself."""
+    first, *below = path.parts
+    return f"{first}/{below[0]}" if first in OF_SEVERAL and below else first
+
+
 def digest(path: Path) -> str:
     """Of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -104,8 +129,10 @@ def digest(path: Path) -> str:
 
 def likely(path: Path) -> set[str]:
     """Files of tests that name a source, or a folder that it is in: as their own name, or where they import."""
-    room, *inside = path.relative_to(PACKAGE).with_suffix("").parts
-    above, name = re.escape(".".join([room, *inside[:-1]])), inside[-1]
+    room = room_of(path.relative_to(PACKAGE))
+    inside = path.relative_to(PACKAGE / room).with_suffix("").parts
+    above = re.escape(".".join([*room.split("/"), *inside[:-1]]))
+    name = inside[-1]
     named = re.compile(rf"\b{above}\.{name}\b|\b{above} import .*\b{name}\b")
     return {
         str(file.relative_to(ROOT))
@@ -121,7 +148,8 @@ def _files_of_tests(room: str) -> list[Path]:
 
 def touched(room: str, only: Collection[str] | None = None) -> Touched:
     """Of a room's tests, as they are now: only what changed since the last time runs. `only`: these files of them."""
-    kept = KEPT / f"{room}.json"
+    file = room.replace("/", "-")
+    kept = KEPT / f"{file}.json"
     sources_of = PACKAGE / room.removesuffix(COMPILED.removeprefix(UNCOMPILED))
     known = _read(kept) if kept.exists() else Touched()
     now = {str(path.relative_to(ROOT)): digest(path) for path in _files_of_tests(room)}
@@ -130,7 +158,7 @@ def touched(room: str, only: Collection[str] | None = None) -> Touched:
     new = sorted(name for name in now.keys() - known.digests.keys() if only is None or name in only)
     if new:
         KEPT.mkdir(exist_ok=True)
-        part = KEPT / f"{room}.part.json"
+        part = KEPT / f"{file}.part.json"
         command = [sys.executable, "-m", "mutation.touched", room, str(sources_of), str(part), *new]
         with tempfile.TemporaryDirectory() as empty:  # what is compiled already runs no line of what compiles
             environment = os.environ | ({"XDG_CACHE_HOME": empty} if room in (COMPILED, JIT) else {})

@@ -6,8 +6,6 @@ from typing import Final, Literal, NamedTuple
 
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
-from buda_emu.netlist.microbatch import LOOP
-from buda_emu.netlist.microbatch import SIZE as _SIZE
 from buda_emu.netlist.model import (
     Allocate,
     Deallocate,
@@ -21,6 +19,8 @@ from buda_emu.netlist.model import (
     QueueSettings,
     VarInst,
 )
+from buda_emu.netlist.variants import LOOP
+from buda_emu.netlist.variants import SIZE as _SIZE
 
 ZERO = "$p_zero_grad"
 _INDEX: Final = "$v_cache_write_index"

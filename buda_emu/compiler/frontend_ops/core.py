@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.builder import MOST_ELEMENTS, index_size
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 
 def _need(holds: bool, words: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
-from buda_emu.spec.infinity import STAND_IN
+from buda_emu.spec.precision import STAND_IN
 
 _op = composite("elementwise")
 

@@ -10,7 +10,7 @@ from buda_emu.compiler.graph.builder import Builder, index_size, made_size
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 _op = composite("reduce")
 

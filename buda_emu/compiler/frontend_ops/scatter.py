@@ -5,8 +5,8 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
-from buda_emu.errors import UnsupportedError
-from buda_emu.spec.infinity import STAND_IN
+from buda_emu.spec.precision import STAND_IN
+from buda_emu.support.errors import UnsupportedError
 
 _op = composite("scatter")
 REDUCTIONS = ("none", "sum", "mean", "prod", "amax", "amin")

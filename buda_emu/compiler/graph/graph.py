@@ -1,14 +1,21 @@
-"""The graph that all passes work on: nodes in order of their definition, one value each."""
+"""The graph that all passes work on: nodes in order of their definition, and constants, which may be larger than
+memory should hold twice.
+"""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.checker.text import plural
+from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.support.checker.text import plural
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -154,3 +161,118 @@ def _shown(value: Any) -> str:
         array = cast("Array", value)
         return repr(array.tolist()) if array.size <= 4 else f"<{array.dtype} {list(array.shape)}>"
     return repr(value)
+
+
+_SAMPLES: Final = 64
+_SMALL: Final = 1 << 20
+"""Bytes of an array that is hashed as a whole: pickers of the steps of a loop differ in a single element. And as many
+are compared at a time."""
+
+
+class ArrayKey:
+    """Equal to that of an array with the same shape, type and bits. The hash of a large one looks at a few elements
+    only; all of them are compared when two are as alike as that. References are equal where they are made of the same
+    memory alike."""
+
+    __slots__ = ("_array", "_hash")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        if isinstance(array, Referenced):
+            self._hash = hash((array.shape, array.dtype.str, array.key))
+            return
+        if array.nbytes > _SMALL:
+            array = array.flat[np.arange(0, array.size, max(1, array.size // _SAMPLES))]
+        self._hash = hash((self._array.shape, array.dtype.str, zlib.crc32(_bits(array).data)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArrayKey) or self._hash != other._hash:
+            return False
+        one, two = self._array, other._array
+        if one is two:
+            return True
+        if isinstance(one, Referenced) or isinstance(two, Referenced):
+            return isinstance(one, Referenced) and isinstance(two, Referenced) and one.key == two.key
+        if one.shape != two.shape or one.dtype != two.dtype:
+            return False
+        return _same_memory(one, two) or _same_bits(_bits(one), _bits(two))
+
+
+def _same_memory(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Of arrays of one shape and type."""
+    return one.strides == two.strides and one.ctypes.data == two.ctypes.data
+
+
+def _same_bits(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
+    """Of as many bytes, a part at a time: numpy puts one more byte for each of them into memory."""
+    parts = (slice(start, start + _SMALL) for start in range(0, one.size, _SMALL))
+    return all(np.array_equal(one[part], two[part]) for part in parts)
+
+
+def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+KEPT: Final = 1 << 30
+"""Bytes of copies that stay in memory; the others lie in temporary files, and their pages come and go."""
+_SPARE: Final = 1 << 30
+"""Bytes that are left free where temporary files lie."""
+
+
+class OwnMemory:
+    """One copy of each, however many forms of the model are lowered and however many constants are made of it: these
+    refer to the copy, and are transposed, cut and padded when somebody reads them.
+
+    A temporary file has no name, and ends with the last array that lies in it. Where there is no room for one, the copy
+    stays in memory.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._held: dict[ArrayKey, tuple[Array, Callable[[], None]]] = {}
+        self._left = kept
+
+    def of(self, array: Array, name: str) -> Any:
+        """The array by reference to its copy; a small one, one of whole numbers, and one that is held by reference
+        already as it is. A transposed or reshaped one has the copy of the original. `name` is for messages."""
+        if isinstance(array, Referenced) or array.dtype.kind != "f" or array.nbytes < LARGE:
+            return array
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        in_memory_order = array.transpose(order)
+        flat = in_memory_order.reshape(-1)
+        key = ArrayKey(flat)
+        if key not in self._held:
+            self._held[key] = self._copy(flat, is_own=not np.may_share_memory(flat, array))
+        copy, give_back = self._held[key]
+        own = referenced(copy.reshape(in_memory_order.shape), name, give_back)
+        return own.transpose(np.argsort(order).tolist())
+
+    def _copy(self, flat: Array, *, is_own: bool) -> tuple[Array, Callable[[], None]]:
+        """A copy, and what gives its pages back. `is_own`: it is one already."""
+        if flat.nbytes > self._left and _disk_has_room(flat.nbytes):
+            return _in_file(flat)
+        self._left -= flat.nbytes
+        return flat if is_own else flat.copy(), _nothing
+
+
+def _in_file(flat: Array) -> tuple[Array, Callable[[], None]]:
+    with tempfile.TemporaryFile() as stream:
+        stream.write(flat.data)
+        stream.flush()
+        copy = map_bytes(stream, 0, flat.nbytes).view(flat.dtype)
+    return copy, giving_back(copy)
+
+
+def in_memory(size: int) -> int:
+    """How many of so many bytes of copies are going to be in memory."""
+    return min(size, KEPT) if _disk_has_room(size) else size
+
+
+def _disk_has_room(size: int) -> bool:
+    return shutil.disk_usage(tempfile.gettempdir()).free > size + _SPARE
+
+
+def _nothing() -> None:
+    """Of memory that is no file's."""

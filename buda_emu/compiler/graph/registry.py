@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from buda_emu.compiler.graph.graph import Shape
-from buda_emu.errors import InternalError
+from buda_emu.support.errors import InternalError
 
 ShapeRule = Callable[..., Shape]
 Reference = Callable[..., Any]

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.arithmetic.tensor.referenced import Referenced
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import FrontOp, front_op, has_front_op
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.errors import InternalError
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.support.errors import InternalError
 
 FRONT: Final = "front"
 CORE: Final = "core"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 IRRELEVANT: Final[Mapping[str, Mapping[str, str]]] = {
     "torch": {

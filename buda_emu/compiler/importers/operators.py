@@ -1,9 +1,21 @@
-"""The operators of one kind of models: one declaration each, which the reader, `--ops` and the docs read."""
+"""What the importers share: declarations of operators, their refusal, indices that the host picks, sizes that a model
+leaves open.
+"""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from math import prod
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node, dim_of
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, UnsupportedError
 
 HEADERS: Final = ("operator", "family", "becomes")
 """Of `Operators.rows`."""
@@ -79,3 +91,137 @@ class Operators(Mapping[str, Operator[H]]):
         """Of each its name, its family and what it becomes, by name: for `--ops` and the docs."""
         for name, operator in sorted(self.items()):
             yield name, operator.family, operator.becomes.rstrip(".")
+
+
+REFUSED: Final = "*"
+"""Among names of operators for the host: whatever cannot become ops of the device."""
+
+
+class NotSupportedError(UnsupportedError):
+    """Why one node cannot be taken; the reader collects them."""
+
+
+class Refusals:
+    """What a reader cannot take of a model: how often, and where first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._places: dict[str, str] = {}
+
+    def add(self, what: str, place: str) -> None:
+        """Once more; `place`: "" where it is nowhere."""
+        self.counts[what] += 1
+        self._places.setdefault(what, place)
+
+    def tell(self, model: str, *advice: str) -> None:
+        """Raises UnsupportedError where there is any, naming all and what to do."""
+        lines = [
+            f"{what}: {plural(count, 'time')}" + f", first at {self._places[what]}" * bool(self._places[what])
+            for what, count in self.counts.most_common()
+        ]
+        if lines:
+            raise UnsupportedError(f"compile: {model}: not supported: " + "; ".join((*lines, *advice)))
+
+
+_TABLE: Final = 4096
+"""Rows of zeros and a one are read from a table up to that many, and compared beyond."""
+_MOVES: Final = ("reshape", "identity", "transpose", "linear", "expand", "take", "slice")
+
+
+def host_picks(b: Builder, node: Node) -> bool:
+    """Whether the host can pick the elements of a value: it is an input, or moved from one."""
+    while node.op in _MOVES:
+        node = b.graph[node.inputs[0]]
+    return node.op == "input"
+
+
+def hot(b: Builder, index: Node, depth: int, *, from_end: bool = False, zero: int | None = None) -> Node:
+    """Return [..., depth]: 1 where the last dimension counts the index. Negative indices may count `from_end`; index
+    `zero`, outside of the dimension, is nowhere. Of an input by a table, exact in every format."""
+    if depth <= _TABLE and host_picks(b, index):
+        return table_rows(b, b.constant(np.eye(depth, dtype=np.float32)), index, from_end=from_end, zero=zero)
+    return b.one_hot(index, depth=depth, from_end=from_end)
+
+
+def table_rows(b: Builder, table: Node, index: Node, *, from_end: bool = False, zero: int | None = None) -> Node:
+    """Return rows of a constant table by indices that the host picks."""
+    attrs: dict[str, Any] = {"from_end": True} if from_end else {}
+    if zero is not None:
+        attrs["zero"] = zero
+    return b.embedding(table, index, **attrs)
+
+
+class Scatter(NamedTuple):
+    """How values come to the places of a dimension: several for a place are reduced (`frontend_ops.scatter`), with the
+    element that is there or without it; whether indices may be counted from the end."""
+
+    dim: int
+    reduction: str = "none"
+    include_self: bool = True
+    from_end: bool = False
+
+
+def scattered(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+    """Return x with values at places of one dimension, one for each index. Along other dimensions the indices may be
+    fewer: elements behind stay as they are."""
+    dim = dim_of(how.dim, len(x.shape))
+    for place, (size, count) in enumerate(zip(x.shape, index.shape, strict=True)):
+        if place != dim and count < size:
+            part = b.slice(x, dim=place, start=0, count=count)
+            part = scattered(b, part, index, values, how)
+            behind = b.slice(x, dim=place, start=count, count=size - count)
+            return b.concat(part, behind, dim=place)
+    return _combined(b, x, hot(b, index, x.shape[dim], from_end=how.from_end), values, how)
+
+
+def scattered_slices(b: Builder, x: Node, index: Node, values: Node, how: Scatter) -> Node:
+    """Return x with whole slices at places of one dimension, one for each of a row of indices."""
+    dim = dim_of(how.dim, len(x.shape))
+    size = x.shape[dim]
+    if index.op == "constant" and how.reduction == "none":
+        places = np.asarray(index.value).astype(np.int64).reshape(-1) % size
+        own, theirs = np.arange(size), np.full(size, -1)
+        theirs[places] = np.arange(places.size)
+        own[places] = -1
+        put = b.take(values, dim=dim, index=theirs)
+        return put if (own < 0).all() else b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)
+    rows = hot(b, index, size, from_end=how.from_end)
+    rows = b.reshape(rows, shape=(*(1,) * dim, prod(index.shape), *(1,) * (len(x.shape) - dim - 1), size))
+    rows = b.expand(rows, shape=(*values.shape, size))
+    return _combined(b, x, rows, values, how)
+
+
+def _combined(b: Builder, x: Node, rows: Node, values: Node, how: Scatter) -> Node:
+    return b.scatter(
+        x, rows, values, dim=how.dim, reduction=how.reduction, include_self=how.include_self, dtype=x.dtype
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSizes:
+    """`given` by the name of a size, or by the place of a dimension: `x.0` is the first one of the input x."""
+
+    given: Mapping[str, int]
+    known: set[str] = field(default_factory=set[str])
+
+    def of(self, label: str, dim: int, name: str = "") -> int | None:
+        """Of an open dimension of an input; None where nobody said. Raises HostError for a size below 1."""
+        names = [item for item in (name, f"{label}.{dim}") if item]
+        self.known.update(names)
+        found = next((self.given[item] for item in names if item in self.given), None)
+        if found is not None and found < 1:
+            raise HostError(f"compile: size {names[0]}={found}: less than 1")
+        return found
+
+    def check(self, model: str) -> None:
+        """Raises HostError for a name that the model does not have, when all were asked for."""
+        for name in self.given:
+            if name not in self.known:
+                said = f"open are {', '.join(sorted(self.known))}" if self.known else "no size of it is open"
+                raise HostError(f"compile: {model}: size {name!r}: {said}")
+
+
+def how_to_give(label: str, dim: int, name: str = "") -> str:
+    """What is missing, and what to do."""
+    word = name or f"{label}.{dim}"
+    return f"the open size {word} (give it: --size {word}=1, in Python sizes={{'{word}': 1}}, or example inputs)"

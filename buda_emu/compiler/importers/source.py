@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.importers.open_sizes import OpenSizes
-from buda_emu.errors import HostError
-from buda_emu.unmasked import require_unmasked
+from buda_emu.compiler.importers.operators import OpenSizes
+from buda_emu.support.errors import HostError
+from buda_emu.support.unmasked import require_unmasked
 
 
 def read_model(

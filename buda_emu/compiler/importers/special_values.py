@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.masked import rows_left
+from buda_emu.compiler.importers.attention import rows_left
 
 _TESTS: Final = ("is_nan", "is_infinite", "is_finite")
 _EQUALITY: Final = ("equal", "not_equal")

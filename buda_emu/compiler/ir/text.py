@@ -14,20 +14,111 @@ Lines that begin with # are comments.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
-from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.graph.spec import CORE, FRONT
-from buda_emu.compiler.ir.arrays import Arrays
-from buda_emu.compiler.ir.graph_text import GraphReader, graph_lines
 from buda_emu.compiler.ir.tile_text import TileReader, placed_lines, tile_lines
-from buda_emu.compiler.ir.tokens import IrError, Tokens
-from buda_emu.compiler.ir.values import Printer, Reader, quoted, same
+from buda_emu.compiler.ir.values import (
+    Arrays,
+    IrError,
+    Printer,
+    Reader,
+    Tokens,
+    load_arrays,
+    made,
+    name,
+    quoted,
+    same,
+    save_arrays,
+)
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.target import Target
-from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_whole, write_file
+
+
+def graph_lines(graph: Graph, printer: Printer) -> Iterator[str]:
+    """The nodes in their order, and the outputs; inputs are listed where their order is not that of the nodes."""
+    for node in graph:
+        operands = f"({', '.join(map(name, node.inputs))})" if node.inputs else ""
+        attrs = f" {printer.map(node.attrs)}" if node.attrs else ""
+        source = f" from {quoted(node.source)}" if node.source else ""
+        shape = f"{node.dtype}{list(node.shape)}"
+        yield f"{name(node.name)} = {node.op}{operands}{attrs} : {shape}{source}"
+    if graph.inputs != _inputs(graph):
+        yield f"inputs {', '.join(map(name, graph.inputs))}"
+    for output in graph.outputs:
+        fields = {"program": output.program, "state": output.state, "accumulate": output.accumulate}
+        defaults = {"program": FORWARD, "state": "", "accumulate": False}
+        shown = {key: item for key, item in fields.items() if item != defaults[key]}
+        more = f" {printer.map(shown)}" if shown else ""
+        yield f"output {quoted(output.label)} = {name(output.value)} : {output.dtype}{more}"
+
+
+def _inputs(graph: Graph) -> list[str]:
+    return [node.name for node in graph if node.op == "input"]
+
+
+class GraphReader:
+    """Reads a graph line by line."""
+
+    def __init__(self, title: str, reader: Reader) -> None:
+        self.graph = Graph(title)
+        self.places: dict[str, str] = {}
+        """Where each node and output stands: file and line."""
+        self._reader = reader
+        self._listed: list[str] | None = None
+
+    def line(self, tokens: Tokens) -> None:
+        """One node, output or list of inputs. Raises IrError."""
+        first = tokens.any_name("a node")
+        if first == "output" and tokens.kind == "text":
+            self._output(tokens)
+        elif first == "inputs" and not tokens.at("="):
+            self._listed = [tokens.any_name("an input")]
+            while tokens.take(","):
+                self._listed.append(tokens.any_name("an input"))
+        else:
+            self._node(first, tokens)
+
+    def done(self) -> Graph:
+        """All of it."""
+        self.graph.inputs = _inputs(self.graph) if self._listed is None else self._listed
+        return self.graph
+
+    def _node(self, own: str, tokens: Tokens) -> None:
+        if own in self.graph.nodes:
+            tokens.fail(f"there is a node {own} already")
+        self.places[own] = tokens.where
+        tokens.need("=")
+        op = tokens.name("an op")
+        inputs: list[str] = []
+        if tokens.take("("):
+            while not tokens.take(")"):
+                inputs.append(tokens.any_name("an operand"))
+                if not tokens.at(")"):
+                    tokens.need(",")
+        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        tokens.need(":")
+        dtype, shape = tokens.name("an element type"), self._reader.shape(tokens)
+        source = tokens.text() if tokens.take("from") else ""
+        self.graph.nodes[own] = Node(own, op, tuple(inputs), attrs, shape, dtype, source)
+
+    def _output(self, tokens: Tokens) -> None:
+        label = tokens.text()
+        self.places.setdefault(f"output {label}", tokens.where)
+        tokens.need("=")
+        value = tokens.any_name("a node")
+        tokens.need(":")
+        dtype = tokens.name("an element type")
+        more = self._reader.map(tokens) if tokens.at("{") else {}
+        fields = {"label": label, "value": value, "dtype": dtype}
+        self.graph.outputs.append(made(Output, more | fields, tokens, f"output {label}"))
+
 
 VERSION: Final = 1
 TILE: Final = "tile"
@@ -239,3 +330,22 @@ def _target(tokens: Tokens, reader: Reader) -> Target:
 
 _TARGET: Final = {"df": str, "fidelity": str, "acc": str, "grid": tuple, "board": str}
 """Fields of the line that says what the ops are for."""
+
+
+def write_ir(folder: Path, name: str, file: IrFile) -> tuple[Path, Path]:
+    """Both files; returns their paths. Raises OSError, IrError for what no text stands for."""
+    text, arrays = print_file(file)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / f"{name}.ir", folder / f"{name}.npz"
+    write_file(paths[0], lambda stream: stream.write(text.encode()))
+    save_arrays(paths[1], arrays)
+    return paths
+
+
+def read_ir(path: Path) -> IrFile:
+    """What `write_ir` wrote, perhaps edited since. Raises IrError naming file, line and column, OSError."""
+    try:
+        text = read_whole(path).decode()
+    except UnicodeDecodeError:
+        raise IrError(f"{path}: not an IR file: no text in UTF-8") from None
+    return parse_file(text, load_arrays(path.with_suffix(".npz")), str(path))

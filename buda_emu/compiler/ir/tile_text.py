@@ -14,9 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from buda_emu.compiler.ir.records import conforms, made
-from buda_emu.compiler.ir.tokens import IrError, Tokens
-from buda_emu.compiler.ir.values import Printer, Reader, name
+from buda_emu.compiler.ir.values import IrError, Printer, Reader, Tokens, conforms, made, name
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, State, Store, SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import with_columns

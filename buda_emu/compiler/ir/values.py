@@ -1,31 +1,240 @@
-"""Values of attributes as text and back: numbers, words, lists, arrays, and the compiler's own records.
+"""Values in IR text: words of a line, numbers, lists, records, and arrays by their digests."""
 
-An array stands as its type, shape and digest, `float32[96, 96] @3fa9c1d20b11`, one of few elements with these,
-`int64[2] = [3, 5]`, one of equal elements with one, `float32[1, 32, 64] = 0.5`. A record stands as
-`Name(field: value)`, without fields that have their default. A record that ops share has a number, `PickTable#2(..)`:
-equal numbers are one object.
-"""
-
+import hashlib
 import re
+import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from math import prod
-from typing import Any, Final, cast
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import DTYPES
-from buda_emu.compiler.ir.arrays import Array, Arrays, digest, equal
-from buda_emu.compiler.ir.records import made
-from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placement import Detour
 from buda_emu.compiler.target import Precision
-from buda_emu.device.host_memory import default_memory_limit, size_text
-from buda_emu.image.host.windows import Windows
+from buda_emu.emulator.image.host_plan import Windows
+from buda_emu.emulator.inputs.numpy_files import npz_of
+from buda_emu.emulator.memory.host import default_memory_limit, size_text
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import write_file
+
+_NAME: Final = r"[A-Za-z_][A-Za-z0-9_.]*"
+_TOKEN: Final = re.compile(
+    rf"""\s*(?:(?P<name>{_NAME})|(?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf\b))"""
+    r"""|(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>->|[][(){}<>,:;=@#|-])|(?P<end>\Z))"""
+)
+_DIGEST: Final = re.compile(r"[0-9a-f]{12}")
+_MOST_DIGITS: Final = 400  # of a number: the largest float has 309
+_LAST_CHARACTER: Final = 0x10FFFF
+_ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
+
+
+class IrError(HostError):
+    """A text that is not IR, or an IR that breaks a rule of its level."""
+
+
+class Tokens:
+    """The rest of one line; `kind` of what comes next: name, number, text, sign or end."""
+
+    def __init__(self, line: str, where: str) -> None:
+        self.line = line
+        self.where = where
+        self._at = 0
+        self._start: int = 0
+        self._next()
+
+    @staticmethod
+    def is_name(text: str) -> bool:
+        """Whether it is one without quotes."""
+        return re.fullmatch(_NAME, text) is not None
+
+    def _next(self) -> None:
+        found = _TOKEN.match(self.line, self._at)
+        if found is None:
+            self.fail(f"{self.line[self._at :].strip()[:20]!r} is not understood")
+        self.kind = str(found.lastgroup)
+        self._word = str(found[self.kind])
+        self._start = int(found.start(self.kind))
+        self._at = int(found.end())
+
+    def fail(self, why: str) -> NoReturn:
+        """Raises IrError with the place."""
+        raise IrError(f"{self.where}:{self._start + 1}: {why}")
+
+    def at(self, sign: str) -> bool:
+        """Whether a sign or a name comes next."""
+        return self.kind in ("sign", "name") and self._word == sign
+
+    def take(self, sign: str) -> bool:
+        """The same, and after it then."""
+        found = self.at(sign)
+        if found:
+            self._next()
+        return found
+
+    def need(self, sign: str) -> None:
+        """After a sign that has to come next."""
+        if not self.take(sign):
+            self.fail(f"{sign!r} is missing before {self._word!r}" if self._word else f"{sign!r} is missing")
+
+    def name(self, what: str) -> str:
+        """A name without quotes."""
+        if self.kind != "name":
+            self.fail(f"{what} is missing before {self._word!r}" if self._word else f"{what} is missing")
+        return self._taken()
+
+    def any_name(self, what: str) -> str:
+        """A name, with quotes or without."""
+        return self.text() if self.kind == "text" else self.name(what)
+
+    def number(self) -> Any:
+        """An integer, or a float where it has a point, an exponent or is infinite."""
+        if self.kind != "number":
+            self.fail(f"a number is missing before {self._word!r}")
+        if len(self._word) > _MOST_DIGITS:
+            self.fail(f"a number of more than {_MOST_DIGITS} digits")
+        word = self._taken()
+        return int(word) if word.lstrip("-").isdigit() else float(word)
+
+    def integer(self, what: str) -> int:
+        """A number that is an integer."""
+        start = self._start
+        found = self.number()
+        if not isinstance(found, int):
+            self._start = start
+            self.fail(f"{what} is an integer, not {found}")
+        return found
+
+    def text(self) -> str:
+        """What stands in quotes."""
+        if self.kind != "text":
+            self.fail(f"a text in quotes is missing before {self._word!r}")
+        for code in _ESCAPE.finditer(self._word):
+            if code[1] and (len(code[1]) > 6 or int(code[1], 16) > _LAST_CHARACTER):
+                self.fail(f"there is no character {code[0][:20]}")
+        word = self._taken()[1:-1]
+        return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], word)
+
+    def digest(self) -> str:
+        """Of an array."""
+        found = _DIGEST.match(self.line, self._start)
+        if found is None:
+            self.fail("a digest of twelve letters is missing")
+        self._at = found.end()
+        self._next()
+        return found[0]
+
+    def done(self) -> None:
+        """At the end of the line."""
+        if self.kind != "end":
+            self.fail(f"{self._word!r} is where the line should end")
+
+    def _taken(self) -> str:
+        word = self._word
+        self._next()
+        return word
+
+
+T = TypeVar("T")
+
+
+def made(kind: type[T], values: Mapping[str, Any], tokens: Tokens, what: str) -> T:
+    """A record of that kind. Raises IrError for a field that it does not have or that is missing, and for a value of
+    another type."""
+    hints, needed = _declared(kind)
+    for name, value in values.items():
+        if name not in hints:
+            tokens.fail(f"{what}: there is no field {name}: {', '.join(hints)}")
+        if not conforms(value, hints[name]):
+            tokens.fail(f"{what}: {name} cannot be {str(value)[:60]}")
+    missing = [name for name in needed if name not in values]
+    if missing:
+        tokens.fail(f"{what}: {missing[0]} is missing")
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:  # a rule of the record itself
+        tokens.fail(f"{what}: {error}")
+
+
+@cache
+def _declared(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Types of all fields, and those without a default."""
+    hints = get_type_hints(kind)
+    if is_dataclass(kind):
+        own = {item.name: hints[item.name] for item in fields(kind) if item.init and not item.name.startswith("_")}
+        needed = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
+        return own, tuple(needed)
+    return hints, tuple(name for name in hints if name not in kind._field_defaults)
+
+
+def conforms(value: Any, hint: Any) -> bool:
+    """Whether a value has a declared type."""
+    if hint is Any:
+        return True
+    if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
+        return isinstance(value, dict)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(conforms(value, item) for item in arguments)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        items = cast("tuple[Any, ...]", value)
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return all(conforms(item, arguments[0]) for item in items)
+        return len(items) == len(arguments) and all(map(conforms, items, arguments))
+    if origin in (list, frozenset):
+        return isinstance(value, origin) and all(conforms(item, arguments[0]) for item in cast("list[Any]", value))
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray)
+    if isinstance(origin, type):
+        return isinstance(value, origin)
+    if hint in (int, np.int64):
+        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) if hint is float else hint is None or isinstance(value, hint)
+
+
+Array = NDArray[Any]
+Arrays = dict[str, Array]
+
+
+def digest(array: Array) -> str:
+    """Twelve letters that equal arrays share, and others do not."""
+    found = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
+    return found.hexdigest()[:12]
+
+
+def save_arrays(path: Path, arrays: Arrays) -> None:
+    """All of them into one file, whole or not at all. Raises OSError."""
+    write_file(path, lambda stream: np.savez(stream, allow_pickle=False, **arrays))
+
+
+def load_arrays(path: Path) -> Arrays:
+    """Those of a file; none where it is not there. Raises HostError for a file of something else, and for an array
+    that is not the one that was saved under its name."""
+    arrays = npz_of(str(path), path) if path.exists() else {}
+    for name, array in arrays.items():
+        if digest(array) != name:
+            raise HostError(f"{path}: array {name} is another one than was saved: write text and arrays again")
+    return arrays
+
+
+def equal(one: Any, two: Any) -> bool:
+    """Whether two arrays have the same type, shape and bits."""
+    if one.dtype != two.dtype or one.shape != two.shape:
+        return False
+    mine, theirs = (np.ascontiguousarray(item).reshape(-1).view(np.uint8) for item in (one, two))
+    return bool(np.array_equal(mine, theirs))
+
 
 RECORDS: Final = {
     kind.__name__: kind for kind in (Blocks, Detour, Layout, Piece, PickTable, Precision, Sparse, Windows)

@@ -2,27 +2,14 @@
 
 from collections.abc import Collection, Mapping
 
-from buda_emu.compiler.graph.graph import Graph, Node
-from buda_emu.compiler.graph.own_memory import OwnMemory
-from buda_emu.compiler.lower import (
-    elementwise,
-    embedding,
-    inputs,
-    linear,
-    matmul,
-    moves,
-    quantised,
-    reduce_largest,
-    rounding,
-    states,
-    windows,
-)
+from buda_emu.compiler.graph.graph import Graph, Node, OwnMemory
+from buda_emu.compiler.lower import elementwise, inputs, integers, linear, matmul, moves, windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
-from buda_emu.errors import InternalError
+from buda_emu.support.errors import InternalError
 
-FAMILIES = (linear, elementwise, embedding, inputs, reduce_largest, matmul, moves, quantised, states, rounding, windows)
+FAMILIES = (linear, elementwise, inputs, integers, matmul, moves, windows)
 """Modules whose import declares the rules."""
 
 
@@ -48,7 +35,7 @@ def lower(graph: Graph, target: Target, memory: OwnMemory | None = None) -> Tile
                 inputs.emit_output(low, output, taken)
         for output in mine:  # last: all that reads a state stands before what writes it
             if output.state:
-                states.emit_store(low, output)
+                inputs.emit_store(low, output)
     low.out.places = {
         name: (value.source, value.layout)
         for name, value in low.values.items()

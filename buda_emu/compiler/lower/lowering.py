@@ -8,18 +8,16 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.graph.array_key import ArrayKey
-from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
-from buda_emu.compiler.graph.names import kept_name
-from buda_emu.compiler.graph.own_memory import OwnMemory
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.compiler.graph.builder import kept_name
+from buda_emu.compiler.graph.graph import FORWARD, Array, ArrayKey, Graph, Node, OwnMemory
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
-from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.spec.infinity import LARGEST, STAND_IN
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.spec.precision import LARGEST, STAND_IN
+from buda_emu.support.errors import InternalError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)

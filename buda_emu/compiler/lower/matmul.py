@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from buda_emu.arithmetic.tensor.host import scattered
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.graph.sparse import Sparse
@@ -13,8 +14,7 @@ from buda_emu.compiler.lower.linear import along
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use
-from buda_emu.tensor.scattered import scattered
-from buda_emu.timing.epoch.parts import parts_of_blocks
+from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
 
 WIDE = 256 * TILE
 """Columns of a product with a constant that are computed at once."""

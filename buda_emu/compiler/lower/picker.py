@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.compiler.target import Target
-from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
+from buda_emu.support.errors import UnsupportedError
 
 _TILE_WORDS = 2048
 PICKER_PAIRS = 700

@@ -10,7 +10,7 @@ from buda_emu.compiler.graph.builder import made_size
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout, Move, Piece, merged, moves, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
-from buda_emu.errors import InternalError
+from buda_emu.support.errors import InternalError
 
 _MOST_OF_A_MOVE = 1 << 29
 """Elements of a matrix that moves columns: 1 GiB in Float16_b."""

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from buda_emu.arithmetic.tensor.host import scattered
 from buda_emu.compiler.frontend_ops.core import window_taps
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
@@ -14,7 +15,6 @@ from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, divisors, over
 from buda_emu.compiler.target import Target
-from buda_emu.tensor.scattered import scattered
 
 
 @lowers("conv")

@@ -29,7 +29,7 @@ from buda_emu.compiler.lower.layout import TILE, padded
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import picker_cycles, product_cycles, speeds
 from buda_emu.compiler.target import Target
-from buda_emu.image.host.windows import Windows
+from buda_emu.emulator.image.host_plan import Windows
 
 PHASES = (1, 2, 4)
 """Outputs, along each dimension, that windows may hold."""

@@ -10,8 +10,10 @@ from buda_emu.compiler.place.blocks import (
     DOUBLE,
     SINGLE,
     Blocks,
+    as_cut,
     buffer_bytes,
     choose_blocks,
+    cuts_of,
     divided,
     divided_as,
     grids,
@@ -25,10 +27,9 @@ from buda_emu.compiler.place.cost import (
     tiles_read,
     transfer_cycles,
 )
-from buda_emu.compiler.place.regrid import as_cut, cuts_of
 from buda_emu.compiler.place.routable import EXTRA_STREAMS, FORKS, streams_of_operands, to_repeat
 from buda_emu.compiler.target import Target
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 DEEP = 8
 """Halves of an output buffer hold so many inputs at most."""

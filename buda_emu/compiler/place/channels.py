@@ -1,18 +1,194 @@
-"""DRAM channels for an epoch of a single input: data that is due first lies in channels that move little else.
-
-All that a channel moves in a phase shares it, so that all of it is there at one time. A channel may take as long as the
-first due of what it moves allows, and some cycles more. Found are the fewest such cycles with which there is room for
-all, filled in the order in which things are due; and with these, the least that the fullest channel moves.
-
-What several epochs use suits one of them by then. Its buffers are moved and exchanged until all epochs together wait
-less by no such change (`evened`).
+"""DRAM channels of queues for an epoch of a single input: what DRAM moves, when each transfer is due, and channels
+that suit both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple, TypeVar
 
-from buda_emu.compiler.place.due import Due
+from buda_emu.compiler.lower.tiles import Use as TileUse
+from buda_emu.compiler.place.blocks import size_of_tile
+from buda_emu.compiler.place.cost import op_cycles, shape_behind, speeds, transfer_cycles
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
+
+Readers = dict[str, list[Placed]]
+"""The ops that read each tensor, in order."""
+
+
+class Phase(NamedTuple):
+    """When a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
+
+    epoch: int
+    once: bool = False
+
+
+def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
+    """Bytes of one input in each phase, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
+    in L1 is loaded once for all inputs of a round."""
+    if queue.loc != "dram":
+        return {}
+    moved: dict[Phase, float] = {}
+    producer = found.ops.get(queue.input)
+    if producer is not None:
+        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * _tile(found))
+    tensor = _tensor(queue)
+    for placed in readers_of(found, queue, readers):
+        phase = Phase(placed.epoch, tensor in placed.held)
+        inputs = found.count(placed.op.program) if phase.once else 1
+        for use in placed.op.uses:
+            if use.source == tensor:
+                moved[phase] = moved.get(phase, 0.0) + bytes_read(found, placed, use) / inputs
+    return moved
+
+
+def bytes_read(found: Placement, placed: Placed, use: TileUse) -> float:
+    """What DRAM moves for an operand of an op that reads it there."""
+    behind = placed.op.shape if placed.op.has("row-wise index") else shape_behind(found.tiles, use)
+    return float(min(prod(behind), prod(found.tiles.shape_of(use.source))) * _tile(found))
+
+
+def _tile(found: Placement) -> int:
+    return size_of_tile(found.target.activation_df, found.target.arch.alignment)
+
+
+def _tensor(queue: Queue) -> str:
+    return queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
+
+
+def readers_of(found: Placement, queue: Queue, readers: Readers) -> Iterator[Placed]:
+    """The ops that take what a queue holds out of it: not those that have it from another queue, or from the op
+    itself."""
+    producer, tensor = found.ops.get(queue.input), _tensor(queue)
+    for placed in readers.get(tensor, ()):
+        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
+        same_epoch = producer is not None and placed.epoch == producer.epoch
+        by_dram = (placed.op.name, tensor) in found.detours
+        if not (elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch)):
+            yield placed
+
+
+HOP = 1_200.0
+"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC."""
+
+
+class Due(NamedTuple):
+    """The last cycle of an epoch at which nothing waits yet, counted for what is written from when all of it is made;
+    in how many parts that is, the first of which is made `since` cycles before the last."""
+
+    cycle: float
+    parts: int = 1
+    since: float = 0.0
+    written: bool = False
+
+    def limit(self, late: float) -> float:
+        """Cycles that its channel may take so that nothing is later than that: a part after it is made, and all of them
+        after the first one is."""
+        return min(self.parts * (self.cycle + late), self.cycle + self.since + late)
+
+    def late(self, cycles: float) -> float:
+        """How late it is where its channel takes so many cycles."""
+        return max(cycles / self.parts - self.cycle, cycles - self.since - self.cycle)
+
+
+@dataclass(slots=True)
+class _Op:
+    """Of an op: cycles of one part with what it reads on its way, and of the others, which come while it works; in how
+    many parts; when its first part and when all of it is done; and by when it has to begin its first and its last one.
+    """
+
+    one: float
+    others: float
+    parts: int
+    first: float = 0.0
+    done: float = 0.0
+    begin_by: float = float("inf")
+    last_by: float = float("inf")
+
+
+def _forwards(found: Placement, wanted: Mapping[str, Placed]) -> dict[str, _Op]:
+    """When each op is done, in cycles from the beginning of its epoch."""
+    ops: dict[str, _Op] = {}
+    dram = speeds(found.target.chip).dram
+    for name, placed in wanted.items():
+        op, blocks, target = placed.op, placed.blocks, found.target.of(placed.op.precision)
+        held = placed.held | frozenset(use.source for use in op.uses if use.source not in found.tiles.ops)
+        moved = transfer_cycles(target, found.tiles, op, blocks, held)
+        parts, math = parts_of_blocks(blocks.t, blocks.mblock), op_cycles(target, op, blocks)
+        streamed = sum(bytes_read(found, placed, use) for use in op.uses if use.source in held - placed.held) / dram
+        own = ops[name] = _Op((math + moved) / parts, max(math, moved, streamed) * (1 - 1 / parts), parts)
+        begin = ready = 0.0
+        for other in _makers(found, ops, placed):
+            begin = max(begin, other.first + (other.done - other.first) * _behind(own, other) + HOP)
+            ready = max(ready, other.done + HOP)
+        own.first = begin + own.one
+        own.done = max(own.first + own.others, ready + own.one)
+    return ops
+
+
+def _backwards(
+    found: Placement, wanted: Mapping[str, Placed], ops: Mapping[str, _Op], ends: Mapping[int, float]
+) -> None:
+    """By when each op has to begin, where its epoch is to end when it does."""
+    done_by = {name: ends[placed.epoch] for name, placed in wanted.items()}
+    first_by = dict(done_by)
+    for name, placed in reversed([*wanted.items()]):
+        own = ops[name]
+        own.last_by = done_by[name] - own.one
+        own.begin_by = min(first_by[name], done_by[name] - own.others) - own.one
+        for use in placed.op.uses:
+            other = ops.get(use.source)
+            if other is not None and found.ops[use.source].epoch == placed.epoch:
+                done_by[use.source] = min(done_by[use.source], own.last_by - HOP)
+                wait = (other.done - other.first) * _behind(own, other)
+                first_by[use.source] = min(first_by[use.source], own.begin_by - HOP - wait)
+
+
+def _makers(found: Placement, ops: Mapping[str, _Op], placed: Placed) -> Iterator[_Op]:
+    """The ops of the same epoch that an op reads."""
+    for use in placed.op.uses:
+        if use.source in ops and found.ops[use.source].epoch == placed.epoch:
+            yield ops[use.source]
+
+
+def _behind(own: _Op, other: _Op) -> float:
+    """The share of what another op takes after its first part that has to be done before the first part of an op that
+    reads it can begin."""
+    return max(1 / own.parts - 1 / other.parts, 0.0) / max(1 - 1 / other.parts, 0.5)
+
+
+def dues(found: Placement, readers: Readers, epoch: int | None = None) -> dict[str, dict[Phase, Due]]:
+    """Of each queue and phase in which DRAM moves it; with `epoch`, in that one."""
+    wanted = {name: placed for name, placed in found.ops.items() if epoch in (None, placed.epoch)}
+    ops = _forwards(found, wanted)
+    ends: dict[int, float] = {}
+    for name, placed in wanted.items():
+        ends[placed.epoch] = max(ends.get(placed.epoch, 0.0), ops[name].done)
+    _backwards(found, wanted, ops, ends)
+    made: dict[str, dict[Phase, Due]] = {}
+    for name, queue in found.queues.items():
+        own = made[name] = {}
+        for phase, due in _of(found, queue, readers, ops, ends):
+            own[phase] = min(own.get(phase, due), due)
+    return made
+
+
+def _of(
+    found: Placement, queue: Queue, readers: Readers, ops: Mapping[str, _Op], ends: Mapping[int, float]
+) -> Iterator[tuple[Phase, Due]]:
+    own = ops.get(queue.input)
+    if own is not None:
+        epoch = found.ops[queue.input].epoch
+        yield Phase(epoch), Due(ends[epoch] - own.done, own.parts, own.done - own.first, True)
+    for placed in readers_of(found, queue, readers):
+        once = (queue.tensor or queue.name) in placed.held
+        own = ops.get(placed.op.name)
+        if own is not None:
+            begin_by = own.begin_by if placed.begin_by is None else placed.begin_by
+            yield Phase(placed.epoch, once), Due(begin_by if once else own.last_by)
+
 
 STEPS = 20
 """Halvings of the cycles that an epoch waits for its memory."""

@@ -11,11 +11,10 @@ from typing import Any
 from buda_emu.compiler.lower.tiles import Shape, TileAttributes, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks, size_of_tile, step_blocks
 from buda_emu.compiler.target import Target
+from buda_emu.performance.timing.op.call import OpCall
+from buda_emu.performance.timing.op.cost import OpCost, in_graph, op_cost
+from buda_emu.performance.timing.transfers.rates import GATHER, STREAM, speed
 from buda_emu.spec.devices import Device
-from buda_emu.timing.op.call import OpCall
-from buda_emu.timing.op.cost import OpCost, op_cost
-from buda_emu.timing.op.in_graph import in_graph
-from buda_emu.timing.transfers.rates import GATHER, STREAM, speed
 
 DRAM_BASE = 0x10000000
 """Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""

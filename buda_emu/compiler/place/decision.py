@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+from buda_emu.compiler.place.blocks import encoded
 from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.operand_room import prefetch
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.queues import add_queues, add_queues_of
-from buda_emu.compiler.place.regrid import encoded
 from buda_emu.compiler.place.routable import repeated
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Objective, Target

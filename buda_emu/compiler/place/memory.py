@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
-from buda_emu.checker.text import plural
-from buda_emu.compiler.place.channels import Moved, Queued, Shared, Use, channels_in_time, evened
+from buda_emu.compiler.place.channels import Due, Moved, Phase, Queued, Shared, Use, channels_in_time, evened
 from buda_emu.compiler.place.cost import DRAM_BASE, speeds
-from buda_emu.compiler.place.due import Due
 from buda_emu.compiler.place.placement import Placement, Queue
-from buda_emu.compiler.place.traffic import Phase
 from buda_emu.compiler.target import Target
-from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import UnsupportedError
 
 HOST_WINDOW = 0x20000000
 MIB = 1 << 20

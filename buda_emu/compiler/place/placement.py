@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.target import Target
-from buda_emu.compiler.work import Work
-from buda_emu.spec.cluster import Cluster, row_of_chips
+from buda_emu.spec.boards import Cluster, row_of_chips
 
 ROLES = ("input", "constant", "state", "between", "fork", "output")
 """Roles of queues, in the order in which a netlist lists them."""

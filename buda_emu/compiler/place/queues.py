@@ -7,11 +7,10 @@ from math import gcd, lcm, prod
 
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.channels import Due, Phase, Readers, dues, traffic
 from buda_emu.compiler.place.cost import divided_like
-from buda_emu.compiler.place.due import Due, dues
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
-from buda_emu.compiler.place.traffic import Phase, Readers, traffic
 
 MOST_BUFFERS = 128
 """Of a constant that DRAM reads with each input."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.candidate_table import LEVELS, STEP, CandidateTable
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.timing.transfers.loading import load_cycles
+from buda_emu.performance.timing.transfers.loading import load_cycles
 
 FULL = 0.94
 """The share of a chip's cores that rectangles are expected to cover."""

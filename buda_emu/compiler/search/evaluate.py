@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.emit.programs import ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.netlist.microbatch import LOOP
 from buda_emu.netlist.model import Netlist, Program
-from buda_emu.timing.model import KnownEpochs, model_netlist, model_totals
+from buda_emu.netlist.variants import LOOP
+from buda_emu.performance.timing.model import KnownEpochs, model_netlist, model_totals
 
 if TYPE_CHECKING:
-    from buda_emu.timing.result import PerfRun
+    from buda_emu.performance.timing.result import PerfRun
 
 
 @dataclass(frozen=True)

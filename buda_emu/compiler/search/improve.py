@@ -7,22 +7,46 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.decision import OneEpoch, PlacementDecision, placed
-from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, alike
 from buda_emu.compiler.search.evaluate import Evaluated, judged
-from buda_emu.compiler.search.moves.connected import connected, ways
-from buda_emu.compiler.search.moves.due_as_timed import due_as_timed
-from buda_emu.compiler.search.moves.resized import resized
-from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import PATIENCE, Wires, annealed, rewired, rewired_turning
-from buda_emu.compiler.search.one_epoch import epoch_of
 from buda_emu.compiler.search.pack import pack, widened
+from buda_emu.compiler.search.resized import due_as_timed, resized
+from buda_emu.compiler.search.wiring import (
+    PATIENCE,
+    TimedWires,
+    Wires,
+    WiresOfOne,
+    annealed,
+    connected,
+    rewired,
+    rewired_turning,
+    ways,
+)
 from buda_emu.compiler.target import Objective
-from buda_emu.compiler.work import Work
+from buda_emu.performance.timing.result import EpochReport
+from buda_emu.performance.timing.transfers.rates import speed
 from buda_emu.spec.devices import Device
-from buda_emu.timing.result import EpochReport
-from buda_emu.timing.transfers.rates import speed
+
+
+def epoch_of(placement: Placement, epoch: int) -> Placement:
+    """The ops of an epoch; queues that other epochs fill are filled by the host, without its link."""
+    ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
+    stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
+    found = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
+    read = {found.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
+    read |= {queue.alias for name, queue in placement.queues.items() if name in read and queue.alias}
+
+    def own(queue: Queue) -> Queue:
+        if queue.input in ops or queue.role not in ("between", "state"):
+            return queue
+        return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role, life=None)
+
+    found.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
+    return found
+
 
 Decisions = dict[str, PlacementDecision]
 Make = Callable[[Mapping[str, PlacementDecision], OneEpoch | None], Placement]

@@ -6,11 +6,11 @@ from math import prod
 
 import numpy as np
 
+from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import Choice
-from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 REFUSALS = 12
 """Larger grids of an epoch's ops that find no room before no more are tried."""

@@ -7,16 +7,16 @@ from functools import partial
 from itertools import chain
 from math import prod
 
+from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.evaluate import Figures, figures
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.links import overfull
 from buda_emu.compiler.search.refine import refined
 from buda_emu.compiler.search.speculative import side_by_side
 from buda_emu.compiler.search.starts import first_decisions, searched_decisions
@@ -34,7 +34,31 @@ from buda_emu.compiler.search.trials import (
     try_start,
 )
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.performance.routing.pipes.build import build
+from buda_emu.performance.routing.pipes.epoch import epochs
+from buda_emu.support.errors import HostError, UnsupportedError
+
+_OF_LINKS = ("V362", "V363", "V364")
+
+
+def overfull(placement: Placement, objective: Objective) -> str:
+    """Why links have no room for what a placement sends over them, "" where they have. Chips that no file describes
+    stand in a row."""
+    if placement.stages == 1:
+        return ""
+    own = replace(placement, ids=objective.ids, cluster=objective.cluster)
+    for epoch in epochs(netlist_of(own, "placement"), own.links):
+        if len({op.target_device for op in epoch.ops.values()}) == 1:
+            continue
+        try:
+            refusals = build(epoch).refusals
+        except UnsupportedError as error:
+            return str(error)
+        for refusal in refusals:
+            if refusal.rule in _OF_LINKS:
+                return f"op {refusal.op}: {refusal.what}"
+    return ""
+
 
 TRAINING = (0.5, 0.65, 0.8, FULL)
 """Shares of a chip's cores (`tries.SHARES`) of a training, whose epochs are many and wait for single inputs."""
@@ -315,6 +339,3 @@ def first_placement(found: Placement) -> Placement | None:
 def _cores(placement: Placement) -> int:
     """Of all ops."""
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
-
-
-__all__: Sequence[str] = ["Placed", "Placement", "Queue", "place", "place_best"]

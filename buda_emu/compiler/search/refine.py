@@ -1,26 +1,182 @@
 """Refinement that is tried only with the best form of the best graph."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 from buda_emu.compiler.place.decision import PlacementDecision, placed
-from buda_emu.compiler.place.stacked import stacked
-from buda_emu.compiler.place.streamed import streamed
-from buda_emu.compiler.search.best_epochs import by_rank, combined, quicker_epochs
-from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.compiler.place.rows import stacked, streamed
+from buda_emu.compiler.search.candidate_table import CandidateTable, alike
 from buda_emu.compiler.search.cuts import FULL
-from buda_emu.compiler.search.improve import Start
+from buda_emu.compiler.search.improve import Start, as_like_ops
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.search.trials import SHARES, Found, cycles_of, starts_of, told, try_form, try_start
 from buda_emu.compiler.target import Objective
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
+
+Decisions = Mapping[str, PlacementDecision]
+LEAST_GAIN_IN_CYCLES = 100.0
+"""Cycles that a change is expected to save, at least, before it is modelled."""
+
+
+class _Change(NamedTuple):
+    """Ops `start` to `stop` with other decisions, their epochs counted from 0, and the cycles that this may save."""
+
+    start: int
+    stop: int
+    decisions: Decisions
+    gain: float
+
+
+def combined(found: Sequence[Found], entries: int) -> Found:
+    """The best of them, or what is quicker with the best epochs of all: of the others those count that are of the same
+    form."""
+    best, *others = sorted(found, key=cycles_of)
+    table = best.table
+    if table is None or best.decisions is None:
+        return best
+    for other in others:
+        if other.table is table and other.decisions is not None:
+            best = _changed(table, best, [*_of_other(table, best, other)], entries)
+    return _changed(table, best, [*_of_alike(table, best)], entries)
+
+
+def by_rank(found: Sequence[Found], entries: int, count: int) -> list[Found]:
+    """The best of them, then the next best of each program together, whose epochs end elsewhere, and so on: of those of
+    the same form as the best, as many as `count`."""
+    best = min(found, key=cycles_of)
+    table = best.table
+    if table is None or best.decisions is None:
+        return [best]
+    same_form = [item for item in found if item.table is table and item.decisions is not None]
+    ranks: list[dict[int, _Change]] = []
+    for start, stop in _programs(table):
+        elsewhere: dict[frozenset[int], _Change] = {}
+        for item in sorted(same_form, key=lambda item: _within(_cycles(table, item), start, stop)):
+            ends = frozenset(end for end in _cycles(table, item) if start < end <= stop)
+            elsewhere.setdefault(ends, _change(table, item.decisions or {}, start, stop))
+        own = [*elsewhere.values()][:count]
+        ranks += [{} for _ in own[len(ranks) :]]
+        for rank, change in zip(ranks, own, strict=False):
+            rank[start] = change
+    first = ranks[0]
+    made = [_made(table, best, _with(table, {}, {**first, **rank}), entries) for rank in ranks]
+    return [item for item in made if item is not None] or [best]
+
+
+def _programs(table: CandidateTable) -> Iterator[tuple[int, int]]:
+    """The first op of each, and the op after its last one."""
+    start = 0
+    while start < len(table.ops):
+        yield start, int(table.stops[start])
+        start = int(table.stops[start])
+
+
+def _of_other(table: CandidateTable, best: Found, other: Found) -> Iterator[_Change]:
+    """What is quicker in another placement, between ends that both have."""
+    mine, theirs = _cycles(table, best), _cycles(table, other)
+    for start, stop in pairwise(sorted({0, *mine} & {0, *theirs})):
+        gain = _within(mine, start, stop) - _within(theirs, start, stop)
+        if gain > LEAST_GAIN_IN_CYCLES:
+            yield _change(table, other.decisions or {}, start, stop, gain)
+
+
+def _of_alike(table: CandidateTable, best: Found) -> Iterator[_Change]:
+    """Of epochs of like ops the decisions of the quickest for each of the others."""
+    cycles, decisions = _cycles(table, best), best.decisions or {}
+    groups: dict[object, list[tuple[int, int]]] = {}
+    for start, stop in pairwise([0, *cycles]):
+        groups.setdefault(alike(table.tiles, table.ops[start:stop]), []).append((start, stop))
+    for group in groups.values():
+        first, last = min(group, key=lambda ends: cycles[ends[1]])
+        quickest = [decisions[op.name] for op in table.ops[first:last]]
+        for start, stop in group:
+            gain = cycles[stop] - cycles[last]
+            if gain > LEAST_GAIN_IN_CYCLES:
+                own = as_like_ops(table, [op.name for op in table.ops[start:stop]], quickest, 0) or {}
+                if any(decisions[name].placed_otherwise(item) for name, item in own.items()):
+                    yield _change(table, own, start, stop, gain)
+
+
+def _change(table: CandidateTable, decisions: Decisions, start: int, stop: int, gain: float = 0.0) -> _Change:
+    own = {op.name: decisions[op.name] for op in table.ops[start:stop]}
+    order = {epoch: number for number, epoch in enumerate(sorted({item.epoch for item in own.values()}))}
+    return _Change(start, stop, {name: replace(item, epoch=order[item.epoch]) for name, item in own.items()}, gain)
+
+
+def _changed(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
+    """With the changes that make it quicker: all of them, else one after the other, the greatest gain first."""
+    order = sorted(changes, key=lambda change: (-change.gain, change.start))
+    found = _tried(table, best, order, entries) if order else best
+    if found is best and len(order) > 1:
+        for change in order:
+            found = _tried(table, found, [change], entries)
+    return found
+
+
+def _tried(table: CandidateTable, best: Found, changes: Sequence[_Change], entries: int) -> Found:
+    """With all of the changes, if that is quicker and memory has room for it."""
+    if best.objective.work.spent():
+        return best
+    found = _made(table, best, _with(table, best.decisions or {}, {item.start: item for item in changes}), entries)
+    return best if found is None else min(best, found, key=cycles_of)
+
+
+def _made(table: CandidateTable, best: Found, decisions: Decisions, entries: int) -> Found | None:
+    """What other decisions come to; None where memory has no room for it."""
+    try:
+        placement = placed(table.tiles, table.target, decisions, best.objective, entries)
+    except UnsupportedError:
+        return None
+    return Found.of(best.objective, told(best.objective, placement), table, decisions)
+
+
+def _with(table: CandidateTable, decisions: Decisions, changes: Mapping[int, _Change]) -> dict[str, PlacementDecision]:
+    """The decisions with changes, by the op that each begins with; epochs are counted anew."""
+    found: dict[str, PlacementDecision] = {}
+    before: tuple[int, int] | None = None
+    epoch, change = -1, None
+    for number, op in enumerate(table.ops):
+        if change is None or number >= change.stop:
+            change = changes.get(number)
+        own = (change.decisions if change is not None else decisions)[op.name]
+        now = -1 if change is None else change.start, own.epoch
+        epoch, before = epoch + (now != before), now
+        found[op.name] = replace(own, epoch=epoch)
+    return found
+
+
+def quicker_epochs(before: Found, after: Found) -> frozenset[int]:
+    """Those of `after` that take less time than they did, or began or ended elsewhere."""
+    if after.table is None or after.table is not before.table:
+        return frozenset(range(len(after.epochs)))
+    old, new = (
+        {ends: each[ends[1]] for ends in pairwise([0, *each])}
+        for each in (_cycles(after.table, item) for item in (before, after))
+    )
+    return frozenset(number for number, ends in enumerate(new) if new[ends] < old.get(ends, inf))
+
+
+def _cycles(table: CandidateTable, found: Found) -> dict[int, float]:
+    """Of each epoch, by the op after it, in their order: its cycles, and those of loading it."""
+    decisions = found.decisions or {}
+    stops = {decisions[op.name].epoch: number + 1 for number, op in enumerate(table.ops)}
+    return {stops[epoch]: cycles for epoch, cycles in enumerate(found.epochs)}
+
+
+def _within(cycles: Mapping[int, float], start: int, stop: int) -> float:
+    """Of all epochs between two ends."""
+    return sum(each for end, each in cycles.items() if start < end <= stop)
+
 
 REFINED = 2
 """Of the epochs that are found for a single input those that are refined: of each program as many."""
 ROUNDS = 6
 """Of more moves and corrections, at most."""
-GAIN = 0.0005
+LEAST_SHARE_GAINED = 0.0005
 """The share of an input's cycles that a round has to gain so that another one is tried."""
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
@@ -76,7 +232,7 @@ def _to_the_end(found: Found, entries: int, rounds: int = ROUNDS) -> Found:
         after = try_start(table, Start(dict(decisions), found.objective, "high", entries, only))
         before, found = found, combined([found, after], entries)
         only = quicker_epochs(before, found)
-        if found.cycles > before.cycles * (1 - GAIN):
+        if found.cycles > before.cycles * (1 - LEAST_SHARE_GAINED):
             break
     return found
 

@@ -5,14 +5,14 @@ what sets the pace and why no further move helps.
 from dataclasses import dataclass, replace
 from math import prod
 
-from buda_emu.checker.text import plural
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.search.evaluate import Evaluated, judged
+from buda_emu.performance.timing.result import EpochReport
 from buda_emu.report.terminal.text import table
-from buda_emu.timing.result import EpochReport
+from buda_emu.support.checker.text import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ ops from i on are followed along their edges, when the first and the last part o
 would follow them, until the cores are used up.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,52 @@ from numpy.typing import NDArray
 from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice
+from buda_emu.compiler.place.channels import HOP
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
-from buda_emu.compiler.place.due import HOP
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats, likeness
 from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
-from buda_emu.compiler.search.repeats import Repeated, repeated
-from buda_emu.timing.epoch.parts import parts_of_blocks
+from buda_emu.performance.timing.epoch.tasks import parts_of_blocks
+
+SHORTEST: Final = 8
+"""Ops of a layer, at least: shorter repetitions are within one."""
+
+
+class Repeated(NamedTuple):
+    """Items from `start` on that come in `times` equal groups of `period` items, one after the other."""
+
+    start: int
+    period: int
+    times: int
+
+    @property
+    def stop(self) -> int:
+        """The item after the last group."""
+        return self.start + self.period * self.times
+
+
+def repeated(items: Sequence[Hashable]) -> list[Repeated]:
+    """The longest repetitions, in their order, none in another: of equally long ones the shortest groups."""
+    numbers: dict[Hashable, int] = {}
+    return _within(np.array([numbers.setdefault(item, len(numbers)) for item in items], np.int64), 0)
+
+
+def _within(keys: NDArray[np.int64], start: int) -> list[Repeated]:
+    best = Repeated(0, 0, 0)
+    for period in range(SHORTEST, len(keys) // 2 + 1):
+        same = np.concatenate([[0], keys[:-period] == keys[period:], [0]])
+        edges = np.flatnonzero(np.diff(same)).reshape(-1, 2)
+        if len(edges):
+            begin, end = edges[np.argmax(edges[:, 1] - edges[:, 0])].tolist()
+            count = (end - begin) // period + 1
+            if count > 1 and period * count > best.period * best.times:
+                best = Repeated(begin, period, count)
+    if not best.times:
+        return []
+    own = best._replace(start=start + best.start)
+    return [*_within(keys[: best.start], start), own, *_within(keys[best.stop :], start + best.stop)]
+
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
 """Cycles that a core is worth."""

@@ -12,15 +12,14 @@ from functools import partial
 from threading import Condition, Thread
 from typing import Any, Final
 
+from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import Improved, Known, Start, epochs_alike, nothing_known, of_epoch
 from buda_emu.compiler.target import Objective
-from buda_emu.compiler.work import Work
-from buda_emu.errors import BudaError
-from buda_emu.workers.job import Job, Shared
-from buda_emu.workers.spread import JobPool
-from buda_emu.workers.with_caller import short_turns
+from buda_emu.support.errors import BudaError
+from buda_emu.support.workers.job import Job, Shared
+from buda_emu.support.workers.spread import JobPool, short_turns
 
 JOB: Final = Job("buda_emu.compiler.search.speculative:worker")
 SPLIT: Final = 4

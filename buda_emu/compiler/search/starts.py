@@ -1,14 +1,14 @@
 """Starting points of the search: the first fit, and epochs by the dynamic program."""
 
 from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import first_choice
-from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import STEP, CandidateTable
 from buda_emu.compiler.search.cuts import cuts
 from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 
 def searched_decisions(

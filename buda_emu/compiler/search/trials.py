@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
+from buda_emu.compiler.memory_watch import Trial
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
@@ -15,8 +16,7 @@ from buda_emu.compiler.search.improve import Decisions, Known, Start, improved
 from buda_emu.compiler.search.speculative import Later, ahead
 from buda_emu.compiler.search.starts import searched_decisions
 from buda_emu.compiler.target import Objective
-from buda_emu.compiler.work import Trial
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,

@@ -10,13 +10,12 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
-from buda_emu.compiler.importers.fourier import Complex
-from buda_emu.compiler.importers.from_torch.origin import array_of
+from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.reader import ASSERTED, Reader, decomposed, dtype_name, refuse_changes
-from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
+from buda_emu.compiler.importers.from_torch.trace import apart, array_of, traced, unlogged
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, Choices
-from buda_emu.errors import HostError
-from buda_emu.unmasked import require_unmasked
+from buda_emu.support.errors import HostError
+from buda_emu.support.unmasked import require_unmasked
 
 LOSS = "loss"
 TARGET = "target"

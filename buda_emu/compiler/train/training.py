@@ -12,7 +12,6 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from buda_emu.checker.text import plural
 from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
@@ -20,11 +19,12 @@ from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.train.activation_memory import Stored
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices
-from buda_emu.errors import HostError
-from buda_emu.netlist.microbatch import LOOP
-from buda_emu.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.netlist.variants import LOOP
 from buda_emu.spec.precision import Precision
-from buda_emu.strict_json import read_object
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.strict_json import read_object
 
 _MACHINE, _NOTES = "machine", "training.json"
 _FIX = "take another snapshot"

@@ -1,10 +1,7 @@
 """Queues and rams as a program moves their pointers, as far as these are known (NETLIST 4.1, 4.3)."""
 
 from buda_emu.netlist.flow.epochs import EpochQueues, Surroundings
-from buda_emu.netlist.flow.notes import Notes
-from buda_emu.netlist.flow.places import operand_mark
-from buda_emu.netlist.flow.settings import KnownSettings
-from buda_emu.netlist.flow.variables import Value
+from buda_emu.netlist.flow.variables import KnownSettings, Notes, Value, operand_mark
 from buda_emu.netlist.model import Execute, Queue, VarInst
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.ring import RingPointers

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from buda_emu.netlist.model import Allocate, Execute, Instruction, Netlist, Queue, QueueSettings, TemporalGraph, VarInst
-from buda_emu.spec.operands import is_variable, stored_name
+from buda_emu.spec.varinst import is_variable, stored_name
 
 
 class EpochQueues(NamedTuple):

@@ -9,10 +9,19 @@ from itertools import accumulate
 
 from buda_emu.netlist.flow.channels import Channels
 from buda_emu.netlist.flow.epochs import Surroundings
-from buda_emu.netlist.flow.notes import Note, Notes
-from buda_emu.netlist.flow.places import name_mark, operand_mark
-from buda_emu.netlist.flow.settings import KnownSettings, differ, evaluated, require_sense
-from buda_emu.netlist.flow.variables import IMPOSSIBLE, Value, Variables
+from buda_emu.netlist.flow.variables import (
+    IMPOSSIBLE,
+    KnownSettings,
+    Note,
+    Notes,
+    Value,
+    Variables,
+    differ,
+    evaluated,
+    name_mark,
+    operand_mark,
+    require_sense,
+)
 from buda_emu.netlist.model import (
     Allocate,
     Declare,
@@ -25,9 +34,9 @@ from buda_emu.netlist.model import (
     Program,
     VarInst,
 )
-from buda_emu.records import dataclass
-from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
-from buda_emu.spec.operands import is_variable
+from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
+from buda_emu.spec.varinst import is_variable
+from buda_emu.support.records import dataclass
 
 DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS, KEPT, ALONE = (
     "V275",

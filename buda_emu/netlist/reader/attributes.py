@@ -8,15 +8,13 @@ from collections.abc import Callable
 from collections.abc import Mapping as Map
 from typing import Any, Final
 
-from buda_emu.checker.suggest import near
-from buda_emu.checker.text import plural, quoted
 from buda_emu.netlist.fields import Field
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.values import (
     Reader,
     integer,
+    keyed,
     kind_of,
     read_bool,
     read_float,
@@ -24,9 +22,11 @@ from buda_emu.netlist.reader.values import (
     read_ints,
     read_text,
 )
-from buda_emu.netlist.scalars import leading_integer
+from buda_emu.netlist.yaml_text import leading_integer
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import plural, quoted
 
 NOT_LEGAL, OUT_OF_RANGE, SPLICE, REDUCE = "V032", "V037", "V035", "V034"
 KERNEL_BROADCAST, RELU_MODE, SFPU_THREAD, STOCHASTIC, VECTOR = "V186", "V187", "V188", "V189", "V036"

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
-from buda_emu.checker.checks import require_few
-from buda_emu.checker.diagnostic import Diagnostic, Severity
-from buda_emu.checker.fix import removing
 from buda_emu.netlist.nodes import Mark, Node, same
+from buda_emu.support.checker.checks import require_few
+from buda_emu.support.checker.diagnostic import Diagnostic, Severity
+from buda_emu.support.checker.fix import removing
 
 Place: TypeAlias = Node | Mark
 T = TypeVar("T")

@@ -2,22 +2,121 @@
 
 from functools import partial
 
-from buda_emu.checker.suggest import near
-from buda_emu.checker.text import quoted
-from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS
-from buda_emu.netlist.model import Graph, Op
+from buda_emu.netlist.fields import FUSED_FIELDS, GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS, PAD_FIELDS, SUB_OP_FIELDS
+from buda_emu.netlist.model import FusedOp, Graph, Op, Pad, SubOp, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.attributes import AttributeState, check_splice, read_attributes
+from buda_emu.netlist.reader.attributes import AttributeState, check_splice, read_attributes, read_sub_op_attributes
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import body_of, keyed, named, read_fields
-from buda_emu.netlist.reader.queues import blocking_of
-from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
-from buda_emu.netlist.reader.values import NOT_LIST, NOT_MAP, kind_of, read_formats, readers, text_of
+from buda_emu.netlist.reader.queues import MALFORMED, blocking_of, check_transposes, input_index, read_tms
+from buda_emu.netlist.reader.values import (
+    NOT_LIST,
+    NOT_MAP,
+    body_of,
+    keyed,
+    kind_of,
+    named,
+    of_one_key,
+    read_fields,
+    read_float,
+    read_formats,
+    read_int,
+    readers,
+    text_of,
+)
 from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import quoted
+
+UNKNOWN_PAD = "V022"
+_NO_PAD = Pad()
+
+
+def is_shaping(key: str) -> bool:
+    """Whether a key that is not a field of an op speaks of the shape of an input."""
+    return "input" in key and ("tms" in key or "pad" in key)
+
+
+class Shaping:
+    """What is written for the inputs of one op. `inputs` is None where their list could not be read."""
+
+    __slots__ = ("_fill", "_pads", "_tms", "_unpads", "in_df", "inputs", "op_type")
+
+    def __init__(self, op_type: str, inputs: int | None, in_df: tuple[str, ...]) -> None:
+        self.op_type = op_type
+        self.inputs = inputs
+        self.in_df = in_df
+        self._tms: dict[int, list[Tm]] = {}
+        self._pads: dict[int, dict[str, int]] = {}
+        self._unpads: dict[int, dict[str, int]] = {}
+        self._fill: dict[int, float] = {}  # pad values: the one that is written last counts
+
+    def read(self, context: Context, key: str, key_node: Scalar, node: Node) -> None:
+        """Read one key. What is written for one input again is appended (TMs) or overwritten (padding)."""
+        index = input_index(context, key, key_node, self.inputs)
+        if "tms" in key:
+            tms = read_tms(context, key, node, "op")
+            if index is not None:
+                self._add_tms(context, key, tms, index)
+                check_transposes(context, key, tms, self.op_type, index, self.in_df)
+        elif index is not None:
+            self._read_padding(context, key, node, index)
+
+    def _add_tms(self, context: Context, name: str, tms: list[Tm], index: int) -> None:
+        """Append (NETLIST 11.3 C1); only one pad is allowed for an input."""
+        have = self._tms.setdefault(index, [])
+        for tm in tms:
+            if tm.name == "pad":
+                if any(other.name == "pad" for other in have):
+                    context.report(MALFORMED, tm.mark, f"{name}: an input can be padded only once in its TMs")
+                self._fill[index] = float(tm.args[2])
+            have.append(tm)
+
+    def _read_padding(self, context: Context, name: str, node: Node, index: int) -> None:
+        """`input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`."""
+        unpad = "unpad" in name
+        values = (self._unpads if unpad else self._pads).setdefault(index, {})
+        for key, key_node, value in keyed(context, body_of(context, name, node)):
+            known = PAD_FIELDS.get(key)
+            if known is None or (unpad and known.kind == "float"):
+                context.report(UNKNOWN_PAD, key_node, f"{name}: unknown field {quoted(key)}", near(key, PAD_FIELDS))
+            elif known.kind == "int":
+                values[key] = read_int(context, known, value) or 0
+            else:
+                number = read_float(context, known, value)
+                if number is not None:
+                    self._fill[index] = number
+
+    def tms(self, count: int) -> tuple[tuple[Tm, ...], ...]:
+        """The TMs of every input; a pad TM shares its value with `input_N_pad` (OPS 7.3)."""
+        if not self._tms:
+            return ((),) * count
+        return tuple(tuple(self._filled(tm, index) for tm in self._tms.get(index, ())) for index in range(count))
+
+    def _filled(self, tm: Tm, index: int) -> Tm:
+        return Tm("pad", (tm.args[0], tm.args[1], self._fill[index]), tm.mark) if tm.name == "pad" else tm
+
+    def pads(self, count: int) -> tuple[Pad, ...]:
+        """`input_N_pad` of every input."""
+        return _all_pads(self._pads, count, self._fill)
+
+    def unpads(self, count: int) -> tuple[Pad, ...]:
+        """`input_N_unpad` of every input."""
+        return _all_pads(self._unpads, count, {})
+
+
+def _all_pads(written: dict[int, dict[str, int]], count: int, fill: dict[int, float]) -> tuple[Pad, ...]:
+    if not written:
+        return (_NO_PAD,) * count
+    sizes = [written.get(index) for index in range(count)]
+    return tuple(
+        _NO_PAD if size is None else Pad(size.get("rt", 0), size.get("ct", 0), fill.get(index, 0.0))
+        for index, size in enumerate(sizes)
+    )
+
 
 DUPLICATE = "V020"
-_READERS = readers(OP_FIELDS)
-del _READERS["in_df"]  # read by _read_op itself: it appends
+_OP_READERS = readers(OP_FIELDS)
+del _OP_READERS["in_df"]  # read by _read_op itself: it appends
 _GRAPH_READERS = readers(GRAPH_FIELDS)
 
 
@@ -58,7 +157,7 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
         if not isinstance(value, Mapping) and not (isinstance(value, Scalar) and value.is_null):
             hint = near(op_name, GRAPH_FIELDS)
             message = f"an op needs a map, not {kind_of(value)}"
-            context.report(UNKNOWN, key, message, hint or "a graph has target_device, input_count and ops")
+            context.report(UNKNOWN_PAD, key, message, hint or "a graph has target_device, input_count and ops")
             broken = True
         elif op_name in section.op_lines:
             line = section.op_lines[op_name]
@@ -90,9 +189,9 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
             later.append((key, key_node, value))
         else:
             hint = "YAML merge keys are not followed" if key == "<<" else near(key, (*OP_FIELDS, *INPUT_FIELDS))
-            context.report(UNKNOWN, key_node, f"unknown field {quoted(key)}", hint)
+            context.report(UNKNOWN_PAD, key_node, f"unknown field {quoted(key)}", hint)
 
-    values = read_fields(context, body, _READERS, other)
+    values = read_fields(context, body, _OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
     op_type: str = values.get("type", "")
     known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
@@ -153,3 +252,107 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
             else:
                 context.report(NOT_MAP, value, f"forked_dram_inputs: {queue} needs the name of an op")
     return forks
+
+
+MALFORMED_SCHEDULE, UNKNOWN_IN_SCHEDULE = "V130", "V190"
+_READERS = readers(FUSED_FIELDS)
+_SUB_OP_READERS = readers(SUB_OP_FIELDS)
+_SUB_OP_NAMES = (*SUB_OP_FIELDS, "input_N_tms")
+
+
+def read_fused_ops(context: Context, node: Node, fused_ops: dict[str, FusedOp]) -> None:
+    """Read every definition into `fused_ops`; of a repeated id the first one counts (NETLIST 11.3 C1)."""
+    context.subject = "fused_ops"
+    for name, key, value in keyed(context, body_of(context, "the section", node)):
+        context.subject = f"fused op {name}"
+        fused_op = _read_fused_op(context, name, key, value)
+        fused_ops.setdefault(name, fused_op)
+        context.subject = "fused_ops"
+
+
+def _read_fused_op(context: Context, name: str, name_node: Scalar, node: Node) -> FusedOp:
+    findings = context.findings
+    body = body_of(context, "a fused op", node, MALFORMED_SCHEDULE)
+    schedules: list[tuple[SubOp, ...]] = []
+
+    def other(key: str, _: Scalar, value: Node) -> None:
+        if key == "schedules":  # other unknown keys are ignored
+            schedules.extend(_read_schedules(context, value))
+
+    values = read_fields(context, body, _READERS, other)
+    return FusedOp(
+        id=name,
+        schedules=tuple(schedules),
+        source=body,
+        name_node=name_node,
+        broken=context.findings > findings,
+        **values,
+    )
+
+
+def _read_schedules(context: Context, node: Node) -> list[tuple[SubOp, ...]]:
+    if not isinstance(node, Sequence):
+        context.report(MALFORMED_SCHEDULE, node, f"schedules needs a list of schedules, not {kind_of(node)}")
+        return []
+    schedules: list[tuple[SubOp, ...]] = []
+    for schedule in node.items:
+        if not isinstance(schedule, Sequence):
+            context.report(MALFORMED_SCHEDULE, schedule, f"a schedule needs a list of ops, not {kind_of(schedule)}")
+            continue
+        schedules.append(tuple(op for item in schedule.items for op in _read_entry(context, item)))
+    return schedules
+
+
+def _read_entry(context: Context, node: Node) -> list[SubOp]:
+    entry = of_one_key(context, "an entry of a schedule needs a map {name: op}", node, MALFORMED_SCHEDULE)
+    fused_op = context.subject
+    sub_ops: list[SubOp] = []
+    for name, key, value in keyed(context, entry) if entry is not None else ():
+        context.subject = f"{fused_op}, op {name}"
+        sub_ops.append(_read_sub_op(context, name, key, value))
+    context.subject = fused_op
+    return sub_ops
+
+
+def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> SubOp:
+    findings = context.findings
+    body = body_of(context, "a scheduled op", node, MALFORMED_SCHEDULE)
+    later: list[tuple[str, Scalar, Node]] = []
+    pops: dict[str, list[str]] = {"pop": [], "pop_last": []}
+
+    def other(key: str, key_node: Scalar, value: Node) -> None:
+        if key in pops:
+            field, reader = _POP_READERS[key]
+            pops[key].extend(reader(context, field, value) or ())  # NETLIST 11.3 C1: appended
+        elif key == "attributes" or ("input" in key and "tms" in key):
+            later.append((key, key_node, value))
+        else:
+            context.report(UNKNOWN_IN_SCHEDULE, key_node, f"unknown field {quoted(key)}", near(key, _SUB_OP_NAMES))
+
+    values = read_fields(context, body, _SUB_OP_READERS, other)
+    inputs: tuple[str, ...] = values.get("inputs", ())
+    known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
+    attributes = AttributeState(values.get("type", ""), known_inputs, scheduled=True)
+    tms: dict[int, list[Tm]] = {}
+    for key, key_node, value in later:
+        if key == "attributes":
+            read_sub_op_attributes(context, value, attributes)
+            continue
+        index = input_index(context, key, key_node, known_inputs)
+        read = read_tms(context, key, value, "scheduled op")
+        if index is not None:
+            tms.setdefault(index, []).extend(read)
+    return SubOp(
+        name=name,
+        pop=tuple(pops["pop"]),
+        pop_last=tuple(pops["pop_last"]),
+        input_tms=tuple(tuple(tms.get(index, ())) for index in range(len(inputs))),
+        attributes=attributes.result(),
+        source=body,
+        name_node=name_node,
+        broken=context.findings > findings,
+        **values,
+    )
+
+
+_POP_READERS = {name: _SUB_OP_READERS.pop(name) for name in ("pop", "pop_last")}

@@ -5,9 +5,6 @@ from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
 from functools import partial
 
-from buda_emu.checker.fix import removing
-from buda_emu.checker.suggest import near
-from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.model import (
     Allocate,
@@ -24,8 +21,10 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.maps import keyed, of_one_key
-from buda_emu.netlist.reader.values import integer, kind_of, text_of
+from buda_emu.netlist.reader.values import integer, keyed, kind_of, of_one_key, text_of
+from buda_emu.support.checker.fix import removing
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import quoted
 
 _ENDS = removing("the end of a program is implied")
 MALFORMED, BARE, DECLARATION, VARINST, ALLOCATION, UNKNOWN_KEY = "V110", "V111", "V112", "V113", "V114", "V115"

@@ -3,24 +3,34 @@
 from collections.abc import Mapping
 from typing import Final
 
-from buda_emu.checker import Rule, RuleBook
-from buda_emu.netlist.rules import graphs, habits
-from buda_emu.netlist.rules.elsewhere import document, testing
-from buda_emu.netlist.rules.elsewhere.routing import NET2PIPE, PIPEGEN2, chips, cores, edges, epochs, warned
-from buda_emu.netlist.rules.fused import formats as fused_formats
-from buda_emu.netlist.rules.fused import life, schedules, sizes, tms
-from buda_emu.netlist.rules.ops import dest, fields, formats, integers, pipes, placement, shapes, tiles, types, untilize
+from buda_emu.netlist.rules import elsewhere, fused_schedules, fused_sizes, graphs, habits, routing
+from buda_emu.netlist.rules.ops import fields, formats, pipes, placement, shapes, tiles, types
 from buda_emu.netlist.rules.programs import flow, steps
-from buda_emu.netlist.rules.programs import habits as program_habits
-from buda_emu.netlist.rules.queues import aliases, constants, memory
 from buda_emu.netlist.rules.queues import fields as queue_fields
+from buda_emu.netlist.rules.queues import memory
+from buda_emu.netlist.rules.routing import NET2PIPE, PIPEGEN2
 from buda_emu.netlist.rules.rule import DECLARED, STAGES
+from buda_emu.support.checker import Rule, RuleBook
 
 SUBJECTS: Final = (
-    document, queue_fields, aliases, fields, types, dest, graphs, untilize, tiles, formats, integers, schedules, tms,
-    life, sizes, fused_formats, steps, pipes, shapes, placement, memory, constants, habits, flow, program_habits,
-    edges, epochs, chips, cores, warned, testing,
-)  # fmt: skip
+    elsewhere,
+    fields,
+    types,
+    tiles,
+    formats,
+    pipes,
+    shapes,
+    placement,
+    graphs,
+    fused_schedules,
+    fused_sizes,
+    steps,
+    flow,
+    queue_fields,
+    memory,
+    habits,
+    routing,
+)
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)
 for _id in sorted(DECLARED):
@@ -34,4 +44,4 @@ NOT_CHECKED: Final = frozenset(("V057", "V073", "V075", "V153", "V157", "V163"))
 ROUTED: Final = frozenset(("V081", "V084", "V160")) | {
     name for name, rule in RULES.items() if rule.source.startswith((NET2PIPE, PIPEGEN2))
 }
-"""What is found where pipes and streams are made (`buda_emu.routing`): `check --strict` asks for it."""
+"""What is found where pipes and streams are made (`buda_emu.performance.routing`): `check --strict` asks for it."""

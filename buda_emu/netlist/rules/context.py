@@ -5,14 +5,14 @@ from dataclasses import field, replace
 from types import MappingProxyType
 
 from buda_emu.netlist import nodes
-from buda_emu.netlist.flow.notes import Note
+from buda_emu.netlist.flow.variables import Note
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.sourced import Sourced
-from buda_emu.records import dataclass
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

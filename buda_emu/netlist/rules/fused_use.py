@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from re import search
 
-from buda_emu.checker import Finding
 from buda_emu.netlist.model import FusedOp, Op, SubOp, Tm
 from buda_emu.netlist.nodes import Mark
-from buda_emu.records import dataclass
 from buda_emu.spec.ops import OP_TYPES, Family
+from buda_emu.support.checker import Finding
+from buda_emu.support.records import dataclass
 
 Dims = tuple[int, int, int, int]  # mblock rows, mblock columns, ublock rows, ublock columns
 

@@ -3,8 +3,6 @@
 from collections import deque
 from collections.abc import Iterator
 
-from buda_emu.checker.fix import removing
-from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Scalar
 from buda_emu.netlist.rules.context import Context, item_mark
@@ -21,6 +19,8 @@ from buda_emu.netlist.rules.registry import (
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker.fix import removing
+from buda_emu.support.checker.text import plural
 
 _LISTS = ("grid_loc", "grid_size", "mblock", "ublock", "inputs")
 _READ_AGAIN = ("loc", "dram", "host")

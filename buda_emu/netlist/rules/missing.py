@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Graph, Op, Queue
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context
+from buda_emu.support.checker.fix import putting
 
 Item = Queue | Op | Graph
 _SHAPE: Final = ("t", "mblock", "ublock", "grid_size")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from buda_emu.checker import Check, Finding, Rule
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.netlist.rules.rule import DECLARED
-from buda_emu.records import dataclass
+from buda_emu.support.checker import Check, Finding, Rule
+from buda_emu.support.records import dataclass
 
 T = TypeVar("T")
 Findings: TypeAlias = Iterator[Finding]

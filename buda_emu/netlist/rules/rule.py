@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from buda_emu.checker import Rule, Severity
-from buda_emu.errors import InternalError
+from buda_emu.support.checker import Rule, Severity
+from buda_emu.support.errors import InternalError
 
 Stage = Literal["P", "F", "G", "N", "R", "T", "X", "W"]
 

@@ -9,9 +9,6 @@ from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from typing import Any, Literal
 
-from buda_emu.checker import Check, Checker, Diagnostic
-from buda_emu.checker.checks import MAX_FINDINGS, RecordingChecker, TooManyFindingsError, in_order
-from buda_emu.checker.steps import Steps
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -25,6 +22,9 @@ from buda_emu.netlist.rules.registry import (
     queue_check,
 )
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker import Check, Checker, Diagnostic
+from buda_emu.support.checker.checks import MAX_FINDINGS, RecordingChecker, TooManyFindingsError, in_order
+from buda_emu.support.checker.result import Steps
 
 Phase = Literal["basic", "load", "device"]
 

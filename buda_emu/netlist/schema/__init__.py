@@ -17,9 +17,20 @@ from buda_emu.netlist.fields import (
     UNDEFINED_WORDS,
 )
 from buda_emu.netlist.schema import harness_config
-from buda_emu.netlist.schema.objects import attributes, fused_ops, graph, op, queue, tm_lists
-from buda_emu.netlist.schema.programs import programs
-from buda_emu.netlist.schema.shapes import Schema, object_of, ref, scalars, without
+from buda_emu.netlist.schema.objects import (
+    Schema,
+    attributes,
+    fused_ops,
+    graph,
+    object_of,
+    op,
+    programs,
+    queue,
+    ref,
+    scalars,
+    tm_lists,
+    without,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import Field, fields
 from typing import Any
 
-from buda_emu.netlist.schema.shapes import Schema, list_of, plain, ref
-from buda_emu.spec.comparison import Comparison
-from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
+from buda_emu.netlist.schema.objects import Schema, list_of, plain, ref
+from buda_emu.spec.test_config import STIMULUS_KINDS, Comparison, Stimulus
 
 _CELL = {"type": "integer", "minimum": 1, "maximum": 32}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.verify.result import TestRun
-from buda_emu.version import RESULT_VERSION
+from buda_emu.support.version import RESULT_VERSION
+from buda_emu.testing.verify.result import TestRun
 
 
 def as_json(run: TestRun) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.verify.result import TestRun
-from buda_emu.version import RESULT_VERSION
+from buda_emu.support.version import RESULT_VERSION
+from buda_emu.testing.verify.result import TestRun
 
 _ARRAYS: Mapping[str, Any] = {"np": np, "NDArray": NDArray}  # what modules of results import for their checks alone
 _PLAIN: Mapping[Any, dict[str, Any]] = {

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
-from buda_emu.timeline.occupancy import occupancy
-from buda_emu.timeline.picture import Memory, TimelinePicture
+from buda_emu.performance.timeline.occupancy import occupancy
+from buda_emu.performance.timeline.picture import Memory, TimelinePicture
 
 Event = dict[str, Any]
 _DIGITS: Final = 4

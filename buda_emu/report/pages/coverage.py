@@ -1,9 +1,8 @@
 """What netlists exercise, as a page: each list, and every name with how many netlists have it."""
 
-from buda_emu.checker.text import plural
-from buda_emu.coverage.report import Coverage, every_list
-from buda_emu.report.pages.engine import render
-from buda_emu.report.pages.tables import Cell, Column, figure, named, table
+from buda_emu.report.pages.engine import Cell, Column, figure, named, render, table
+from buda_emu.support.checker.text import plural
+from buda_emu.testing.coverage.report import Coverage, every_list
 
 
 def coverage_page(found: Coverage, path: str) -> str:

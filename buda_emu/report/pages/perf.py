@@ -1,32 +1,185 @@
 """Modelled cycles as one page: checks, epochs, and of each what makes up its cycles, its steady state, its ops."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from pathlib import Path, PurePath
 from typing import Final
 
 from markupsafe import Markup
 
-from buda_emu.checker.text import plural
-from buda_emu.netlist.model import Netlist
-from buda_emu.report.pages.engine import as_script, packed, render
-from buda_emu.report.pages.source_lines import entries
-from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, status
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.performance.routing.epochs import RoutedEpoch, route_epochs
+from buda_emu.performance.timing.checks import BoundResult
+from buda_emu.performance.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
+from buda_emu.performance.timing.epoch.pipeline import at_work, filled, steady
+from buda_emu.performance.timing.epoch.result import EpochTiming
+from buda_emu.performance.timing.figures import OpFigures, op_figures
+from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.transfers.rates import STREAM
+from buda_emu.report.pages.engine import Cell, Column, Row, Table, as_script, named, packed, render, status
+from buda_emu.report.pages.engine import figure as cell_figure
 from buda_emu.report.pages.timeline import timeline_data
-from buda_emu.report.pictures.core_use import Uses, sentence, uses_by_core
-from buda_emu.report.pictures.grid_svg import grid_svg
-from buda_emu.report.pictures.perf_charts import roofline_chart
-from buda_emu.report.pictures.steady_picture import steady_picture
-from buda_emu.report.terminal.fit import cut
-from buda_emu.report.terminal.perf_tables import Sources
+from buda_emu.report.pictures.epoch_picture import steady_picture
+from buda_emu.report.pictures.grid_svg import (
+    Uses,
+    clean,
+    fitted,
+    grid_svg,
+    open_chart,
+    sentence,
+    text,
+    uses_by_core,
+    width_of,
+)
+from buda_emu.report.pictures.grid_svg import number as svg_number
+from buda_emu.report.terminal.perf import Sources
+from buda_emu.report.terminal.plain_table import cut
 from buda_emu.report.terminal.text import number, percent
-from buda_emu.routing.epochs import RoutedEpoch, route_epochs
-from buda_emu.timing.checks import BoundResult
-from buda_emu.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
-from buda_emu.timing.epoch.result import EpochTiming
-from buda_emu.timing.epoch.steady import at_work, filled, steady
-from buda_emu.timing.figures import op_figures
-from buda_emu.timing.result import EpochReport, PerfRun
-from buda_emu.timing.transfers.rates import STREAM
+from buda_emu.report.terminal.text import number as chart_figure
+from buda_emu.support.checker.text import plural
+
+MOST_LINES: Final = 40
+"""Of one entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An op or queue as it is written. `place`: file and line, to be pasted."""
+
+    name: str
+    place: str
+    line: int
+    text: str
+
+
+def entries(netlist: Netlist, names: Iterable[str]) -> list[Entry]:
+    """Of these ops and queues, in the order of the file; none where the file is gone or has no such lines any more."""
+    try:
+        lines = Path(netlist.path).read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+    ops, found = netlist.ops, list[Entry]()
+    for name in names:
+        item = ops.get(name) or netlist.queues.get(name)
+        if item is None:
+            continue
+        line = item.at().line
+        text = list(_entry(lines, line, _written(item)))
+        if text:
+            found.append(Entry(name, f"{netlist.path}:{line}", line, "\n".join(text)))
+    return sorted(found, key=lambda entry: (entry.line, entry.name))
+
+
+def _written(item: Op | Queue) -> str:
+    return getattr(item, "written_name", "") or item.name
+
+
+def _entry(lines: list[str], line: int, name: str) -> Iterator[str]:
+    """The line of a name, and what is indented below it."""
+    if not 0 < line <= len(lines) or name not in lines[line - 1]:
+        return
+    inset = _indent(lines[line - 1])
+    yield lines[line - 1][inset:]
+    for source_line in lines[line : line + MOST_LINES]:
+        if not source_line.strip() or _indent(source_line) <= inset:
+            return
+        yield source_line[inset:]
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+_SMALL: Final = 11.0
+_LEFT, _TOP, _WIDTH, _HEIGHT = 64.0, 14.0, 560.0, 300.0
+_LABELLED: Final = 4
+"""Of the slowest ops."""
+
+
+def roofline_chart(
+    ops: Sequence[OpFigures], cycles: Sequence[float], bytes_of: Mapping[str, float], stream: float
+) -> str:
+    """Share of the time in which the math unit works over its work for each byte that a core takes in, both axes
+    logarithmic, under the roof of the math unit and of what the NoC brings into a core. The time is that of one input:
+    `cycles` of the op, or that of its bytes where it is longer. The slowest ops bear their names. "" where no op takes
+    bytes in and computes."""
+    times = [max(time, bytes_of.get(op.op, 0.0) / stream, 1.0) for op, time in zip(ops, cycles, strict=True)]
+    points = [
+        (op, op.math / bytes_of[op.op], op.math / time, time)
+        for op, time in zip(ops, times, strict=True)
+        if bytes_of.get(op.op, 0) > 0 and op.math > 0
+    ]
+    if not points:
+        return ""
+    across = _Axis([value for _, value, _, _ in points] + [1 / stream], _LEFT, _WIDTH)
+    up = _Axis([value for _, _, value, _ in points] + [1.0], _TOP + _HEIGHT, -_HEIGHT)
+    parts = [open_chart(_LEFT + _WIDTH + 16, _TOP + _HEIGHT + 44, "roofline")]
+    for decade in across.decades:
+        x = svg_number(across(10.0**decade))
+        parts.append(f'<path class="grid" d="M{x} {_TOP}V{_TOP + _HEIGHT}"/>')
+        parts.append(text(float(x), _TOP + _HEIGHT + 16, _power(decade), _SMALL, "soft", "middle"))
+    for decade in up.decades:
+        y = up(10.0**decade)
+        parts.append(f'<path class="grid" d="M{_LEFT} {svg_number(y)}H{_LEFT + _WIDTH}"/>')
+        parts.append(text(_LEFT - 6, y + 4, f"{100 * 10.0**decade:g} %", _SMALL, "soft", "end"))
+    corner = svg_number(across(1 / stream)), svg_number(up(1.0))
+    start = max(10.0**up.low / stream, 10.0**across.low)
+    path = f"M{svg_number(across(start))} {svg_number(up(start * stream))}L{' '.join(corner)}H{_LEFT + _WIDTH}"
+    tip = f"{stream:g} bytes a cycle into one core, and all of the math unit"
+    parts.append(f'<path class="limit" d="{path}"><title>{tip}</title></path>')
+    points.sort(key=lambda item: item[3])
+    for op, value, share, time in points:
+        use = f"{chart_figure(value)} math cycles a byte, {100 * share:.2g} % math"
+        words = f"{op.op} ({op.type}): {time:,.0f} cycles, {use}"
+        place = f'cx="{svg_number(across(value))}" cy="{svg_number(up(share))}"'
+        parts.append(
+            f'<circle class="bar dot" data-name="{clean(op.op)}" {place} r="5"><title>{clean(words)}</title></circle>'
+        )
+    dots = [(across(value), up(share)) for _, value, share, _ in points]
+    parts += _labels([op.op for op, *_ in points[: -_LABELLED - 1 : -1]], dots[::-1])
+    below = "math cycles a byte taken in; up: share of the time in which the math unit works"
+    parts.append(text(_LEFT, _TOP + _HEIGHT + 36, below, _SMALL, "soft"))
+    return "".join([*parts, "</svg>"])
+
+
+class _Axis:
+    """Whole decades around some values, on pixels."""
+
+    def __init__(self, values: Sequence[float], start: float, length: float) -> None:
+        self.low = floor(log10(min(values)))
+        self._high = max(ceil(log10(max(values)) - 1e-9), self.low + 1)
+        self.decades = range(self.low, self._high + 1)
+        self._start, self._each = start, length / (self._high - self.low)
+
+    def __call__(self, value: float) -> float:
+        return self._start + self._each * (min(log10(value), self._high) - self.low)
+
+
+def _labels(names: Sequence[str], dots: Sequence[tuple[float, float]]) -> list[str]:
+    """Names beside the first of the dots: where they lie on least of what is drawn already."""
+    parts: list[str] = []
+    taken = [(x - 5, x + 5, y) for x, y in dots]
+    for name, (x, y) in zip(names, dots, strict=False):
+        short = fitted(name, 260, _SMALL)
+        wide = width_of(short, _SMALL)
+        places = [(left, y + down) for down in (0, 15, -15, 30, -30, 45, -45) for left in (x + 10, x - 10 - wide)]
+
+        def worth(place: tuple[float, float], wide: float = wide) -> int:
+            left, line = place
+            inside = left >= _LEFT and left + wide <= _LEFT + _WIDTH + 14 and _TOP <= line <= _TOP + _HEIGHT
+            hidden = sum(abs(line - y) < 12 and left < end and begin < left + wide for begin, end, y in taken)
+            return hidden + 100 * (not inside)
+
+        left, line = min(places, key=worth)
+        taken.append((left, left + wide, line))
+        parts.append(text(left, line + 4, short, _SMALL))
+    return parts
+
+
+def _power(decade: int) -> str:
+    return f"{10.0**decade:g}" if -4 < decade < 5 else f"1e{decade}"
+
 
 MOST_EPOCHS: Final = 40
 """Epochs with pictures in the page; the tables have all."""
@@ -121,12 +274,12 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
                 [
                     named(" + ".join(epoch.graphs), f"#{place}" if place else ""),
                     Cell(epoch.program),
-                    figure(epoch.runs),
-                    figure(epoch.timing.inputs),
-                    figure(epoch.pace),
+                    cell_figure(epoch.runs),
+                    cell_figure(epoch.timing.inputs),
+                    cell_figure(epoch.pace),
                     Cell(number(rate), -1.0 if rate is None else rate),
-                    figure(epoch.timing.first_input),
-                    figure(cycles),
+                    cell_figure(epoch.timing.first_input),
+                    cell_figure(cycles),
                     Cell(percent(cycles / whole), cycles, cycles / whole),
                     Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
                     Cell(epoch.bottleneck.kind),
@@ -248,7 +401,7 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
         link = f"{cut(step.name, _SHORT)}{through}{alike}"
-        cells = [share, figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
+        cells = [share, cell_figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
         rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
     return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
 
@@ -275,7 +428,7 @@ def _limits(epoch: EpochReport) -> Table:
     rows: list[Row] = []
     for kind, item in found:
         share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
-        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), named(item.name)]
+        cells = [Cell(percent(share), item.cycles, share), cell_figure(item.cycles), Cell(kind), named(item.name)]
         rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
     return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
 
@@ -301,13 +454,13 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
             [
                 named(op.op),
                 Cell(op.type),
-                figure(op.cores),
-                figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
-                figure(100 * op.math / max(epoch.pace, 1.0), 1),
-                figure(op.waiting_for_input),
-                figure(op.waiting_for_room),
+                cell_figure(op.cores),
+                cell_figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
+                cell_figure(100 * op.math / max(epoch.pace, 1.0), 1),
+                cell_figure(op.waiting_for_input),
+                cell_figure(op.waiting_for_room),
                 Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
-                figure(ops[op.op].at().line),
+                cell_figure(ops[op.op].at().line),
                 Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,

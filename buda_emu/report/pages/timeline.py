@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from buda_emu.checker.text import plural
-from buda_emu.report.pages.engine import as_script, render
-from buda_emu.report.pages.tables import Cell, Column, Table, figure, table
+from buda_emu.performance.timeline.picture import Memory, Slice, TimelinePicture
+from buda_emu.performance.timeline.tasks import pieces
+from buda_emu.report.pages.engine import Cell, Column, Table, as_script, figure, render, table
 from buda_emu.report.terminal.text import percent
-from buda_emu.timeline.picture import Memory, Slice, TimelinePicture
-from buda_emu.timeline.ranges import pieces
+from buda_emu.support.checker.text import plural
 
 MOST_LANES: Final = 200
 """Lanes in the table below the picture."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.pictures.core_use import Uses, of_op, words
 from buda_emu.report.pictures.floorplan import memory
-from buda_emu.screen import UNPRINTED
+from buda_emu.report.pictures.grid_svg import Uses, of_op, words
+from buda_emu.support.screen import UNPRINTED
 
 _CONTROL: Final = re.compile(rf"[\x00-\x1f{UNPRINTED}\ud800-\udfff]")
 

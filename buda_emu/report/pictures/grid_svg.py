@@ -1,14 +1,155 @@
 """The floor plan of a netlist as one SVG that needs nothing else: light and dark, no scripts, tooltips everywhere."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Final
 
-from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.pictures.core_use import LEGEND, STYLE, Uses, drawn, of_op
+from buda_emu.performance.routing.streams.model import EXTRA_STREAMS, LIMITS
 from buda_emu.report.pictures.floorplan import CELL, GAP, INSET, Box, Panel, memory, panels
-from buda_emu.report.pictures.svg import clean, fitted, number, text
 from buda_emu.spec.ops import OP_TYPES, Group
+from buda_emu.support.checker.text import plural
+from buda_emu.support.screen import UNPRINTED
+
+if TYPE_CHECKING:
+    from buda_emu.performance.routing.epochs import RoutedEpoch
+    from buda_emu.performance.routing.streams.model import CoreUse
+
+
+CHARACTER: Final = 0.62  # width of a character of a monospace font, in parts of its size; the widest in use
+_CONTROL: Final = re.compile(rf"[\x00-\x09\x0b-\x1f{UNPRINTED}\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """Escaped for text and attributes; control characters but line breaks, which tooltips have, become question marks,
+    as XML cannot hold most of them, and so does what turns the direction of writing."""
+    return escape(_CONTROL.sub("?", text), quote=True)
+
+
+def width_of(text: str, size: float) -> float:
+    """A width that the text does not exceed in a monospace font of that size."""
+    units = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    return units * size * CHARACTER
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """The text, its middle left out where it is too wide: names often differ at their ends."""
+    if width_of(text, size) <= width:
+        return text
+    most = max(int(width / (size * CHARACTER)) - 1, 0)
+    while most > 0:
+        tail = most // 2
+        short = f"{text[: most - tail]}…{text[len(text) - tail :] if tail else ''}"
+        if width_of(short, size) <= width:
+            return short
+        most -= 1
+    return ""
+
+
+def text(x: float, y: float, content: str, size: float, css: str = "", anchor: str = "start") -> str:
+    """A line of text whose baseline is at y."""
+    if not content:
+        return ""
+    return (
+        f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
+        f"{f' class={chr(34)}{css}{chr(34)}' if css else ''}>{clean(content)}</text>"
+    )
+
+
+def number(value: float) -> str:
+    """As short as it is exact to a hundredth."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def open_chart(width: float, height: float, title: str, css: str = "") -> str:
+    """The opening tag of a chart that the page's style sheet colours; `css`: further classes, after a blank."""
+    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    return f'<svg class="chart{css}" role="img" aria-label="{clean(title)}" {size}>'
+
+
+Uses = Mapping[tuple[int, int, int, int], "CoreUse"]
+"""By epoch, chip, row and column."""
+
+LEGEND: Final = "on each core: extra streams, and part of the L1 for data buffers; bars: the same two, red from 90 % on"
+STYLE: Final = ".bg .bg-track{fill:var(--bg-line)}.bg .bg-used{fill:var(--bg-soft)}.bg .bg-full{fill:var(--bg-red)}"
+_NEARLY_FULL: Final = 0.9
+_BAR: Final = 3.0
+_SIZE: Final = 10.0
+
+
+def uses_by_core(epochs: "Iterable[RoutedEpoch]") -> Uses:
+    """Of worker cores: Ethernet cores stand on no grid."""
+    return {
+        (epoch.number, core.place.chip, core.place.row, core.place.column): core
+        for epoch in epochs
+        for core in epoch.routed.cores
+        if not core.place.ethernet
+    }
+
+
+def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
+    """Of the cores on which an op lies; none where its epoch was refused before there were streams."""
+    if len(op.grid_loc) != 2:
+        return ()
+    (top, left), (rows, columns) = op.grid_loc, op.cores
+    places = ((op.target_device, row, col) for row in range(top, top + rows) for col in range(left, left + columns))
+    return [uses[epoch, *place] for place in places if (epoch, *place) in uses]
+
+
+def sentence(routed: "RoutedEpoch | str | None") -> str:
+    """What is said of an epoch's streams beside its picture: what its fullest core needs, or why there are none."""
+    if routed is None:
+        return "No streams are shown: no program executes this epoch"
+    if isinstance(routed, str):
+        return f"No streams are shown: {routed}"
+    first = next(iter(routed.routed.refusals), None)
+    if first is not None:
+        others = len(routed.routed.refusals) - 1
+        more = f", and {plural(others, 'more refusal')}" if others else ""
+        return f"The router refuses this epoch: {first.message}{more}"
+    cores = [core for core in routed.routed.cores if not core.place.ethernet]
+    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {words(cores)}"
+
+
+def words(uses: "Sequence[CoreUse]") -> str:
+    """`5 of 24, L1 11 %`: the most that one of the cores takes of each; "" of no cores."""
+    if not uses:
+        return ""
+    extra, l1 = max(use.extra_streams for use in uses), max(map(_l1, uses))
+    return f"{extra} of {len(EXTRA_STREAMS)}, L1 {100 * l1:.0f} %"
+
+
+def drawn(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
+    """The words and, below, two bars: `y` is the base line of the words, which reach 10 pixels below it."""
+    bars: list[str] = []
+    for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1(use))):
+        top = y + 3 + step * (_BAR + 1)
+        css = "bg-full" if part >= _NEARLY_FULL else "bg-used"
+        bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
+    said = text(x, y, words([use]), _SIZE)
+    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{said}<g>{"".join(bars)}</g></g>'
+
+
+def _l1(use: "CoreUse") -> float:
+    return use.l1_bytes / use.available_bytes
+
+
+def _bar(css: str, x: float, y: float, width: float) -> str:
+    place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(_BAR)}"'
+    return f'<rect class="{css}" {place}/>'
+
+
+def _tip(use: "CoreUse", arch: str) -> str:
+    lines = [
+        f"{use.place}: {plural(len(use.streams), 'stream')}",
+        f"extra streams: {use.extra_streams} of {len(EXTRA_STREAMS)}",
+        f"streams that gather or multicast: {use.multicast_streams} of {LIMITS[arch].multicast_streams}",
+        f"L1: {use.l1_bytes:,} of {use.available_bytes:,} bytes for data buffers",
+    ]
+    return "\n".join(lines)
+
 
 FAMILIES: Final[Mapping[Group, tuple[str, str]]] = {
     "matmul": ("matmul, depthwise", "#0072b2"),

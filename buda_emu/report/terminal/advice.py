@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from buda_emu.advice.accuracy import Loss
-from buda_emu.advice.result import Advice
-from buda_emu.checker.text import plural
+from buda_emu.performance.advice.accuracy import Loss
+from buda_emu.performance.advice.result import Advice
 from buda_emu.report.terminal.text import relative, table, whole, wrapped
+from buda_emu.support.checker.text import plural
 
 _TOP = 10
 

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from buda_emu.report.terminal.fit import Column, cut, fit
-from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS
-from buda_emu.screen import Screen, lines_of, shown
+from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS, Column, cut, fit
+from buda_emu.support.screen import Screen, lines_of, shown
 
 _WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
 _MARKED: Final = " ".join(MARKED)

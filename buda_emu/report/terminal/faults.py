@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from buda_emu.checker.text import plural
-from buda_emu.injection.fault import Fault
-from buda_emu.injection.result import OUTCOME_TEXTS, Campaign, Effect, Guarded, Share, column
 from buda_emu.report.terminal.text import number, percent, table
+from buda_emu.support.checker.text import plural
+from buda_emu.testing.injection.fault import Fault
+from buda_emu.testing.injection.result import OUTCOME_TEXTS, Campaign, Effect, Guarded, Share, column
 
 SHOWN = ("kind", "place", "op or queue", "field")
 """Tables that are printed; the others are in the files."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from buda_emu.checker.text import plural
+from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
 from buda_emu.report.terminal.text import correlation, number, table
-from buda_emu.verify.op_by_op.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics, own_error
+from buda_emu.support.checker.text import plural
 
 _GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence
 _LOW_PCC: Final = 0.99

@@ -4,10 +4,24 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from buda_emu.report.terminal.reason import reason
 from buda_emu.report.terminal.text import correlation, number, percent, shape, table
-from buda_emu.screen import lines_of
-from buda_emu.verify.result import CaseResult, OpResult, OutputResult, TestRun
+from buda_emu.support.checker.text import plural
+from buda_emu.support.screen import lines_of
+from buda_emu.testing.verify.result import CaseResult, OpResult, OutputResult, TestRun
+
+
+def reason(case: CaseResult) -> str:
+    """The first output that does not hold and how many more, else the first missed figure of performance-check, else
+    the first line of what happened; empty for one that passed."""
+    failed = list(case.failed_outputs)
+    if failed:
+        more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
+        return f"{failed[0].queue}: {failed[0].reason}{more}"
+    missed = next((item for item in case.performance if not item.passed), None)
+    if missed is not None:
+        return f"performance-check {missed.config}: {missed.metric} is modelled as {number(missed.modelled, 6)}"
+    return next(iter(lines_of(case.message)), "")
+
 
 MARKS = {
     "passed": ".", "failed": "F", "rejected": "R", "unsupported": "U", "stopped": "S", "timeout": "T", "crashed": "C",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from buda_emu.screen import current
+from buda_emu.support.screen import current
 
 _ENORMOUS = 1e12
 _LITTLE = 0.05  # per cent: with one digit it would be 0.0

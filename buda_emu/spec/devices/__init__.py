@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
 
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.support.errors import HostError, UnsupportedError
 
 DEVICES: Final = ("grayskull", "wormhole_b0", "blackhole")
 """Architectures with a file of their own."""

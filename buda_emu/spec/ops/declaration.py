@@ -1,8 +1,9 @@
 """What is declared of an op type (OPS 1). Everything that treats ops alike asks these fields, no op by its name."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
-from buda_emu.records import dataclass
+from buda_emu.support.records import dataclass
 
 Family: TypeAlias = str
 """Op types that differ in little else than a function."""
@@ -60,8 +61,9 @@ class OpType:
     """One op type. `inputs` = (least, most) accepted at load (NETLIST 11.1 A4).
 
     `op` and `device` name the modules that implement it: shape rule, format label, reference and kernels
-    (`buda_emu.ops.base.Implementation`); its steps on the device (`buda_emu.ops.on_device.base.DeviceOp`). They are
-    imported when a netlist uses the op. Without `op` the reference refuses the type.
+    (`buda_emu.emulator.ops.base.Implementation`); its steps on the device
+    (`buda_emu.emulator.ops.on_device.base.DeviceOp`). They are imported when a netlist uses the op. Without `op` the
+    reference refuses the type.
     """
 
     name: str
@@ -134,3 +136,54 @@ WIDE = ("Float32", "Float16_b", "Bfp8_b", "Bfp4_b", "Bfp2_b")
 FLOATS = (*WIDE, "Float16", "Lf8", "Fp8_e4m3")
 INTEGERS = ("Int8", "UInt8", "Int32")
 READ = OnDevice(open="its place among the units was inferred")
+
+
+GROUP: Final = "buda_emu.emulator.ops"
+
+
+class OpTypes(Mapping[str, OpType]):
+    """Op types by name. Other packages are asked for a word that is not among the `own`, once: looking for them takes
+    longer than a netlist of known ops."""
+
+    def __init__(self, own: Iterable[OpType]) -> None:
+        self._known = {op.name: op for op in own}
+        self._own = frozenset(self._known)
+        self._asked = False
+
+    def find(self, name: str) -> OpType | None:
+        """That of a word, None for one that is not an op type's: as `get`, but quick, for who asks all the time."""
+        found = self._known.get(name)
+        if found is None and not self._asked:
+            self._ask()
+            found = self._known.get(name)
+        return found
+
+    def __getitem__(self, name: str) -> OpType:
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def is_own(self, name: str) -> bool:
+        """Whether the op type comes with this package."""
+        return name in self._own
+
+    def _ask(self) -> None:
+        from importlib.metadata import entry_points
+
+        self._asked = True
+        for point in entry_points(group=GROUP):
+            if point.name not in self._known:
+                self._known[point.name] = _declared(point.name, point.load())
+
+
+def _declared(name: str, found: object) -> OpType:
+    if not isinstance(found, OpType) or found.name != name:
+        raise TypeError(f"entry point {name} of {GROUP} is not an OpType of that name, but {found!r}")
+    return found

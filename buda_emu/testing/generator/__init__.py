@@ -1,3 +1,4 @@
-"""Valid netlists at random (docs/stress/generate-netlists.md): `draft.py` holds one while it grows, `operands.py` finds
-or makes operands and the TMs that shape them, `builders` has a file for each kind of op, `programs.py` the programs.
+"""Valid netlists at random (docs/stress/generate-netlists.md). `netlist.py` makes one with its programs, `draft.py`
+holds it while it grows, `operands.py` finds or makes operands and the TMs that shape them, `builders.py` and
+`builders_of_products.py` add ops of each kind.
 """

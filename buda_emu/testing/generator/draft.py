@@ -1,19 +1,59 @@
 """A netlist while it grows: queues with room in DRAM, graphs with free cores, and what ops may read."""
 
-from collections.abc import Sequence
-from dataclasses import field
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from random import Random
+from typing import Final, TypeVar
 
-from buda_emu.netlist.model import Buffer, Graph, Op, Pad, Queue, Tm
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.model import Buffer, Graph, Netlist, Op, Pad, Queue, Tm
+from buda_emu.netlist.printer import document_text
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up
 from buda_emu.netlist.sourced import evolve
-from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
-from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.spec.formats import is_integer, tile_bytes
-from buda_emu.testing.generator.draw import Draw
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.records import dataclass
+from buda_emu.testing.coverage.features import lists
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A source of choices."""
+
+    random: Random
+    wanted: frozenset[str] = frozenset()
+    """What is taken more often than not where it is among the choices: what coverage lacks."""
+
+    def integer(self, least: int, most: int) -> int:
+        """One of least, ..., most."""
+        return self.random.randint(least, most)
+
+    def pick(self, items: Sequence[T]) -> T:
+        """One of them."""
+        liked = [item for item in items if isinstance(item, str) and item in self.wanted] if self.wanted else []
+        if liked and self.chance(80):
+            items = liked
+        return items[self.random.randint(0, len(items) - 1)]
+
+    def chance(self, percent: int) -> bool:
+        """Yes in so many of a hundred cases."""
+        return self.random.randint(0, 99) < percent
+
+    def sometimes(self, percent: int, *words: str) -> bool:
+        """Yes in so many of a hundred cases, mostly where one of the words is wanted."""
+        return self.chance(70 if self.wanted.intersection(words) else percent)
+
+    def divisor(self, number: int, most: int | None = None) -> int:
+        """One of the divisors of a number, none above `most`."""
+        limit = number if most is None else min(number, most)
+        return self.pick([item for item in range(1, limit + 1) if number % item == 0])
+
 
 FIRST_ADDRESS: Final = 0x10000000
 """In DRAM; what is below belongs to the backend (NETLIST V153)."""
@@ -258,3 +298,69 @@ class Formats:
     out: str
     intermed: str
     acc: str
+
+
+_SIZES = (1, 1, 1, 2, 2, 3, 4)
+
+
+def any_shape(draft: NetlistDraft) -> Shape:
+    """(t, tile rows, tile columns): often that of something that is there, so that ops come to follow each other."""
+    draw = draft.draw
+    there = [value.shape for value in draft.graph.values]
+    if there and draw.chance(60):
+        return draw.pick(there)
+    t, rows, cols = (draw.pick(_SIZES) for _ in range(3))
+    while t * rows * cols > draft.most_tiles:
+        t, rows, cols = max(1, t // 2), max(1, rows // 2), max(1, cols // 2)
+    return t, rows, cols
+
+
+_VALUES: Final = {"bool": (True,), "int": (1, 2), "float": (0.5, 0.0, 2.0)}
+_BESIDE: Final = {"relu_threshold": {"relu_en": True}, "relu_mode": {"relu_en": True}}
+"""What gives an attribute its meaning."""
+
+
+def with_attribute(draw: Draw, document: Document) -> "tuple[Document, Netlist] | str":
+    """The document, loaded, with one more attribute of one of its ops; or, where that is refused, `name: rules`."""
+    op = draw.pick(list(_ops(document)))
+    name = draw.pick([name for name in lists()["attributes"] if _may_come_late(name, op, document)] or [""])
+    if not name:
+        return ""
+    _, attribute, word = parts(name)
+    kind = ATTRIBUTES[attribute].kind
+    value = word or ((0,) * op.blocking.cells if kind == "ints" else draw.pick(_VALUES[kind]))
+    values = {**_BESIDE.get(attribute, {}), attribute: value}
+    given = op.attributes.given | values.keys()
+    new = evolve(op, attributes=replace(op.attributes, given=given, **values))
+    made = replace(document, graphs=dict(document.graphs))
+    graph = made.graphs[op.graph]
+    made.graphs[op.graph] = evolve(graph, ops=tuple(new if item is op else item for item in graph.ops))
+    found = check_text(document_text(made), document.path, document.arch_name)
+    if found.netlist is not None:
+        return made, found.netlist
+    return f"{name}: {', '.join(sorted({item.rule for item in found.diagnostics if item.severity == 'error'}))}"
+
+
+def parts(name: str) -> tuple[str, str, str]:
+    """Op type, attribute and word of a name of coverage."""
+    op_type, _, written = name.partition(" ")
+    attribute, _, word = written.partition("=")
+    return op_type, attribute, word
+
+
+def _may_come_late(name: str, op: Op, document: Document) -> bool:
+    """Whether an attribute changes neither operands nor shape of an op, and is not yet there. What a fused op has is
+    read by sub-ops that may have it."""
+    op_type, attribute, _ = parts(name)
+    if op_type != op.type or attribute in op.attributes.given:
+        return False
+    spec = ATTRIBUTES[attribute]
+    if not OP_TYPES[op_type].has("sub-ops"):
+        return not spec.has_effect or attribute.startswith("relu")
+    schedules = document.fused_ops[op.attributes.fused_op_id].schedules
+    return not any(spec.is_legal_on(step.type) and not spec.everywhere for steps in schedules for step in steps)
+
+
+def _ops(document: Document) -> Iterator[Op]:
+    for graph in document.graphs.values():
+        yield from graph.ops

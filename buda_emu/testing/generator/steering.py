@@ -6,19 +6,17 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from buda_emu.coverage.features import features
-from buda_emu.coverage.lists import lists
-from buda_emu.coverage.report import Coverage
-from buda_emu.errors import HostError
-from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.testing.generator.attributes import parts
-from buda_emu.testing.generator.draw import Draw
+from buda_emu.support.errors import HostError
+from buda_emu.support.records import dataclass
+from buda_emu.testing.coverage.features import features, lists
+from buda_emu.testing.coverage.report import Coverage
+from buda_emu.testing.generator.draft import Draw, parts
 from buda_emu.testing.generator.netlist import GENERATED, Budget, Generated, generate
-from buda_emu.verify.runs.case import Case, Settings
-from buda_emu.verify.runs.run_case import run_case
+from buda_emu.testing.verify.runs.collect import Case, Settings
+from buda_emu.testing.verify.runs.run_case import run_case
 
 EVERY: Final = (DEFAULT_ARCH, *(name for name, arch in ARCHS.items() if arch.documented and name != DEFAULT_ARCH))
 _TINY: Final = Budget(ops=2, graphs=1, tiles=6, inputs=2)

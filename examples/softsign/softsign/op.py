@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.kernels.tiles.gather import gather_tiles
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
+from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape
 
 
@@ -24,7 +24,7 @@ class Softsign:
         return call.operands[0].label
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition; see `buda_emu.ops.base`."""
+        """The definition; see `buda_emu.emulator.ops.base`."""
         x = arranged(call, 0, inputs[0])
         return blank(x / (np.float32(1) + np.abs(x)), kept_dims(call))
 

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.fuse.activation import fuse_activation
-from buda_emu.compiler.fuse.bias import fuse_bias
 from buda_emu.compiler.fuse.chains import fuse_chains
-from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.fuse.epilogues import fuse_activation, fuse_bias, fuse_relu
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
-from buda_emu.compiler.passes.dce import dce
-from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
+from buda_emu.compiler.passes.clean import dce
+from buda_emu.compiler.passes.folding import fold_scale_bias
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
@@ -157,7 +155,7 @@ def test_factors_and_terms_of_channels_go_into_weights_and_bias():
     b.graph.outputs = [Output("y", last.name, "float32")]
     found = dce(fold_scale_bias(b.graph))
     assert [node.op for node in found if node.op not in ("input", "constant")] == ["conv", "add"]
-    from buda_emu.compiler.graph.evaluate import evaluate
+    from buda_emu.compiler.parted import evaluate
 
     value = {"x": rng.standard_normal((2, 3, 5, 5), np.float32)}
     want = evaluate(b.graph, value)[last.name]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import buda_emu as be
-from buda_emu.compiler.fuse.half_tiles import fuse_half_tiles
+from buda_emu.compiler.fuse.columns import fuse_half_tiles
 from buda_emu.compiler.ir.text import parse_ir, print_ir
 from compiler.pass_pairs import becomes, stays
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import buda_emu as be
-from buda_emu.compiler.fuse.integers import _split
+from buda_emu.compiler.fuse.epilogues import _split
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")

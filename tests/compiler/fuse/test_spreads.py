@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import buda_emu as be
-from buda_emu.compiler.fuse.spreads import fuse_spreads
+from buda_emu.compiler.fuse.columns import fuse_spreads
 from buda_emu.compiler.lower.tiles import Constant, SubOp, TileGraph, TileOp, Use
 
 ROW_OF_ONES = np.zeros((1, 32, 32), np.float32)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from buda_emu.compiler.fuse.stores import fuse_stores
+from buda_emu.compiler.fuse.chains import fuse_stores
 from buda_emu.compiler.lower.layout import standard
 from buda_emu.compiler.lower.tiles import State, Store, TileGraph, TileOp, Use
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from buda_emu.compiler.graph.array_key import ArrayKey
+from buda_emu.compiler.graph.graph import ArrayKey
 
 
 def test_equal_arrays_are_one_key():

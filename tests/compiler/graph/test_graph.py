@@ -15,15 +15,13 @@ from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.picker import Counts, Cut, PickTable
-from buda_emu.compiler.passes.cse import cse
-from buda_emu.compiler.passes.dce import dce
-from buda_emu.compiler.passes.decompose import decompose
-from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.clean import cse, dce, decompose
+from buda_emu.compiler.passes.folding import gelu
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.target import Target
-from buda_emu.compiler.train.probabilities import probabilities
-from buda_emu.errors import InternalError
-from buda_emu.ops.matmul.sparse_encoding import Encoding
+from buda_emu.compiler.train.compile_training import probabilities
+from buda_emu.emulator.ops.matmul_sparse import Encoding
+from buda_emu.support.errors import InternalError
 
 WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
 

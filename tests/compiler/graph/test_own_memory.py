@@ -9,8 +9,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.graph.own_memory import KEPT, OwnMemory, in_memory
+from buda_emu.compiler.graph.graph import KEPT, Graph, Output, OwnMemory, in_memory
 from buda_emu.compiler.graph.spec import CORE
 from buda_emu.compiler.ir.text import Ir
 from buda_emu.compiler.pipeline import Context, run

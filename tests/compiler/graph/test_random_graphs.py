@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.frontend_ops.scatter import REDUCTIONS
-from buda_emu.compiler.fuse.integers import use_integers
+from buda_emu.compiler.fuse.epilogues import use_integers
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target

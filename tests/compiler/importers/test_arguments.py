@@ -8,7 +8,6 @@ from inspect import Parameter, signature
 import numpy as np
 import pytest
 
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.arguments import (
     IRRELEVANT,
@@ -19,8 +18,9 @@ from buda_emu.compiler.importers.arguments import (
     is_irrelevant,
     refuse_unread,
 )
-from buda_emu.compiler.importers.open_sizes import OpenSizes
-from buda_emu.errors import UnsupportedError
+from buda_emu.compiler.importers.operators import OpenSizes
+from buda_emu.compiler.parted import evaluate
+from buda_emu.support.errors import UnsupportedError
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")

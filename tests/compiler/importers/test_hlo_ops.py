@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Array, Graph, Node
 from buda_emu.compiler.importers.from_jax.declared import HLO, Call
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
+from buda_emu.compiler.parted import evaluate
 
 RNG = np.random.default_rng(0)
 

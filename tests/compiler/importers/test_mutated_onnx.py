@@ -18,7 +18,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.graph.graph import host_shape
-from buda_emu.errors import BudaError, HostError, InternalError, ProgramError, UnsupportedError
+from buda_emu.support.errors import BudaError, HostError, InternalError, ProgramError, UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is

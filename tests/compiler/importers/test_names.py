@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.compiler.graph.names import kept_name, safe_name
+from buda_emu.compiler.graph.builder import kept_name, safe_name
 
 
 @pytest.mark.parametrize(

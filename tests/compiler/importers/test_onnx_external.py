@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import HostError
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.support.errors import HostError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 - only where onnx is

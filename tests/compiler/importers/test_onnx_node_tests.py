@@ -12,7 +12,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from buda_emu.compiler.graph.evaluate import evaluate
+from buda_emu.compiler.parted import evaluate
 
 onnx = pytest.importorskip("onnx")
 from buda_emu.compiler.importers.from_onnx.reader import read_proto  # noqa: E402 - only where onnx is

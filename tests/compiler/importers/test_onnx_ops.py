@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.graph.evaluate import evaluate
+from buda_emu.compiler.parted import evaluate
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.support.errors import HostError, UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.cli.main import main
+from buda_emu.app.cli.main import main
 
 onnx = pytest.importorskip("onnx")
 

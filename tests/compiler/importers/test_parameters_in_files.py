@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.arithmetic.tensor.referenced import Referenced
 
 torch = pytest.importorskip("torch")
 pytestmark = [

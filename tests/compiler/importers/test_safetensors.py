@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.cli.main import main
-from buda_emu.compiler.importers.safetensors import read_checkpoint
-from buda_emu.errors import HostError
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.app.cli.main import main
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.compiler.importers.from_torch.parameters import read_checkpoint
+from buda_emu.support.errors import HostError
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compiled import layer_of
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.layer_numerics import layer_of
 from buda_emu.compiler.pipeline import Observer
 
 torch = pytest.importorskip("torch")

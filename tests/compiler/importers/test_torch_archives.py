@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import HostError
+from buda_emu.support.errors import HostError
 
 torch = pytest.importorskip("torch")
 

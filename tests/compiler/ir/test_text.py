@@ -5,13 +5,11 @@ import pytest
 
 from buda_emu.compiler.graph.spec import FRONT
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.ir.arrays import digest, load_arrays, save_arrays
-from buda_emu.compiler.ir.files import read_ir, write_ir
-from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file, print_ir
-from buda_emu.compiler.ir.tokens import IrError
+from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file, print_ir, read_ir, write_ir
+from buda_emu.compiler.ir.values import IrError, digest, load_arrays, save_arrays
 from buda_emu.compiler.pipeline import NAMES, PASSES, Context, file_of
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.errors import HostError
+from buda_emu.support.errors import HostError
 from shared_files import SHARED
 
 pytest.importorskip("onnx")

@@ -7,23 +7,20 @@ from typing import get_type_hints
 
 import pytest
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
+from buda_emu.compiler.compile import compile_from
 from buda_emu.compiler.emit.netlist import _SECTIONS
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.spec import FRONT
-from buda_emu.compiler.ir.files import write_ir
-from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file
-from buda_emu.compiler.ir.tile_rules import OWN
-from buda_emu.compiler.ir.tokens import IrError
-from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.ir.text import Ir, parse_file, parse_ir, print_file, write_ir
+from buda_emu.compiler.ir.values import IrError
+from buda_emu.compiler.ir.verify import OWN, problems
 from buda_emu.compiler.lower.tiles import TileAttributes
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import NAMES, Context, file_of, run
 from buda_emu.compiler.place.placement import ROLES
-from buda_emu.compiler.steps import compile_from
-from buda_emu.errors import BudaError, Exit, InternalError
 from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.support.errors import BudaError, Exit, InternalError
 
 CORE = """core "g":
   x = input {label: "x"} : float32[2, 3] from "x"

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 import buda_emu as be
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.passes import host_windows as room
 from buda_emu.compiler.pipeline import DEFAULT, core_graph
 from buda_emu.compiler.target import Target
-from buda_emu.errors import HostError
-from buda_emu.image.host.windows import Windows
-from buda_emu.image.model_io import KEY, ModelInput, ModelIo
-from buda_emu.image.rules import Place
+from buda_emu.emulator.image.host_plan import Windows
+from buda_emu.emulator.image.model_io import KEY, ModelInput, ModelIo
+from buda_emu.emulator.image.rules import Place
+from buda_emu.support.errors import HostError
 
 torch = pytest.importorskip("torch")
 AT = Place("image.tti", "device.json", (KEY,))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.ir.text import CORE, Ir
-from buda_emu.compiler.passes.decompose import decompose
-from buda_emu.compiler.passes.late_factors import late_factors
+from buda_emu.compiler.parted import evaluate
+from buda_emu.compiler.passes.clean import decompose
+from buda_emu.compiler.passes.factors import late_factors
 from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.target import Objective
 from compiler.pass_pairs import becomes, stays

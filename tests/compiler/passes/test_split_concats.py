@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.passes.decompose import decompose
-from buda_emu.compiler.passes.slice_products import slice_products
-from buda_emu.compiler.passes.split_concats import split_concats
+from buda_emu.compiler.parted import evaluate
+from buda_emu.compiler.passes.clean import decompose
+from buda_emu.compiler.passes.slices import slice_products, split_concats
 
 RNG = np.random.default_rng(5)
 

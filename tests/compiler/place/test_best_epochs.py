@@ -12,18 +12,17 @@ from buda_emu.compiler.graph.spec import FRONT
 from buda_emu.compiler.ir.text import Ir
 from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.tiles import Constant, State, Store, Use
+from buda_emu.compiler.memory_watch import Work
 from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.place.decision import placed
 from buda_emu.compiler.place.routable import is_number
-from buda_emu.compiler.search.best_epochs import by_rank, combined, quicker_epochs
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.improve import Start
-from buda_emu.compiler.search.refine import FULL
+from buda_emu.compiler.search.refine import FULL, by_rank, combined, quicker_epochs
 from buda_emu.compiler.search.single_input import Cut, SingleInput
 from buda_emu.compiler.search.speculative import _without_values
 from buda_emu.compiler.search.trials import Found, told, try_start
 from buda_emu.compiler.target import ONE_BY_ONE
-from buda_emu.compiler.work import Work
 
 
 def table(programs: int) -> CandidateTable:

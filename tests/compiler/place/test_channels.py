@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.compiler.place.channels import Moved, Queued, Shared, Use, channels_in_time, evened
-from buda_emu.compiler.place.due import Due
+from buda_emu.compiler.place.channels import Due, Moved, Queued, Shared, Use, channels_in_time, evened
 
 NONE = (Shared(),) * 3
 

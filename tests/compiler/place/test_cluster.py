@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.cluster import Chips, chips_of
-from buda_emu.errors import HostError
+from buda_emu.compiler.compilation import Chips, chips_of
+from buda_emu.support.errors import HostError
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 LINE = """arch: {4: Wormhole_b0, 7: Wormhole_b0, 9: Wormhole_b0}

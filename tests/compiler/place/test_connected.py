@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler import pipeline
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import PlacementDecision
@@ -19,7 +18,7 @@ from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.search import improve
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.moves.connected import Way, connected, ways
+from buda_emu.compiler.search.wiring import Way, connected, ways
 from buda_emu.compiler.target import Target
 from vendor_router import ARCHS, needs_vendor_router, refusal
 

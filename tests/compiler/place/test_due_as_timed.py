@@ -5,19 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import DEFAULT
 from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.moves.due_as_timed import due_as_timed
+from buda_emu.compiler.search.resized import due_as_timed
 from buda_emu.compiler.search.single_input import SingleInput
 from buda_emu.compiler.target import ONE_BY_ONE
-from buda_emu.timing.result import EpochReport
+from buda_emu.performance.timing.result import EpochReport
 
 Made = tuple[CandidateTable, dict[str, PlacementDecision]]
 PRODUCTS = [f"p{n}.matmul" for n in range(3)]

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import TileOp, Use
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.fork_join import Edge, Pipeline, lacks
+from buda_emu.compiler.place.operand_room import Edge, Pipeline, lacks
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.report import report
 

@@ -9,7 +9,7 @@ import pytest
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import OneEpoch, placed
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.one_epoch import epoch_of
+from buda_emu.compiler.search.improve import epoch_of
 from buda_emu.compiler.search.pack import in_epochs, on_chip, pack
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 

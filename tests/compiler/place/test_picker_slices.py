@@ -6,16 +6,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
-from buda_emu.compiler.options import CompileOptions
+from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.forms import fractured
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import L1_RESERVED
 from vendor_router import ARCHS, AVAILABLE, refusal

@@ -5,12 +5,12 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.target import Objective
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.microbatch import of_microbatch
-from buda_emu.timing.model import model_netlist
+from buda_emu.netlist.variants import of_microbatch
+from buda_emu.performance.timing.model import model_netlist
 
 onnx = pytest.importorskip("onnx")
 
@@ -210,10 +210,9 @@ def one_line(*, taps=9, channels=64, groups=64):
 @pytest.mark.parametrize("groups", [1, 64])
 def test_a_slow_picker_is_cut_whatever_product_reads_it(groups, monkeypatch):
     """Depthwise products, too; the same but for the order of the sums."""
-    from buda_emu.compiler.compilation import Compilation
+    from buda_emu.compiler.compilation import Compilation, CompileOptions
     from buda_emu.compiler.compiled import CompiledModel
-    from buda_emu.compiler.graph.evaluate import evaluate
-    from buda_emu.compiler.options import CompileOptions
+    from buda_emu.compiler.parted import evaluate
     from buda_emu.compiler.search import forms
 
     graph = one_line(groups=groups)

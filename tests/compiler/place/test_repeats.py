@@ -13,8 +13,7 @@ from buda_emu.compiler.pipeline import PASSES, Context
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search import single_input
 from buda_emu.compiler.search.candidate_table import CandidateTable
-from buda_emu.compiler.search.repeats import Repeated, repeated
-from buda_emu.compiler.search.single_input import Cut, SingleInput
+from buda_emu.compiler.search.single_input import Cut, Repeated, SingleInput, repeated
 
 
 def test_groups_of_equal_items_are_found_the_shortest_ones_that_reach_as_far():

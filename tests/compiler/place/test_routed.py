@@ -196,7 +196,7 @@ def test_a_model_with_repeated_numbers_computes_the_same(monkeypatch):
 def test_the_strict_check_of_a_compiled_model_judges_its_streams_too(mixer, monkeypatch):
     compiled = compile_model(mixer)
     assert compiled.check(strict=True) == ()
-    monkeypatch.setattr("buda_emu.routing.pipes.rules.core_use.EXTRA_STREAMS", 0)
+    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.EXTRA_STREAMS", 0)
     assert {finding.rule for finding in compiled.check(strict=True)} == {"V340"}
     assert compiled.check(strict=False) == ()
     assert compile_model(mixer, arch="blackhole").check(strict=True) == ()

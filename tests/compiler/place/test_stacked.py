@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.options import CompileOptions
-from buda_emu.compiler.place.stacked import stacked
+from buda_emu.compiler.parted import evaluate
+from buda_emu.compiler.place.rows import stacked
 
 
 def heads(count=4, rows=32, columns=256, width=32):

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
-from buda_emu.compiler.options import CompileOptions
-from buda_emu.compiler.place.streamed import fits, streamed
+from buda_emu.compiler.parted import evaluate
+from buda_emu.compiler.place.rows import fits, streamed
 from buda_emu.compiler.target import L1_RESERVED
 
 

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.search.tensor_parallel import across
 from buda_emu.compiler.target import Objective, Target
-from buda_emu.spec import cluster
-from buda_emu.timing.transfers.loading import EpochLoad
+from buda_emu.performance.timing.transfers.loading import EpochLoad
+from buda_emu.spec import boards as cluster
 from vendor_router import needs_vendor_router, refusal
 
 
@@ -52,7 +51,7 @@ def shared(graph, chips, monkeypatch, **options):
     """Compiled with every product shared out, as if loading its epochs cost nothing: more cores with a kernel take
     longer to load than what networks as small as these gain by sharing."""
     from buda_emu.compiler.search import placer
-    from buda_emu.timing import model
+    from buda_emu.performance.timing import model
 
     monkeypatch.setattr(placer, "WORTH", (0.0,))
     monkeypatch.setattr(model, "epoch_load", lambda *_: EpochLoad(()))

@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.place.blocks import size_of_tile
-from buda_emu.compiler.place.traffic import Phase, traffic
+from buda_emu.compiler.place.channels import Phase, traffic
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 from fused_tiles import fuse

@@ -5,11 +5,11 @@ import pytest
 
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.parted import evaluate
 from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target

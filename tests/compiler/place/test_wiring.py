@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.place.blocks import CoreGrid
 from buda_emu.compiler.place.candidates import choices
-from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import placed
+from buda_emu.compiler.search import wiring
 from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.evaluate import judged
-from buda_emu.compiler.search.moves import wiring
-from buda_emu.compiler.search.moves.resized import resized
-from buda_emu.compiler.search.moves.wires_of_one import TimedWires, WiresOfOne
-from buda_emu.compiler.search.moves.wiring import Wires, annealed, exchanged, rewired, rewired_turning
 from buda_emu.compiler.search.pack import on_chip
+from buda_emu.compiler.search.resized import resized
 from buda_emu.compiler.search.starts import first_decisions
+from buda_emu.compiler.search.wiring import TimedWires, Wires, WiresOfOne, annealed, exchanged, rewired, rewired_turning
 from buda_emu.compiler.target import ONE_BY_ONE, Target
 from buda_emu.netlist.sourced import evolve
+from buda_emu.performance.timing.transfers.noc import loads, paths
 from buda_emu.spec.devices import device
-from buda_emu.timing.transfers.noc import loads, paths
 
 SHAPE = (1, 2, 3)
 

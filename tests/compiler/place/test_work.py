@@ -5,12 +5,12 @@ import re
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler import work as work_module
+from buda_emu.compiler import memory_watch as work_module
 from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.memory_watch import Trial, Work
 from buda_emu.compiler.pipeline import Observer
 from buda_emu.compiler.search import improve
-from buda_emu.compiler.work import Trial, Work
-from buda_emu.workers.job import Workers
+from buda_emu.support.workers.job import Workers
 
 onnx = pytest.importorskip("onnx")
 

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.compiler.compilation import Compilation
+from buda_emu.compiler.compilation import Compilation, CompileOptions
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
-from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
-from buda_emu.compiler.train.activation_memory import between_programs, fitted
-from buda_emu.compiler.train.recompute import AGAIN, Crossing, _work
+from buda_emu.compiler.train.activation_memory import AGAIN, Crossing, _work, between_programs, fitted
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -152,7 +150,7 @@ def test_steps_have_the_same_bits_and_less_is_stored():
 def test_what_does_not_fit_the_chip_is_computed_again():
     """A chip whose memory is a little too small."""
     from buda_emu.compiler.train.choices import Choices
-    from buda_emu.compiler.train.programs import training_graph
+    from buda_emu.compiler.train.compile_training import training_graph
 
     torch.manual_seed(0)
     choices = Choices.named("cross_entropy", "sgd", None, 0.1, 64)

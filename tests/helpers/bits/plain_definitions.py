@@ -5,16 +5,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-from buda_emu.api.run_netlist import run_netlist
-from buda_emu.errors import BudaError
+from buda_emu.app.api.run_netlist import run_netlist
+from buda_emu.emulator.inputs.feed import push
+from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.emulator.ops.operands import convert, relu_in_place
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.graph import device_run, execute
 from buda_emu.netlist.load import check_text
-from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.operands import convert, relu_in_place
-from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.graph import device_run, execute
+from buda_emu.support.errors import BudaError
 from buda_emu.testing import awkward_inputs
-from buda_emu.verify.inputs.push import push
-from buda_emu.verify.prepared import Chosen, prepared
 
 
 def by_reference(step, inputs, previous, out, parallel):

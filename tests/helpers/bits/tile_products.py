@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.kernels.tensix.products.product import Extent, Product, Source
-from buda_emu.kernels.tensix.words import Setting
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Product, Source
+from buda_emu.arithmetic.kernels.tensix.words import Setting
 
 
 def product_of(*given: Any) -> Product:

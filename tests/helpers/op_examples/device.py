@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from buda_emu.errors import BudaError
-from buda_emu.formats.stored import Bits
-from buda_emu.ops.base import Parallel, serial
-from buda_emu.ops.on_device.base import DeviceCall, result_shape, run
-from buda_emu.ops.on_device.kernel_units import KernelUnits
-from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.on_device.units import Units
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix.registers import Core
+from buda_emu.emulator.ops.base import Parallel, serial
+from buda_emu.emulator.ops.on_device.base import DeviceCall, result_shape, run
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.emulator.ops.on_device.units import Units
 from buda_emu.spec.formats import is_integer
-from buda_emu.tensix.words import Core
+from buda_emu.support.errors import BudaError
 from op_examples.example import Example, sources_of, uneven
 
 

@@ -1,4 +1,4 @@
-"""Writing the encodings of identity matmuls (OPS 6.2): what `buda_emu.ops.matmul.sparse_encoding` reads."""
+"""Writing the encodings of identity matmuls (OPS 6.2): what `buda_emu.emulator.ops.matmul_sparse` reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.ops.base import OpCall
-from buda_emu.ops.matmul.sparse import encoding, split
-from buda_emu.ops.matmul.sparse_encoding import Encoding
+from buda_emu.emulator.ops.base import OpCall
+from buda_emu.emulator.ops.matmul_sparse import Encoding, encoding, split
 
 Position = tuple[int, int, int]  # row in the ublock, inner index, sparse tile
 

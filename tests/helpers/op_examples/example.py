@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu import ops
-from buda_emu.errors import ProgramError
-from buda_emu.ops.base import OpCall, Operand, Parallel
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator import ops
+from buda_emu.emulator.ops.base import OpCall, Operand, Parallel
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
-from buda_emu.tensor.tilemap import TileMap
+from buda_emu.support.errors import ProgramError
 
 F32 = NDArray[np.float32]
 GARBAGE = np.uint32(0xDEADBEEF).view(np.float32)  # what `out` holds before a run

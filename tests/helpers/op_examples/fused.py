@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from buda_emu.emulator.ops.base import OpCall, Operand
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
-from buda_emu.ops.base import OpCall, Operand
 from buda_emu.spec.attributes import Attributes
 from op_examples.example import Example, make_call, operand
 

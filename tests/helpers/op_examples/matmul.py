@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.ops.base import OpCall, Operand
+from buda_emu.emulator.ops.base import OpCall, Operand
 from buda_emu.spec.blocking import Blocking
 from op_examples.encoding import random_encodings
 from op_examples.example import VALUES, Example, adversarial, make_call, operand

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.ops.base import Operand
-from buda_emu.ops.embedding.op import ZERO_ROW_INDEX
+from buda_emu.emulator.ops.base import Operand
+from buda_emu.emulator.ops.embedding import ZERO_ROW_INDEX
 from buda_emu.spec.blocking import Blocking
 from op_examples.example import VALUES, Example, make_call, operand
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.caches import digest
-from buda_emu.netlist import build, yaml_reader
-from buda_emu.netlist.cached import cache, pickled
+from buda_emu.netlist import build, cache, yaml_reader
+from buda_emu.netlist import cache as pickled
 from buda_emu.netlist.load import NetlistResult, check
 from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.sourced import Sourced
+from buda_emu.support.caches import digest
 from netlist.netlist_texts import NETLIST
 from shared_files import CORPUS, needs_corpus
 
@@ -25,7 +25,7 @@ TEST_CONFIG = "test-config:\n  test-args: {loops: 3, other: [1, 'two']}\n"
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setattr("buda_emu.caches.own_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.support.caches.own_caches", lambda: tmp_path / "caches")
     return tmp_path / "caches" / cache.FOLDER
 
 
@@ -111,7 +111,7 @@ def test_the_place_of_a_field_is_read_when_it_is_asked_for(net: Path, caches: Pa
 
 
 def test_a_run_needs_no_place(root: Path, caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from buda_emu.api.run_netlist import run_netlist
+    from buda_emu.app.api.run_netlist import run_netlist
 
     path = root / "netlists" / "training.yaml"
     plainly = run_netlist(check(path).netlist)  # type: ignore[arg-type]
@@ -193,7 +193,7 @@ def test_only_classes_of_a_netlist_can_be_named() -> None:
         "os\nsystem",
         "builtins\neval",
         "buda_emu.netlist.load\nload",
-        "buda_emu.netlist.cached.pickled\n_slots",
+        "buda_emu.netlist.cache\n_slots",
     ):
         payload = f"c{name}\n.".encode()
         with pytest.raises(pickle.UnpicklingError, match="not part of a netlist"):

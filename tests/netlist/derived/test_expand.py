@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.netlist.derived import expand
+from buda_emu.netlist import build as expand
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Allocate, Buffer, Execute, Netlist
 from netlist.netlist_texts import NETLIST, edited, found, rules

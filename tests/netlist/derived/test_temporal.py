@@ -1,6 +1,6 @@
 """NETLIST 1.8."""
 
-from buda_emu.netlist.derived.temporal import temporal_graphs
+from buda_emu.netlist.build import temporal_graphs
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
 
 

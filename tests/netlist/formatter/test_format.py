@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from buda_emu.netlist.formatter.format import formatted
-from buda_emu.netlist.formatter.layout import Layout
-from buda_emu.netlist.formatter.source import read_spans
+from buda_emu.netlist.formatter import Layout, formatted, read_spans
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.printer import netlist_text
 from buda_emu.netlist.yaml_reader import UnreadableError, decode

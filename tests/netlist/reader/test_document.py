@@ -1,8 +1,8 @@
 import pytest
 
-from buda_emu.checker import checks
 from buda_emu.netlist.reader import read_document
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.support.checker import checks
 from netlist.netlist_texts import DEVICES, GRAPHS, NETLIST, PROGRAMS, QUEUES, edited, found, rules
 
 

@@ -1,9 +1,9 @@
 import pytest
 
-from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.model import FusedOp, Tm
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.support.checker.diagnostic import Diagnostic
 from netlist.netlist_texts import FUSED, NETLIST, edited
 
 SUB_OP = "{type: add, inputs: [input0, input0], mblock: [2, 1], ublock: [1, 2], output: output}"

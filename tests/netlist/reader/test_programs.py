@@ -1,9 +1,9 @@
 import pytest
 
-from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.model import Allocate, Deallocate, Declare, EndLoop, Execute, Loop, Param, Program, VarInst
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.support.checker.diagnostic import Diagnostic
 from netlist.netlist_texts import DEVICES, GRAPHS, NETLIST, PROGRAMS, QUEUES, edited
 
 HEAD = DEVICES + QUEUES + GRAPHS

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.load import check_text
+from buda_emu.support.checker.diagnostic import Diagnostic
 
 Edit = tuple[str, str, str]
 """(key of the line, old, new). The line is the first one that starts with `key:`; "" is the whole text."""

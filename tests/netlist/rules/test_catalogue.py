@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from buda_emu.checker import Rule
 from buda_emu.netlist.rules import NOT_CHECKED, ROUTED, RULES
 from buda_emu.netlist.rules.registry import (
     fused_check,
@@ -15,6 +14,7 @@ from buda_emu.netlist.rules.registry import (
     queue_check,
 )
 from buda_emu.netlist.rules.rule import STAGES
+from buda_emu.support.checker import Rule
 from netlist.rules.test_rules import CASES
 
 KINDS = (fused_check, graph_check, netlist_check, op_check, program_check, queue_check)

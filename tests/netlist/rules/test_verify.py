@@ -5,12 +5,12 @@ from collections.abc import Set
 
 import pytest
 
-from buda_emu.checker import Diagnostic
-from buda_emu.checker.checks import MAX_SEARCHES
-from buda_emu.checker.steps import finished
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.rules.verify import verifying
+from buda_emu.support.checker import Diagnostic
+from buda_emu.support.checker.checks import MAX_SEARCHES
+from buda_emu.support.checker.result import finished
 from netlist.rules import bases as b
 from netlist.rules.cases import edited
 

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from buda_emu.errors import NetlistError
+from buda_emu.netlist import test_config as performance_check
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.testing import performance_check
-from buda_emu.netlist.testing.config import findings, merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import findings, merged, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import read_tree
-from buda_emu.spec.comparison import Comparison
-from buda_emu.spec.stimulus import Stimulus
+from buda_emu.spec.test_config import Comparison, Stimulus
+from buda_emu.support.errors import NetlistError
 from netlist.netlist_texts import NETLIST
 
 
@@ -226,7 +225,7 @@ def test_an_infinite_number_is_a_finding_at_its_place(section, name, value):
 def test_so_is_one_of_a_performance_check(name, value):
     metric = f"{{{name}: {value}}}" if name != "rtol" else f"{{expected: 1, rtol: {value}}}"
     text = f"performance-check: {{a: {{cycles-per-tensor: {metric}}}}}"
-    found = performance_check.findings("net.yaml", sections_of(text), strict=False)
+    found = performance_check.performance_findings("net.yaml", sections_of(text), strict=False)
     assert [item.rule for item in found if item.message.endswith(f"{name} is a finite number")] == ["V205"]
     assert text[found[0].column - 1 : found[0].end_column - 1] == value
 

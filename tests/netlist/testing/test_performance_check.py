@@ -2,9 +2,10 @@
 
 import pytest
 
-from buda_emu.errors import NetlistError
-from buda_emu.netlist.testing.performance_check import Bound, findings, read_performance_checks
+from buda_emu.netlist.test_config import Bound, read_performance_checks
+from buda_emu.netlist.test_config import performance_findings as findings
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.support.errors import NetlistError
 
 
 def sections(text):

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from buda_emu.errors import HostError
-from buda_emu.report.baselines.file import read_baseline
-from buda_emu.report.baselines.verdict import Item, Known, Measure, compare
+from buda_emu.report.baselines import Item, Known, Measure, compare, read_baseline
+from buda_emu.support.errors import HostError
 
 SETTINGS = {"precision": "device", "programs": ()}
 

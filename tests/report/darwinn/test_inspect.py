@@ -2,8 +2,8 @@
 
 import pytest
 
-from buda_emu.cli.main import main
-from buda_emu.darwinn.example import example_files
+from buda_emu.app.cli.main import main
+from buda_emu.foreign.darwinn.example import example_files
 from report.columns import stands_right, table_with
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from buda_emu.cli.main import main
+from buda_emu.app.cli.main import main
 from shared_files import ROOT
 
 EXACT = "test-config:\n  comparison-config: {type: Exact}\n"

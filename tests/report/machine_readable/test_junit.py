@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from buda_emu.report.machine_readable.junit import junit_xml
-from buda_emu.verify.result import STATUSES, CaseResult, TestRun
+from buda_emu.testing.verify.result import STATUSES, CaseResult, TestRun
 from report.results import ODD_NAME, finished_run
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from buda_emu.performance.timeline import Live
+from buda_emu.performance.timeline.picture import Flow, Lane, Memory, Slice, Stretch, TimelinePicture
 from buda_emu.report.machine_readable.trace import trace
-from buda_emu.timeline import Live
-from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, Stretch, TimelinePicture
 from report.drawn import pipeline
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 import buda_emu as be
-from buda_emu.report.folder import write_report
+from buda_emu.performance.timing.epoch.critical import critical_steps
+from buda_emu.performance.timing.epoch.pipeline import filled, steady
 from buda_emu.report.pages.perf import perf_page
-from buda_emu.report.pages.testing import Picture, html_page
-from buda_emu.timing.epoch.critical import critical_steps
-from buda_emu.timing.epoch.steady import filled, steady
+from buda_emu.report.test_report import Picture, html_page, write_report
 from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
 from shared_files import corpus_files

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from buda_emu.performance.timeline.picture import Lane, Slice, TimelinePicture
 from buda_emu.report.pages.timeline import timeline_page
-from buda_emu.timeline.picture import Lane, Slice, TimelinePicture
 from report.browsing import in_browser, opened, opens_all, problems
 from report.drawn import pipeline
 

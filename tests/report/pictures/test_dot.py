@@ -1,4 +1,4 @@
-"""Graphs in DOT: what the example netlists do not have (tests/cli/verbs/test_graph.py has the rest)."""
+"""Graphs in DOT: what the example netlists do not have (tests/app/cli/verbs/test_graph.py has the rest)."""
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text

@@ -7,14 +7,13 @@ from xml.etree import ElementTree
 import pytest
 
 import buda_emu as be
+from buda_emu.performance.timing.figures import OpFigures
+from buda_emu.report.pages.perf import roofline_chart
 from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.report.pictures.epoch_picture import THREADS, run_picture
 from buda_emu.report.pictures.floorplan import TITLE, Panel
-from buda_emu.report.pictures.grid_svg import FAMILIES, _arranged, grid_svg
-from buda_emu.report.pictures.perf_charts import roofline_chart
-from buda_emu.report.pictures.svg import width_of
+from buda_emu.report.pictures.grid_svg import FAMILIES, _arranged, grid_svg, width_of
 from buda_emu.report.sweep import sweep_chart
-from buda_emu.timing.figures import OpFigures
 from example_netlists import DIRECTORY
 from report.drawn import pipeline
 

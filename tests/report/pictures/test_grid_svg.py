@@ -1,14 +1,13 @@
-"""The floor plan as SVG: what `buda-emu graph` has no option for (tests/cli/verbs/test_graph.py has the rest)."""
+"""The floor plan as SVG: what `buda-emu graph` has no option for (tests/app/cli/verbs/test_graph.py has the rest)."""
 
 from xml.etree import ElementTree
 
 import pytest
 
 import buda_emu as be
-from buda_emu.report.pictures import core_use
-from buda_emu.report.pictures.grid_svg import FAMILIES, grid_svg
-from buda_emu.report.pictures.svg import clean, fitted, number, text, width_of
-from buda_emu.routing.streams.model import CoreUse, Place
+from buda_emu.performance.routing.streams.model import CoreUse, Place
+from buda_emu.report.pictures import grid_svg as core_use
+from buda_emu.report.pictures.grid_svg import FAMILIES, clean, fitted, grid_svg, number, text, width_of
 from example_netlists import DIRECTORY
 
 SVG = "{http://www.w3.org/2000/svg}"

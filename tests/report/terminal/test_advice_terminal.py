@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from buda_emu.advice.accuracy import Loss
-from buda_emu.advice.result import Point
+from buda_emu.performance.advice.accuracy import Loss
+from buda_emu.performance.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
 from buda_emu.report.terminal.text import relative
 from buda_emu.spec.devices import device

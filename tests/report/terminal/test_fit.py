@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from buda_emu.report.terminal.fit import Column, cut, fit
+from buda_emu.report.terminal.plain_table import Column, cut, fit
 from buda_emu.report.terminal.text import table, wrapped
-from buda_emu.screen import LEAST_COLUMNS, Screen, printing_on
+from buda_emu.support.screen import LEAST_COLUMNS, Screen, printing_on
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "M", "Z"]), min_size=1, max_size=60)
 FIGURES = st.integers(-(10**9), 10**9).map(lambda value: f"{value:,}")

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from buda_emu.emulator.op_errors.numerics_result import NewValue, Numerics, OpError, OpNumerics, Repair
 from buda_emu.report.terminal.numerics import numerics_lines
-from buda_emu.verify.op_by_op.numerics_result import NewValue, Numerics, OpError, OpNumerics, Repair
 
 WITHOUT = {"inputs": 2e-3, "fidelity": None, "dest": 4e-2, "spills": None, "sfpu": None, "packing": 0.0}
 

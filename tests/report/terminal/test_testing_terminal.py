@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from buda_emu.report.terminal import testing
-from buda_emu.verify.result import STATUSES, CaseResult, OpResult, PerformanceResult, TestRun
+from buda_emu.testing.verify.result import STATUSES, CaseResult, OpResult, PerformanceResult, TestRun
 from report.results import finished_run
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from buda_emu.report.terminal.drawn_table import drawn
 from buda_emu.report.terminal.plain_table import plain
 from buda_emu.report.terminal.text import correlation, number, percent, shape, table
-from buda_emu.screen import Screen
+from buda_emu.support.screen import Screen
 
 _CELLS = st.one_of(st.sampled_from(["", "a", "1", "12,345", "passed", "FAILED", "two words", "[red]z", "\\[b]", ":x:"]),
                    st.text(max_size=6))  # fmt: skip

@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from buda_emu.spec.blocking import Blocking
-from buda_emu.testing.generator.draft import NetlistDraft, NoRoomError, OpenGraph
-from buda_emu.testing.generator.draw import Draw
+from buda_emu.testing.generator.draft import Draw, NetlistDraft, NoRoomError, OpenGraph
 
 HOST_BYTES = (1 << 30) - (1 << 27)  # NETLIST V156
 TILE = Blocking((1, 1), 1, (1, 1), (1, 1))

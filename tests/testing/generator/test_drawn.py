@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.coverage.report import Coverage
 from buda_emu.netlist.model import Netlist
 from buda_emu.testing import generate
+from buda_emu.testing.coverage.report import Coverage
 from buda_emu.testing.generator.netlist import Generated
 from buda_emu.testing.generator.steering import evenly
 

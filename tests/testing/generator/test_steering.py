@@ -4,9 +4,9 @@ from itertools import islice
 
 import pytest
 
-from buda_emu.coverage.report import Coverage, every_list
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing.coverage.report import Coverage, every_list
 from buda_emu.testing.generator.netlist import GENERATED
 from buda_emu.testing.generator.steering import EVERY, Steering, evenly
 

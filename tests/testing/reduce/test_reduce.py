@@ -10,7 +10,7 @@ import pytest
 import buda_emu as be
 from buda_emu.netlist.load import check_text
 from buda_emu.testing.reduce.moves import MOVES
-from buda_emu.testing.reduce.trials import Outcome, Trials
+from buda_emu.testing.reduce.search import Outcome, Trials
 from example_netlists import DIRECTORY
 
 ATTENTION = str(DIRECTORY / "attention.yaml")

@@ -8,8 +8,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
-from buda_emu.compiler.importers.indices import host_picks, table_rows
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, host_picks, table_rows
 
 
 @hlo("stablehlo.gather")

@@ -6,7 +6,7 @@ from buda_emu.compiler.graph.builder import made_size
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
 from buda_emu.compiler.importers.from_jax.products import spread
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 @hlo("stablehlo.reshape")

@@ -7,7 +7,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 @hlo("stablehlo.dot_general")

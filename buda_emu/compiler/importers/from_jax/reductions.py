@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 _REDUCTIONS: Final = {
     "add": ("reduce_sum", "0"), "multiply": ("reduce_product", "1"), "maximum": ("reduce_largest", "the least"),

@@ -5,7 +5,7 @@ from math import prod
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_jax.declared import Call, hlo
 from buda_emu.compiler.importers.from_jax.reductions import begins_with
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 @hlo("stablehlo.reduce_window")

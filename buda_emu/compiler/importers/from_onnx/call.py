@@ -10,8 +10,7 @@ from onnx import helper
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.importers.arguments import REQUIRED, Argument, RecordedAttributes, RecordedOperands
-from buda_emu.compiler.importers.operators import Operators
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, Operators
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
 """Modules of this room that declare operators."""

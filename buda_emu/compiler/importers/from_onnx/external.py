@@ -13,13 +13,13 @@ from typing import IO, Any, Final
 import onnx
 from onnx import helper
 
-from buda_emu.checker.text import plural
-from buda_emu.compiler.graph.names import shown_name
-from buda_emu.device.host_memory import size_text
-from buda_emu.errors import HostError
-from buda_emu.files import unchanged
-from buda_emu.tensor.mapped import giving_back, map_bytes
-from buda_emu.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.arithmetic.tensor.mapped import giving_back, map_bytes
+from buda_emu.arithmetic.tensor.referenced import LARGE, Referenced, referenced
+from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.emulator.memory.host import size_text
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import unchanged
 
 _OF_NUMPY: Final = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT8,

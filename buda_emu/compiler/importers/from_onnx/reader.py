@@ -1,39 +1,154 @@
 """ONNX files: inline functions, fold what is constant, hand each node to its handler, name all that have none."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper, inliner, numpy_helper
 
-from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
-from buda_emu.compiler.graph.names import shown_name
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.compiler.graph.builder import MOST_ELEMENTS, Builder, shown_name
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.arguments import RecordedAttributes, RecordedOperands, refuse_unread
-from buda_emu.compiler.importers.from_onnx.bodies import body_of, has_body, operators
 from buda_emu.compiler.importers.from_onnx.call import ONNX, Call
-from buda_emu.compiler.importers.from_onnx.evaluator import alone, computes, evaluated
 from buda_emu.compiler.importers.from_onnx.external import by_reference, elsewhere, take_in
-from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
-from buda_emu.compiler.importers.from_onnx.prepared import prepared
 from buda_emu.compiler.importers.from_onnx.standard import (
+    alone,
+    body_of,
+    computes,
     dims_of,
     dtype_of,
+    evaluated,
     family,
+    has_body,
     has_graph,
+    operators,
     schema_of,
     seen_by,
     shapes_of,
     told_of,
     wrong_in_evaluator,
 )
-from buda_emu.compiler.importers.open_sizes import OpenSizes, how_to_give
-from buda_emu.compiler.importers.refusal import REFUSED, NotSupportedError, Refusals
-from buda_emu.errors import BudaError, HostError, UnsupportedError
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.compiler.importers.operators import REFUSED, NotSupportedError, OpenSizes, Refusals, how_to_give
+from buda_emu.support.errors import BudaError, HostError, UnsupportedError
+
+MOST_OPERATORS: Final = 1 << 17
+"""Of a model with its own functions in their places: functions that call functions grow without bound."""
+
+
+def prepared(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
+    """An onnx.ModelProto. Raises what onnx raises for a broken one."""
+    return _inferred(_bound(_without_functions(model), inputs, sizes))
+
+
+def _without_functions(model: Any) -> Any:
+    """With the nodes of its own functions in their place. Raises UnsupportedError for too many."""
+    if not model.functions:
+        return model
+    functions = {(item.domain, item.name, item.overload): item for item in model.functions}
+    counts: dict[Any, int] = {}
+
+    def count(nodes: Iterable[Any]) -> int:
+        return sum(
+            counted((node.domain, node.op_type, node.overload))
+            + sum(count(item.g.node) for item in node.attribute if item.HasField("g"))
+            for node in nodes
+        )
+
+    def counted(key: Any) -> int:
+        if key not in functions:
+            return 1
+        if key not in counts:
+            counts[key] = 0  # of one that calls itself, which onnx refuses
+            counts[key] = count(functions[key].node)
+        return counts[key]
+
+    if count(model.graph.node) > MOST_OPERATORS:
+        raise UnsupportedError(f"compile: {MOST_OPERATORS:,} operators, and more, with its own functions in place")
+    return inliner.inline_local_functions(model)
+
+
+def _bound(model: Any, inputs: Sequence[Any] | None, sizes: OpenSizes) -> Any:
+    """With the sizes of example inputs, or those that were given, in place of symbolic ones."""
+    if inputs is None and not sizes.given:
+        return model
+    own = onnx.ModelProto()
+    own.CopyFrom(model)
+    held = {item.name for item in own.graph.initializer}
+    values = [item for item in own.graph.input if item.name not in held]
+    for value in values:
+        for place, dim in enumerate(value.type.tensor_type.shape.dim):
+            size = None if dim.HasField("dim_value") else sizes.of(value.name, place, dim.dim_param)
+            if size is not None:
+                dim.dim_value = size
+    for value, array in zip(values, inputs or (), strict=False):
+        shape = value.type.tensor_type.shape
+        del shape.dim[:]
+        for size in np.shape(array):
+            shape.dim.add().dim_value = size
+    return own
+
+
+def _inferred(model: Any) -> Any:
+    if model.ByteSize() > 1 << 30:
+        return model  # beyond what protobuf can hand over; exporters state the shapes
+    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        return model  # no tensor is as large, which is said below: onnx would take memory for it
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+class OnnxOrigin:
+    """An onnx.ModelProto. `names`: of its values in the imported graph. `folder` of the files that large tensors lie
+    in."""
+
+    def __init__(self, model: Any, names: Mapping[str, str]) -> None:
+        self.folder: Path | None = None
+        self._model = model
+        self._names = names
+
+    @property
+    def tool(self) -> str:
+        """What runs it."""
+        return f"onnxruntime {version('onnxruntime')}"
+
+    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Outputs and inner values. Raises HostError without onnxruntime, or where it refuses the model."""
+        try:
+            runtime: Any = import_module("onnxruntime")
+        except ImportError:
+            raise HostError("compare: onnxruntime is not installed: pip install 'buda-emu[compare]'") from None
+        own = onnx.ModelProto()
+        own.CopyFrom(self._model)
+        if self.folder is not None:
+            take_in(own, self.folder)
+        graph = own.graph
+        results = [value.name for value in graph.output]
+        given = {item.name for item in (*graph.initializer, *graph.input)}
+        inner = [name for name, node in self._names.items() if node in wanted and name not in given and name]
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner if name not in results)
+        held = {item.name for item in graph.initializer}
+        feeds = [value.name for value in graph.input if value.name not in held]
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            session = runtime.InferenceSession(own.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            found = dict(
+                zip(
+                    [item.name for item in session.get_outputs()],
+                    session.run(None, dict(zip(feeds, inputs, strict=True))),
+                    strict=True,
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - onnxruntime raises kinds of its own
+            raise HostError(f"compare: onnxruntime cannot run the model: {str(error).splitlines()[0]}") from None
+        return [found[name] for name in results], {self._names[name]: found[name] for name in inner}
+
 
 TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",

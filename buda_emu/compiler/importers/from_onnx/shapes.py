@@ -14,8 +14,8 @@ from buda_emu.compiler.graph.builder import index_size, made_size
 from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
-from buda_emu.compiler.importers.indices import Scatter, host_picks, scattered, scattered_slices, table_rows
 from buda_emu.compiler.importers.interpolation import cubic, triangle
+from buda_emu.compiler.importers.operators import Scatter, host_picks, scattered, scattered_slices, table_rows
 
 
 def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:

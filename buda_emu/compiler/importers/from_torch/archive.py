@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import torch
 
-from buda_emu.compiler.graph.names import shown_name
+from buda_emu.compiler.graph.builder import shown_name
 from buda_emu.compiler.importers.from_torch.serialized import fault_of, fault_of_names
-from buda_emu.errors import HostError
+from buda_emu.support.errors import HostError
 
 _Members = Mapping[str, str]
 """Patterns of names, and what a member of such a name holds: "text" of the format's own, "json", "names" (JSON by names

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.graph.graph import Array
 from buda_emu.compiler.importers.from_torch.effects import Effects, Layout, Result, effects_of, share_memory
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 _AT_ONCE: Final = 16
 """Compiled models of one graph that are held, each for other sizes."""

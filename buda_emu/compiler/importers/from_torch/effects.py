@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from buda_emu.errors import UnsupportedError
+from buda_emu.support.errors import UnsupportedError
 
 _WHERE_DATA_SAYS: Final = frozenset({
     "aten::index_add_", "aten::index_copy_", "aten::index_fill_", "aten::index_put_", "aten::index_reduce_",

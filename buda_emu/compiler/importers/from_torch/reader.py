@@ -9,25 +9,29 @@ import numpy as np
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 
-from buda_emu.compiler.graph.builder import Builder
+from buda_emu.arithmetic.tensor.mapped import FileMappings
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.compiler.graph.builder import Builder, shown_name
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
-from buda_emu.compiler.graph.names import shown_name
-from buda_emu.compiler.importers.fourier import Complex
+from buda_emu.compiler.importers.attention import Complex
 from buda_emu.compiler.importers.from_torch.archive import checked_archive
 from buda_emu.compiler.importers.from_torch.arguments import is_along_a_dimension_of_a_number, run_handler
 from buda_emu.compiler.importers.from_torch.declared import ATEN, Handler
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
-from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.operators.complex_numbers import handler_of_complex, of_array
-from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.from_torch.parameters import held_as, program_with_parameters, with_parameters
-from buda_emu.compiler.importers.from_torch.sizes import input_labels, input_shapes
-from buda_emu.compiler.importers.from_torch.trace import apart, traced, unlogged
-from buda_emu.compiler.importers.open_sizes import OpenSizes
-from buda_emu.compiler.importers.refusal import NotSupportedError, Refusals
-from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.tensor.mapped import FileMappings
-from buda_emu.tensor.referenced import Referenced
+from buda_emu.compiler.importers.from_torch.trace import (
+    TorchOrigin,
+    apart,
+    array_of,
+    input_labels,
+    input_shapes,
+    layer_names,
+    traced,
+    unlogged,
+)
+from buda_emu.compiler.importers.operators import NotSupportedError, OpenSizes, Refusals
+from buda_emu.support.errors import HostError, UnsupportedError
 
 
 def read_pt2(path: Path, parameters: Path | None, given: tuple[Sequence[Any] | None, OpenSizes]) -> Graph:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from buda_emu.compiler.graph.names import shown_name
+from buda_emu.compiler.graph.builder import shown_name
 
 _OF_EXPRESSIONS: Final = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Constant, ast.Name, ast.Call, ast.Load,

@@ -1,23 +1,29 @@
-"""torch.export of a module: what keeps torch from tracing it is said with the model's line."""
+"""torch.export of a module: the trace, names and open sizes of its inputs, names of its layers, and its values as
+torch runs it.
+"""
 
 import contextlib
 import io
 import logging
 import sysconfig
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._python_dispatch import (
     _disable_current_modes,  # pyright: ignore[reportPrivateUsage]
 )
 
-from buda_emu.errors import HostError
+from buda_emu.compiler.graph.graph import Array
+from buda_emu.compiler.importers.operators import OpenSizes, how_to_give
+from buda_emu.support.errors import HostError, UnsupportedError
 
 
 def traced(module: Any, tensors: Sequence[Any], name: str, *, gradients: bool = False) -> tuple[Any, bool]:
@@ -116,3 +122,144 @@ def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
         item.clone() if any(item is other for other in tensors[:number]) else item
         for number, item in enumerate(tensors)
     )
+
+
+class TorchOrigin:
+    """An ExportedProgram after its decompositions. `names`: of its nodes in the imported graph."""
+
+    def __init__(self, program: Any, names: Mapping[Any, str]) -> None:
+        self._program = program
+        self._names = names
+
+    @property
+    def tool(self) -> str:
+        """What runs it."""
+        return f"torch {torch.__version__}"
+
+    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Outputs and inner values. Raises HostError where torch refuses the inputs."""
+        seen: dict[str, Array] = {}
+        module = self._program.module(check_guards=False)
+        names = {node.name: name for node, name in self._names.items()}
+        walk = _Walk(module, names, wanted, seen)
+        try:
+            with torch.no_grad():
+                found = walk.run(*(torch.from_numpy(item.copy()) for item in inputs))
+        except Exception as error:  # noqa: BLE001 - torch raises many kinds
+            raise HostError(f"compare: torch cannot run the model: {error}") from None
+        return [array_of(item) for item in _leaves(found)], seen
+
+
+def _leaves(items: Any) -> list[Any]:
+    """Tensors in lists and dictionaries, in their order."""
+    if isinstance(items, torch.Tensor):
+        return [items]
+    inner = items.values() if isinstance(items, dict) else items if isinstance(items, (list, tuple)) else ()
+    return [leaf for item in inner for leaf in _leaves(item)]
+
+
+class _Walk(torch.fx.Interpreter):
+    def __init__(self, module: Any, names: Mapping[str, str], wanted: Container[str], seen: dict[str, Array]) -> None:
+        super().__init__(module)
+        self._names, self._wanted, self._seen = names, wanted, seen
+
+    def run_node(self, n: Any) -> Any:
+        found = super().run_node(n)
+        name = self._names.get(n.name)
+        if name is not None and name in self._wanted and isinstance(found, torch.Tensor):
+            self._seen[name] = array_of(found)
+        return found
+
+
+def array_of(tensor: Any) -> Array:
+    """The tensor's own memory, transposed or not; numpy has no bfloat16."""
+    plain = tensor.detach().cpu()
+    return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+
+
+def input_labels(program: Any) -> dict[str, str]:
+    """The names of inputs as the module has them, by those of their placeholders, in which torch writes capitals
+    small."""
+    own = getattr(program.module_call_graph[0].signature, "forward_arg_names", None) or ()
+    names = program.graph_signature.user_inputs
+    return {name: next((item for item in own if item.lower() == name), name) for name in names if isinstance(name, str)}
+
+
+def input_shapes(
+    program: Any, model: str, inputs: Sequence[Any] | None, sizes: OpenSizes
+) -> dict[str, tuple[int, ...]]:
+    """Shapes of inputs with open sizes, by the names of their placeholders. Sizes of example inputs come first, then
+    those that were given; one that is the same in several inputs is given once. Raises HostError for a size beyond the
+    program's bounds, UnsupportedError naming one that nobody gave."""
+    names = input_labels(program)
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    values = [(node.name, node.meta["val"]) for node in nodes if isinstance(node.meta["val"], torch.Tensor)]
+    shapes = {
+        name: tuple(getattr(getattr(size, "node", None), "expr", size) for size in value.shape)
+        for name, value in values
+    }
+    examples = dict(zip(shapes, map(np.shape, inputs or ()), strict=False))
+    found: dict[Any, int] = {}
+    for name, shape in shapes.items():
+        for place, size in enumerate(shape):
+            if getattr(size, "is_Symbol", False):
+                given = sizes.of(names[name], place)
+                value = examples[name][place] if name in examples else given
+                if value is not None:
+                    found.setdefault(size, _within(program, size, value, f"{model}: {names[name]}.{place}"))
+    missing = [
+        (names[name], place)
+        for name, shape in shapes.items()
+        for place, size in enumerate(shape)
+        if getattr(size, "is_Symbol", False) and size not in found
+    ]
+    if missing:
+        raise UnsupportedError(f"compile: {model}: not supported: {how_to_give(*missing[0])}")
+    return {
+        name: tuple(int(size if isinstance(size, int) else size.subs(found)) for size in shape)
+        for name, shape in shapes.items()
+        if not all(isinstance(size, int) for size in shape)
+    }
+
+
+def _within(program: Any, symbol: Any, value: int, what: str) -> int:
+    bounds = program.range_constraints.get(symbol)
+    if bounds is not None and not bounds.lower <= value <= bounds.upper:
+        raise HostError(f"compile: {what}={value}: the program takes {bounds.lower} to {bounds.upper}")
+    return value
+
+
+_BOOKKEEPING = ("getitem", "_assert_tensor_metadata", "alias", "detach")
+"""Nodes that are not layers."""
+
+
+def layer_names(graph: Any) -> dict[Any, str]:
+    """A name for each node of an exported graph: `encoder.0.query` where that module is one operator, else the module
+    and the operator, `encoder.0.softmax`; numbered where a module is called again."""
+    paths = {node: _path(node) for node in graph.nodes}
+    alone = Counter(path for node, path in paths.items() if node.op == "call_function" and not _bookkeeping(node))
+    taken: Counter[str] = Counter()
+    found: dict[Any, str] = {}
+    for node, path in paths.items():
+        word = _word(node)
+        name = path if path and alone[path] == 1 and not _bookkeeping(node) else f"{path}.{word}" if path else word
+        found[node] = f"{name}_{taken[name]}" if taken[name] else name
+        taken[name] += 1
+    return found
+
+
+def _path(node: Any) -> str:
+    """The innermost module."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    return str(stack[-1][0]) if stack and node.op == "call_function" else ""
+
+
+def _word(node: Any) -> str:
+    """The operator without its overload."""
+    if node.op != "call_function":
+        return str(node.name)
+    return str(node.target).removeprefix("aten.").split(".")[0].strip("_")
+
+
+def _bookkeeping(node: Any) -> bool:
+    return any(word in str(node.target) for word in _BOOKKEEPING)

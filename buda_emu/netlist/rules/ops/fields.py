@@ -1,13 +1,13 @@
 """Rules on the fields of an op: type, inputs, sizes, place, formats (NETLIST 1.4, 2)."""
 
-from buda_emu.checker.suggest import near
-from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, on_ethernet, size_problem, written
 from buda_emu.netlist.rules.missing import missing, size_hint
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.checker.text import plural
 
 
 @op_check(

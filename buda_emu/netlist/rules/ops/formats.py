@@ -1,11 +1,11 @@
 """Data-format rules of floating-point ops (NETLIST 2: V031, V039, V090-V101)."""
 
-from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.checker.fix import putting
 
 # The parser's own lists (NETLIST V039, V090): Lf8 has a 5-bit exponent, but is in neither.
 A_FORMATS = ("Float16", "Bfp8", "Bfp4", "Bfp2")

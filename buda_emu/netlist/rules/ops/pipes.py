@@ -3,12 +3,12 @@
 Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
 """
 
-from buda_emu.checker.fix import replacing
-from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
 from buda_emu.netlist.rules.rule import rule
+from buda_emu.support.checker.fix import replacing
+from buda_emu.support.checker.text import plural
 
 
 @queue_check(

@@ -1,12 +1,12 @@
 """Tile-dim rules: which operands may have tiles other than 32x32 (NETLIST 2, V055-V066; 11.1 A2, A15)."""
 
-from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
+from buda_emu.support.checker.fix import putting
 
 SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))
 

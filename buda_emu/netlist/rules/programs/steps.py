@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from buda_emu.checker.fix import removing
-from buda_emu.checker.suggest import near
-from buda_emu.netlist.flow.places import operand_mark
+from buda_emu.netlist.flow.variables import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.checker.fix import removing
+from buda_emu.support.checker.suggest import near
 
 _LEFT_OUT = removing("leave them out", safe=False)
 SHOWN = 4

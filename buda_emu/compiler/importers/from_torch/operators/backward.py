@@ -16,8 +16,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.windows import means, window
-from buda_emu.compiler.importers.indices import hot
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, hot
 
 
 # -------------------------------------------------------------------------------------------------- losses by classes

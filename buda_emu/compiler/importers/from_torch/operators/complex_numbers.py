@@ -9,11 +9,11 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
-from buda_emu.compiler.importers.fourier import Complex, real_inverse, transform
+from buda_emu.compiler.importers.attention import Complex, real_inverse, transform
 from buda_emu.compiler.importers.from_torch.declared import ATEN, aten
 from buda_emu.compiler.importers.from_torch.operators.elementwise import to_copy
 from buda_emu.compiler.importers.from_torch.operators.moves import stack
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 Handler = Callable[..., Any]
 _PART_BY_PART = (

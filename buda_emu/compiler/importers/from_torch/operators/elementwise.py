@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers import special_values
 from buda_emu.compiler.importers.from_torch.declared import aten, number, plain
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 plain(
     {

@@ -12,8 +12,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.operators.moves import expand, view
-from buda_emu.compiler.importers.indices import host_picks, hot, table_rows
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, host_picks, hot, table_rows
 
 
 @aten("embedding")

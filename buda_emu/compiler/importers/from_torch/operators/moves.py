@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError
 
 
 @aten("view", "reshape", "_unsafe_view")

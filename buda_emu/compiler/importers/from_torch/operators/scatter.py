@@ -7,8 +7,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import aten, number
-from buda_emu.compiler.importers.indices import Scatter, scattered, scattered_slices
-from buda_emu.compiler.importers.refusal import NotSupportedError
+from buda_emu.compiler.importers.operators import NotSupportedError, Scatter, scattered, scattered_slices
 
 _REDUCTIONS: Final = {
     None: "none", "add": "sum", "multiply": "prod",  # of `scatter`

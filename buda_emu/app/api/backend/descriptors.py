@@ -1,0 +1,108 @@
+"""DramIODesc: what a front end knows of one queue or ram (NETLIST 7.2)."""
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from buda_emu.app.api.backend.enums import BackendType, DataFormat, IOLayout, IOType, format_value
+from buda_emu.app.api.backend.tensor_descs import StrideDescriptor
+from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
+from buda_emu.spec.formats import is_raw
+
+if TYPE_CHECKING:
+    from buda_emu.netlist.model import Netlist, Queue
+
+# Order of the pickle (NETLIST 7.2).
+_PICKLED: Final = (
+    "netlist_path", "_name", "bufq_grid_dim_r", "bufq_grid_dim_c", "bufq_num_slots", "ublock_rt", "ublock_ct",
+    "mblock_m", "mblock_n", "tile_height", "tile_width", "t", "input_count", "hstack_factor", "vstack_factor",
+    "stack_row_major", "_data_format", "bufq_start_addr_channel", "bufq_entry_size", "io_type", "s_descriptor",
+    "backend_type", "layout",
+)  # fmt: skip
+
+
+class DramIODesc:
+    """One queue or ram. `name` and `data_format` are fixed; a front end sets stacking and strides before it reads or
+    pushes. Sizes of blocks are in tiles, `bufq_entry_size` in bytes of one buffer.
+
+    `input_count` is 2^32-1 for a queue that nothing consumes.
+    """
+
+    def __init__(self) -> None:
+        self.netlist_path = ""
+        self._name = ""
+        self.bufq_grid_dim_r = 0
+        self.bufq_grid_dim_c = 0
+        self.bufq_num_slots = 0
+        self.ublock_rt = 0
+        self.ublock_ct = 0
+        self.mblock_m = 0
+        self.mblock_n = 0
+        self.tile_height = 32
+        self.tile_width = 32
+        self.t = 0
+        self.input_count = 0
+        self.hstack_factor = 1
+        self.vstack_factor = 1
+        self.stack_row_major = True
+        self._data_format = DataFormat.Invalid
+        self.bufq_start_addr_channel: list[tuple[int, int]] = []
+        self.bufq_entry_size = 0
+        self.io_type = IOType.Invalid
+        self.s_descriptor = StrideDescriptor()
+        self.backend_type = BackendType.NoBackend
+        self.layout = IOLayout.Invalid
+        self._travelled: threading.Event | None = None  # told when it is pickled
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._name
+
+    @property
+    def data_format(self) -> DataFormat:
+        """The queue's format, Float32 where precision is ignored (raw formats stay)."""
+        return self._data_format
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        if self._travelled is not None:
+            self._travelled.set()
+        return tuple(getattr(self, name) for name in _PICKLED)
+
+    def __setstate__(self, state: Iterable[Any]) -> None:
+        self._travelled = None
+        for name, value in zip(_PICKLED, state, strict=True):
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<DramIODesc {self._name} of {self.netlist_path}>"
+
+
+def describe_queue(
+    netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool, travelled: threading.Event
+) -> DramIODesc:
+    """The descriptor of a queue. `ideal`: precision is ignored. Golden gives no addresses (NETLIST 7.4).
+
+    `travelled` is set when the descriptor is pickled, which is how it gets to another process.
+    """
+    desc, blocking = DramIODesc(), queue.blocking
+    desc.netlist_path = netlist.path
+    desc._name = queue.name  # pyright: ignore[reportPrivateUsage] - fixed for callers
+    desc.bufq_grid_dim_r, desc.bufq_grid_dim_c = blocking.grid_size
+    desc.bufq_num_slots = queue.entries
+    desc.ublock_rt, desc.ublock_ct = blocking.ublock
+    desc.mblock_m, desc.mblock_n = blocking.mblock
+    desc.tile_height, desc.tile_width = blocking.tile_dim
+    desc.t = blocking.t
+    desc.input_count = queue.input_count & 0xFFFFFFFF
+    df = "Float32" if ideal and not is_raw(queue.df) else queue.df
+    desc._data_format = format_value(df)  # pyright: ignore[reportPrivateUsage]
+    golden = backend == BackendType.Golden
+    places = [(buffer.address, buffer.channel) for buffer in queue.buffers]
+    desc.bufq_start_addr_channel = [(0, 0)] * blocking.cells if golden else places
+    desc.bufq_entry_size = entry_bytes(queue, netlist.arch, has_tile_headers(queue, netlist.ops))
+    desc.io_type = IOType.RandomAccess if queue.is_ram else IOType.Queue
+    desc.backend_type = backend
+    desc.layout = IOLayout.Flat if queue.layout == "flat" else IOLayout.Tilized
+    desc._travelled = travelled  # pyright: ignore[reportPrivateUsage]
+    return desc

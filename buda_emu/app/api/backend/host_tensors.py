@@ -1,0 +1,146 @@
+"""Host tensors on their way into queues and back, packed and to files."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from buda_emu.app.api.backend.tensor_descs import StrideDescriptor
+from buda_emu.arithmetic.formats.host import host_decode, host_read
+from buda_emu.arithmetic.tensor.host import prestride
+from buda_emu.arithmetic.tensor.layout import EntryLayout, pack_entry, unpack_entry
+from buda_emu.arithmetic.tensor.tilize import tilize, untilize
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.formats import FORMATS, is_raw
+from buda_emu.support.errors import HostError, UnsupportedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+
+
+def batch_first(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
+    """[w, z, r, c] of a tensor of which the last `dim` dimensions are meaningful: its outermost one becomes w.
+
+    Its own inverse, up to a contiguous copy. Raises HostError for another dim, and where a dimension in front of
+    the meaningful ones is not 1.
+    """
+    unused = _unused(dim)
+    if any(size != 1 for size in array.shape[:unused]):
+        raise HostError(f"a tensor of {dim} dimensions has shape {list(array.shape)}: the unused ones must be 1")
+    return array.swapaxes(0, unused)
+
+
+def batch_back(array: "NDArray[Any]", dim: int) -> "NDArray[Any]":
+    """The inverse of `batch_first` for what was read: contiguous."""
+    return np.ascontiguousarray(array.swapaxes(0, _unused(dim)))
+
+
+def _unused(dim: int) -> int:
+    if not 1 <= dim <= 4:
+        raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
+    return 4 - dim
+
+
+def strided(array: "NDArray[Any]", strides: StrideDescriptor, word: str) -> "NDArray[Any]":
+    """Activations [w, z, y, x] as the first layer of a convolution wants them, [w, 1, R, C] (LAYOUT 5).
+
+    Raises HostError for a format other than Float32, Float16, Float16_b, and for offsets that do not fill their box.
+    """
+    if word not in ("Float32", "Float16", "Float16_b"):
+        raise HostError(f"a tensor of {word} cannot be strided on the host")
+    return prestride(array, strides.stride, strides.xy_offsets)
+
+
+def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]":
+    """What `Emulator.push` takes for a tensor [w, z, r, c] declared as format `word`.
+
+    Raises HostError: w neither 1 nor a multiple of the queue's input_count, sizes that are not the queue's. Tensors
+    for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2, Megarow).
+    """
+    w, shape = array.shape[0], queue.blocking.element_shape
+    if w != 1 and (queue.input_count < 1 or w % queue.input_count):
+        raise HostError(f"push to {queue.name}: {w} entries are neither 1 nor a multiple of {queue.input_count}")
+    if array.shape[1:] != shape:
+        runs = is_raw(queue.df) or queue.layout == "flat"
+        if not runs or math.prod(array.shape[1:]) != math.prod(shape):
+            raise HostError(f"push to {queue.name}: an entry has shape {list(shape)}, not {list(array.shape[1:])}")
+        array = array.reshape(w, *shape)
+    if is_raw(queue.df):
+        # Words of the host stay words, whatever integer format they are declared in.
+        return (array if array.dtype.kind in "iu" else host_decode(word, array).view("<u4")).astype("<u4", copy=False)
+    return host_decode(word, array)
+
+
+def read_back(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArray[Any], str]":
+    """What the host gets for raw values [n, t, rows, cols] of a queue: elements and their format (NETLIST 7.4).
+
+    `ideal`: precision is ignored, so all but raw queues give Float32.
+    """
+    df = queue.df
+    if is_raw(df):
+        return (values, df) if df == "RawUInt32" else (values.astype("<u2"), "RawUInt16")
+    if ideal or df == "Float32":
+        return values, "Float32"
+    elements = host_read(df, values)
+    if FORMATS[df].kind == "int":
+        return elements, df
+    return elements, "Float16_b" if FORMATS[df].family == "b" else "Float16"
+
+
+def refuse_repacking(df: str, ideal: bool) -> None:
+    """Raises UnsupportedError where rounding again would change packed values: Fp8_e4m3 (FORMATS 3.6)."""
+    if df == "Fp8_e4m3" and not ideal:
+        raise UnsupportedError("packed Fp8_e4m3 tensors cannot be pushed: rounding changes them each time")
+
+
+def packed_layout(netlist: Netlist, queue: Queue) -> EntryLayout:
+    """How the queue's entries lie in memory. Raises HostError unless they are tilized."""
+    if queue.layout != "tilized":
+        raise HostError(f"queue {queue.name} is {queue.layout}: packed tensors are for tilized queues")
+    return EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
+
+
+def pack(netlist: Netlist, queue: Queue, entries: "NDArray[Any]") -> "Bytes":
+    """Entries [w, t, rows, cols] as uint8[grid cells, w * entry_bytes]; float32, or uint32 for raw queues."""
+    layout = packed_layout(netlist, queue)
+    tiles = tilize(entries.view("<f4"), queue.blocking.tile_dim, layout.megarow)
+    with np.errstate(all="ignore"):
+        packed = [np.stack(pack_entry(entry, layout)) for entry in tiles]
+    return np.concatenate(packed, axis=1)
+
+
+def unpack(netlist: Netlist, queue: Queue, data: "Bytes", df: str) -> "NDArray[Any]":
+    """The inverse of `pack`. Raises HostError: another format than the queue's, a wrong number or size of buffers."""
+    layout = packed_layout(netlist, queue)
+    if df != queue.df:
+        raise HostError(f"push to {queue.name}: packed as {df}, the queue holds {queue.df}")
+    cells, size = data.shape
+    if cells != queue.blocking.cells or not size or size % layout.entry_bytes:
+        raise HostError(
+            f"push to {queue.name}: {cells} buffers of {size} bytes, "
+            f"expected {queue.blocking.cells} of a multiple of {layout.entry_bytes}"
+        )
+    parts = data.reshape(cells, -1, layout.entry_bytes).swapaxes(0, 1)
+    tiles = np.stack([unpack_entry(list(entry), layout) for entry in parts])
+    values = untilize(tiles, queue.blocking.tile_dim, layout.megarow)
+    return values.view("<u4") if is_raw(queue.df) else values
+
+
+def write_words(path: str, data: "NDArray[Any]") -> None:
+    """Write the bytes of an array in whole 32-bit words; the last one is filled up with zeros."""
+    raw = data.tobytes()
+    Path(path).write_bytes(raw + bytes(-len(raw) % 4))
+
+
+def read_words(path: str, size: int) -> bytes:
+    """The first `size` bytes of a file of whole words. Raises HostError for a file of another size."""
+    expected = -(-size // 4) * 4
+    with Path(path).open("rb") as file:
+        raw = file.read(expected + 1)
+    if len(raw) != expected:
+        has = f"{len(raw)}" if len(raw) < expected else f"more than {expected}"
+        raise HostError(f"{path} has {has} bytes, expected {expected}")
+    return raw[:size]

@@ -1,0 +1,216 @@
+"""The emulated machine behind one BackendApi, as descriptors reach it."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from buda_emu.app.api.backend.config import BackendConfig
+from buda_emu.app.api.backend.enums import BackendType
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from buda_emu.netlist.model import Netlist, Queue
+
+if TYPE_CHECKING:
+    from buda_emu.app.api.backend import host_tensors
+    from buda_emu.app.api.backend import host_tensors as packed
+else:
+    host_tensors = lazy("buda_emu.app.api.backend.host_tensors")
+    packed = lazy("buda_emu.app.api.backend.host_tensors")
+
+
+class ProgramThread:
+    """Runs `run(program, parameters)` for each submitted program in turn, on a daemon thread.
+
+    `run` deals with its own errors. After `close` nothing more is begun.
+    """
+
+    def __init__(self, run: Callable[[str, Mapping[str, str]], None]) -> None:
+        self._run = run
+        self._waiting: deque[tuple[str, Mapping[str, str]]] = deque()
+        self._changed = threading.Condition()
+        self._busy = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, program: str, parameters: Mapping[str, str]) -> None:
+        """Run it once those before it have run."""
+        with self._changed:
+            if self._closed:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="buda-emu-device", daemon=True)
+                self._thread.start()
+            self._waiting.append((program, parameters))
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Return when everything that was submitted has run, or the thread was closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or not (self._waiting or self._busy))
+
+    def close(self) -> None:
+        """Drop what waits. What runs goes on: stopping it is the owner's part."""
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._closed or self._waiting)
+                if self._closed:
+                    return
+                self._busy = True
+                program, parameters = self._waiting.popleft()
+            self._run(program, parameters)
+
+
+HOST_WAIT: Final = 30.0
+"""Seconds that a program waits for the host: for an entry to read, or for room to write."""
+
+
+class Port(Protocol):
+    """What can be done to a machine by descriptors, from its own process or from another.
+
+    Every method raises HostTimeoutError when `timeout` seconds did not do, HostError and its kin otherwise.
+    """
+
+    def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        """Write a tensor [w, z, r, c] declared as format `df`."""
+        ...
+
+    def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        """Write entries packed in format `df`: uint8[grid cells, bytes]."""
+        ...
+
+    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+        """Elements [n, t, rows, cols] at the front of a queue or in a ram's slot, and their format."""
+        ...
+
+    def pop(self, name: str, one: bool, timeout: float) -> None:
+        """Take entries from the front of a queue."""
+        ...
+
+    def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
+        """A tensor as the queue's buffers would hold it: uint8[grid cells, bytes], and the format."""
+        ...
+
+    def check(self, name: str) -> bool:
+        """Raise when the machine is gone, or has no such queue. True if the device untilizes what the queue holds."""
+        ...
+
+
+class Machine:
+    """A `Port` on an Emulator of this process.
+
+    Golden runs a program inside `run`. What it lacks is an error at once, until `shared` says that another process may
+    push: then it waits for the host, up to HOST_WAIT seconds. All other types run programs in turn on a thread, where
+    they wait so in any case; `idle` says how they ended. A program that fails there closes the machine (NETLIST, "Where
+    an error surfaces").
+    """
+
+    def __init__(self, netlist: "Netlist", config: BackendConfig, shared: threading.Event) -> None:
+        from buda_emu.emulator.runtime.emulator import Emulator
+
+        self.netlist = netlist
+        self.ideal = config.ignores_precision
+        self._emulator = Emulator(netlist, config.precision, late_pointer_checks=config.type != BackendType.Golden)
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._programs = None if config.type == BackendType.Golden else ProgramThread(self._run_beside)
+        self._problem = ""  # why it takes no more calls
+
+    def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        queue = self._queue(name)
+        self._write(queue, host_tensors.entries_for(queue, array, df), timeout, slot)
+
+    def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
+        queue = self._queue(name)
+        host_tensors.refuse_repacking(queue.df, self.ideal)
+        self._write(queue, packed.unpack(self.netlist, queue, data, df), timeout, slot)
+
+    def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
+        queue = self._queue(name)
+        return packed.pack(self.netlist, queue, host_tensors.entries_for(queue, array, df)), queue.df
+
+    def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
+        queue = self._queue(name)
+        if queue.is_ram:
+            if slot < 0:
+                raise HostError(f"read of ram {name}: its slot must be given, not {slot}")
+            values = self._emulator.peek(name, 1, "raw", slot, timeout=timeout)
+        else:
+            values = self._emulator.peek(name, self._count(queue, one), "raw", timeout=timeout)
+        return host_tensors.read_back(queue, values, self.ideal)
+
+    def pop(self, name: str, one: bool, timeout: float) -> None:
+        queue = self._queue(name)
+        self._emulator.pop(name, self._count(queue, one), "raw", timeout=timeout)
+
+    def check(self, name: str) -> bool:
+        producer = self.netlist.ops.get(self._queue(name).input)
+        return producer is not None and producer.untilize_output
+
+    def run(self, program: str, parameters: Mapping[str, str]) -> None:
+        """Run a program, or put it after those that are to run. Raises ProgramError or HostError."""
+        self._require()
+        if program not in self.netlist.programs:
+            raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
+        if self._programs is None:
+            self._emulator.run(program, parameters, wait=HOST_WAIT if self._shared.is_set() else 0)
+        else:
+            self._programs.submit(program, dict(parameters))
+
+    def idle(self) -> None:
+        """Wait until every program has run. Raises HostError with the first failure."""
+        if self._programs is not None:
+            self._programs.wait()
+        self._require()
+
+    def close(self, problem: str = "the backend is finished") -> None:
+        """Take no more calls, stop what runs, let waiting calls return."""
+        with self._lock:
+            if self._problem:
+                return
+            self._problem = problem
+        if self._programs is not None:
+            self._programs.close()
+        self._emulator.close()
+
+    def _run_beside(self, program: str, parameters: Mapping[str, str]) -> None:
+        try:
+            self._emulator.run(program, parameters, wait=HOST_WAIT)
+        except Exception as error:  # noqa: BLE001 - kept for the next call, which may be from any thread
+            self.close(f"program {program} failed, which closed the device: {error}")
+
+    def _write(self, queue: "Queue", entries: "NDArray[Any]", timeout: float, slot: int) -> None:
+        if queue.is_ram and slot < 0:
+            raise HostError(f"push to ram {queue.name}: its slot must be given, not {slot}")
+        self._emulator.push(queue.name, entries, slot if queue.is_ram else None, timeout=timeout)
+
+    def _queue(self, name: str) -> "Queue":
+        self._require()
+        queue = self.netlist.queues.get(name)
+        if queue is None:
+            raise HostError(f"no queue or ram {name!r} in {self.netlist.path}")
+        return queue
+
+    def _count(self, queue: "Queue", one: bool) -> int:
+        """Entries of one access. Raises HostError for more than the queue can ever hold."""
+        count = 1 if one else queue.input_count
+        if not 1 <= count <= queue.entries:
+            raise HostError(f"access to {plural(count, 'entry')} of queue {queue.name}, which has {queue.entries}")
+        return count
+
+    def _require(self) -> None:
+        if self._problem:
+            raise HostError(self._problem)

@@ -1,0 +1,269 @@
+"""The process that serves a machine to the other processes of a front end over a Unix socket, and their side of it."""
+
+import contextlib
+import os
+import pickle
+import socket
+import struct
+import threading
+import time
+from multiprocessing import util
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from multiprocessing.context import AuthenticationError
+from pathlib import Path
+from typing import Any, Final, cast
+from weakref import WeakSet
+
+from buda_emu.app.api.backend.machine import Port
+from buda_emu.app.api.backend.socket_address import Key, make_folder, password, socket_path
+from buda_emu.app.api.backend.status import say
+from buda_emu.support.errors import HostError, HostTimeoutError
+
+_MOST_BYTES: Final = 64 << 30  # of arrays in one message; memory is taken when they come
+
+
+def send(connection: "Connection[Any, Any]", message: object) -> None:
+    """Send anything that can be pickled. Raises OSError."""
+    buffers: list[memoryview] = []
+
+    def beside(buffer: pickle.PickleBuffer) -> None:
+        buffers.append(buffer.raw())
+
+    head = pickle.dumps(message, protocol=5, buffer_callback=beside)
+    connection.send((head, [buffer.nbytes for buffer in buffers]))
+    for buffer in buffers:
+        while buffer:
+            buffer = buffer[os.write(connection.fileno(), buffer) :]
+
+
+def receive(connection: "Connection[Any, Any]") -> Any:
+    """What the other side sent. Raises EOFError when it hung up, OSError."""
+    head, sizes = connection.recv()
+    if sum(sizes) > _MOST_BYTES or min(sizes, default=0) < 0:
+        raise ValueError(f"a message of {sum(sizes)} bytes")
+    buffers = [bytearray(size) for size in sizes]
+    for buffer in buffers:
+        rest = memoryview(buffer)
+        while rest:
+            count = os.readv(connection.fileno(), [rest])
+            if not count:
+                raise EOFError
+            rest = rest[count:]
+    return pickle.loads(head, buffers=buffers)
+
+
+class RemotePort:
+    """A `Port` on a machine of another process: one connection for each thread that uses it.
+
+    Calls raise HostError when the machine's process is not there, or goes away meanwhile.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._open: WeakSet[Connection[Any, Any]] = WeakSet()  # a thread's own goes with it
+
+    def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
+        self._call("push", name, array, df, timeout, slot)
+
+    def push_packed(self, name: str, data: Any, df: str, timeout: float, slot: int) -> None:
+        self._call("push_packed", name, data, df, timeout, slot)
+
+    def read(self, name: str, one: bool, timeout: float, slot: int) -> tuple[Any, str]:
+        return self._call("read", name, one, timeout, slot)
+
+    def pop(self, name: str, one: bool, timeout: float) -> None:
+        self._call("pop", name, one, timeout)
+
+    def pack(self, name: str, array: Any, df: str) -> tuple[Any, str]:
+        return self._call("pack", name, array, df)
+
+    def check(self, name: str) -> bool:
+        return self._call("check", name)
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._lock:
+            for connection in list(self._open):
+                with contextlib.suppress(OSError):
+                    connection.close()
+            self._open.clear()
+        self._own = threading.local()
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            connection = self._connection()
+            send(connection, (method, arguments))
+            kind, value = receive(connection)
+        except (OSError, EOFError, AuthenticationError) as error:
+            self._own = threading.local()
+            reason = str(error) or "it hung up"
+            raise HostError(f"no running backend for {self._key[0]} in this family of processes: {reason}") from None
+        if kind == "timeout":
+            raise HostTimeoutError(value)
+        if kind == "error":
+            raise HostError(value)
+        return value
+
+    def _connection(self) -> "Connection[Any, Any]":
+        connection = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = Client(str(socket_path(self._key)), "AF_UNIX", authkey=password())
+            self._own.connection = connection
+            with self._lock:
+                self._open.add(connection)
+        return connection
+
+
+_PAUSE: Final = 0.05  # seconds
+_STRANGER_SECONDS: Final = 5  # for each step of the authentication
+_MOST_STRANGERS: Final = 128  # that authenticate at once; more are hung up on
+METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "check")
+"""What a client may call: the methods of Port."""
+
+
+class Server:
+    """A thread that accepts clients, and one for each client. Raises OSError where no socket can be made."""
+
+    def __init__(self, machine: Port, key: Key) -> None:
+        self._machine = machine
+        self._lock = threading.Lock()
+        self._clients: set[Connection[Any, Any]] = set()
+        self._strangers = 0  # who have not shown yet that they know the password
+        self._closed = False
+        self._path = socket_path(key)
+        make_folder()
+        _make_room(self._path)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(self._path))
+        self._socket.listen(16)
+        # At the end of the process too, if nobody closes it before.
+        self._clean = util.Finalize(None, _remove, (self._path, self._path.stat().st_ino), exitpriority=0)
+        threading.Thread(target=self._accept, name="buda-emu-server", daemon=True).start()
+
+    def close(self) -> None:
+        """Hang up on every client, and remove the socket and, with the last one, its folder."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            clients = list(self._clients)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._socket.close()
+        for client in clients:
+            _hang_up(client)
+        self._clean()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:
+                if not self._closed:
+                    time.sleep(_PAUSE)  # no file descriptors left, or a caller that left at once
+                continue
+            with self._lock:
+                too_many = self._strangers >= _MOST_STRANGERS
+                self._strangers += not too_many
+            if too_many:
+                caller.close()
+                continue
+            _limit_seconds(caller, _STRANGER_SECONDS)
+            client = Connection(caller.detach())
+            with self._lock:
+                self._clients.add(client)
+                if self._closed:
+                    _hang_up(client)
+            try:
+                threading.Thread(target=self._serve, args=(client,), name="buda-emu-client", daemon=True).start()
+            except RuntimeError:  # no threads left
+                with self._lock:
+                    self._clients.discard(client)
+                    self._strangers -= 1
+                client.close()
+
+    def _serve(self, client: "Connection[Any, Any]") -> None:
+        try:
+            with client:
+                if self._knows(client):
+                    while True:
+                        send(client, self._answer(*_request(receive(client))))
+        except (OSError, EOFError):
+            pass  # it is gone
+        except Exception as error:  # noqa: BLE001 - a message can be broken in any way, and ends that client only
+            say(
+                f"a client of the machine sent what is not a request ({type(error).__name__}); the connection "
+                "is closed",
+                6,
+            )
+        finally:
+            with self._lock:
+                self._clients.discard(client)
+
+    def _knows(self, client: "Connection[Any, Any]") -> bool:
+        """Has it the password? It has to say so soon."""
+        try:
+            deliver_challenge(client, password())
+            answer_challenge(client, password())
+            with socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                _limit_seconds(line, 0)
+        except AuthenticationError:
+            return False
+        finally:
+            with self._lock:
+                self._strangers -= 1
+        return True
+
+    def _answer(self, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+        if method not in METHODS:
+            return "error", f"a machine has no {method}"
+        try:
+            return "value", getattr(self._machine, method)(*arguments)
+        except HostTimeoutError as error:
+            return "timeout", str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller in the other process is told
+            return "error", str(error) or type(error).__name__
+
+
+def _request(message: Any) -> tuple[str, tuple[Any, ...]]:
+    """A method and its arguments. Raises ValueError, TypeError for anything else."""
+    method, arguments = message
+    if not isinstance(method, str) or not isinstance(arguments, tuple):
+        raise TypeError("a request is a name and a tuple")
+    return method, cast("tuple[Any, ...]", arguments)
+
+
+def _limit_seconds(line: socket.socket, seconds: int) -> None:
+    """Reads and writes take at most so long; 0: as long as they take."""
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
+
+
+def _make_room(path: Path) -> None:
+    """Take over the address: a socket that nobody serves is removed, one that is served is said."""
+    if not path.exists():
+        return
+    try:
+        Client(str(path), "AF_UNIX", authkey=password()).close()
+    except (OSError, EOFError, AuthenticationError):
+        pass  # its process is gone
+    else:
+        say("another BackendApi serves this netlist to other processes; from now on they reach the new one", 6)
+    path.unlink(missing_ok=True)
+
+
+def _hang_up(client: "Connection[Any, Any]") -> None:
+    """Let reads of both sides end; the thread that serves it closes it."""
+    with contextlib.suppress(OSError), socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _remove(path: Path, inode: int) -> None:
+    """Remove our socket, not one that took its place, and the folder with the last socket in it."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_ino == inode:
+            path.unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()

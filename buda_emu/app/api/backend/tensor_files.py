@@ -1,0 +1,44 @@
+"""Tensors to files and back: raw 32-bit words, no metadata (NETLIST 7.3)."""
+
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.app.api.backend.enums import format_word
+from buda_emu.app.api.backend.tensor_descs import ELEMENT_TYPES, PytorchTensorDesc, TilizedTensorDesc
+from buda_emu.support.errors import HostError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
+    """Write a tensor's elements, row-major, or its packed buffers one after the other. Raises RuntimeError."""
+    from buda_emu.app.api.backend.host_tensors import write_words
+
+    data: NDArray[Any] = tensor.buffers() if isinstance(tensor, TilizedTensorDesc) else tensor.elements()
+    try:
+        write_words(path, data)
+    except OSError as error:
+        raise RuntimeError(f"binarize_tensor: {error}") from error
+
+
+def debinarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
+    """Read into fresh memory what `binarize_tensor` wrote; the descriptor's fields say format and sizes, and must fit
+    the file. Raises RuntimeError."""
+    import numpy as np
+
+    from buda_emu.app.api.backend.host_tensors import read_words
+
+    word = format_word(tensor.format)
+    try:
+        if isinstance(tensor, TilizedTensorDesc):
+            raw = read_words(path, tensor.num_buffers * tensor.buf_size_bytes)
+            packed = np.frombuffer(raw, np.uint8).reshape(tensor.num_buffers, tensor.buf_size_bytes).copy()
+            tensor.adopt(packed, word)
+            return
+        if word not in ELEMENT_TYPES:
+            raise HostError(f"a host tensor cannot have format {word}")
+        dtype = np.dtype(ELEMENT_TYPES[word])
+        raw = read_words(path, int(np.prod(tensor.shape)) * dtype.itemsize)
+        tensor.adopt(np.frombuffer(raw, dtype).reshape(tensor.shape).copy(), word, tensor.dim)
+    except (OSError, HostError) as error:
+        raise RuntimeError(f"debinarize_tensor: {error}") from error

@@ -1,0 +1,44 @@
+"""The smallest netlist on which a command still fails (docs/stress/reduce.md)."""
+
+from os import PathLike
+
+from buda_emu.app.api.load import load
+from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.errors import HostError
+from buda_emu.testing.reduce.search import Progress, Reduction, Trials, reduce_netlist
+
+
+def reduce(
+    netlist: "str | PathLike[str] | Netlist",
+    command: str,
+    *,
+    timeout: float = 60,
+    workers: int | None = None,
+    any_failure: bool = False,
+    most_trials: int | None = None,
+    progress: Progress | None = None,
+) -> Reduction:
+    """Shrink a netlist as long as a shell command still fails on it.
+
+    `{}` in the command stands for the file's name, which otherwise follows the command. Failing is any exit code but 0,
+    a signal, or no end within `timeout` seconds; a smaller netlist has to fail in the same way, or with `any_failure`
+    in any. `workers` trials run at once (default: one for each processor), which does not change the result. At most
+    `most_trials` are run. Each netlist that is tried is one that `buda_emu.load` accepts.
+
+    Raises NetlistError if the netlist is refused, and HostError if the command does not fail on it.
+    """
+    if timeout <= 0:
+        raise HostError(f"timeout={timeout}: seconds above 0 are expected")
+    found = netlist if isinstance(netlist, Netlist) else load(netlist)
+    trials = Trials(command, _file_name(found.path), timeout, workers or usable_processors())
+    try:
+        return reduce_netlist(found, trials, any_failure=any_failure, most_trials=most_trials, progress=progress)
+    finally:
+        trials.close()
+
+
+def _file_name(path: str) -> str:
+    """What the command sees: the netlist's own name, where that is one."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    return name if name.endswith((".yaml", ".yml")) else "netlist.yaml"

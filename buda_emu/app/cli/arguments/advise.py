@@ -1,0 +1,34 @@
+"""Arguments of `buda-emu advise`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.app.cli.shared_arguments import add_program, add_shared, positive
+
+EXAMPLE = "buda-emu advise netlists/attention.yaml --write faster.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_shared(parser, "netlist")
+    add_program(parser, "make faster")
+    add_shared(parser, "--param", "--arch", "--board")
+    parser.add_argument(
+        "--move",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="kind of change to try, repeatable; default: all (docs/timing/advise.md lists them)",
+    )
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        default=1e-3,
+        metavar="PCC",
+        help="PCC against float32 that all changes together may cost the ops that they touch (default 0.001)",
+    )
+    parser.add_argument(
+        "--tries", type=positive, default=160, metavar="N", help="epochs that are modelled, at most (default 160)"
+    )
+    add_shared(parser, "--seed", "--workers", "--top")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the netlist with the changes, comments kept")
+    add_shared(parser, "--json FILE", "--quiet")

@@ -1,0 +1,52 @@
+"""Arguments of `buda-emu check`."""
+
+import argparse
+
+from buda_emu.app.cli.findings import add_choice
+from buda_emu.app.cli.shared_arguments import FORMATS, add_arch, add_cluster, add_frontend, add_shared
+from buda_emu.app.documents.kinds import NETLIST, Kind, kinds
+
+EXAMPLE = "buda-emu check net.yaml model.tti --strict"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, None)
+    add_shared(parser, "--baseline")
+
+
+def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
+    """What a check of one kind of document, or of all, can be asked for."""
+    what = "netlists, device images (.tti), ...: recognised by their content" if only is None else f"{only.words}s"
+    stdin = "; -: a netlist from standard input" if only is None else ""
+    parser.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help=f"{what}; for a folder, all of these in it and in the folders below it{stdin}",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
+    form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    add_choice(parser)
+    others = {kind.words: kind.archs for kind in kinds() if kind.archs and kind.archs != NETLIST.archs}
+    if only is None:
+        add_arch(parser, others=others)
+    if only is None or only.archs:
+        parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
+    if only is None or only.name == "schedule":
+        add_frontend(parser, required=False)
+    if only is None or only.name == "package":
+        parser.add_argument(
+            "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
+        )
+    if only is None:
+        fixes = parser.add_argument_group("netlists: apply fixes that a finding states exactly to the file")
+        fixes.add_argument("--fix", action="store_true", help="make the safe fixes, then check again")
+        fixes.add_argument(
+            "--unsafe-fixes", action="store_true", help="with --fix or --diff: also the others; review the result"
+        )
+        fixes.add_argument(
+            "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
+        )
+        add_cluster(parser, "; with --strict")
+        add_shared(parser, "--no-cache")

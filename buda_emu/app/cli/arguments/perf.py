@@ -1,0 +1,113 @@
+"""Arguments of `buda-emu perf`."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.app.cli.shared_arguments import Taker, add_program, add_shared, positive
+from buda_emu.report.terminal.perf import SORTS
+
+EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_shared(parser, "FILE")
+    what = parser.add_argument_group("what is modelled")
+    add_program(what, "model")
+    add_shared(what, "--param", "--arch", "--board")
+    what.add_argument(
+        "--model",
+        choices=("fitted", "vendor"),
+        default="fitted",
+        help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
+    )
+    what.add_argument(
+        "--what-if",
+        default="",
+        metavar="NAME=VALUE,...",
+        help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
+        "epoch_setup (cycles)",
+    )
+    what.add_argument("--grid", metavar="RxC", help="a chip with this number of rows and columns of cores")
+    what.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
+    _add_comparison(parser.add_argument_group("before and after"))
+    _add_sweep(parser.add_argument_group("many at once"))
+    _add_files(parser.add_argument_group("files"))
+    _add_shown(parser.add_argument_group("what is printed (files have everything)"))
+
+
+def _add_comparison(group: Taker) -> None:
+    group.add_argument(
+        "--against",
+        type=Path,
+        metavar="OLD",
+        help="compare with a netlist, modelled as it stands on the same chip, or with the JSON of an earlier run",
+    )
+    group.add_argument(
+        "--fail-above",
+        type=float,
+        metavar="PCT",
+        help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
+        "--baseline: an epoch is worse when it does (default 0)",
+    )
+    add_shared(group, "--baseline")
+    group.add_argument(
+        "--update-expectations",
+        action="store_true",
+        help="print the performance-check section with the modelled figures; no file is changed",
+    )
+
+
+def _add_sweep(group: Taker) -> None:
+    group.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=a,b,c",
+        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
+        "repeatable, all combinations",
+    )
+    add_shared(group, "--workers")
+    group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
+
+
+def _add_files(group: Taker) -> None:
+    group.add_argument(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
+    )
+    add_shared(group, "--json FILE")
+    group.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with the same lanes (.html)",
+    )
+    group.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
+        "op_perf_table.json there",
+    )
+
+
+def _add_shown(group: Taker) -> None:
+    group.add_argument(
+        "--top", type=positive, metavar="N", help="of each epoch the N ops that cost most, or the first by --sort"
+    )
+    group.add_argument(
+        "--sort", choices=tuple(SORTS), help="order of ops, figures from the greatest on; default: the netlist's order"
+    )
+    group.add_argument(
+        "--op", action="append", default=[], metavar="NAME", help="this op only, or those like '*norm*'; repeatable"
+    )
+    group.add_argument(
+        "--epoch",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the epoch of this graph only, by its name, its number, or a pattern; repeatable",
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="only performance-check")

@@ -1,0 +1,33 @@
+"""Arguments of `buda-emu run`."""
+
+import argparse
+
+from buda_emu.app.cli.shared_arguments import add_precision, add_shared, path
+
+EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_shared(parser, "FILE")
+    parser.add_argument(
+        "--inputs",
+        type=path,
+        metavar="DIR",
+        help="push [entries, t, rows, cols] for each queue from DIR: <queue>.npy, or by queue in .npz or .safetensors "
+        "files, or one .npz file, for a compiled model with its inputs' own names; default: as the "
+        "test-config says, else seeded random",
+    )
+    parser.add_argument(
+        "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
+    )
+    add_shared(parser, "--arch", "--board", "--program", "--param")
+    add_precision(parser, "format")
+    parser.add_argument(
+        "--readout",
+        choices=("host", "raw"),
+        default="host",
+        help="host: outputs as the host reads them, widened to float32; raw: as held",
+    )
+    add_shared(parser, "--threads", "--workers", "--memory-limit", "--no-cache", "--seed", "--allow-pickle")
+    parser.add_argument("--json", type=path, metavar="FILE", help="write the report as JSON")
+    add_shared(parser, "--quiet")

@@ -1,0 +1,120 @@
+"""The progress and the final output of `buda-emu test`."""
+
+import argparse
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from buda_emu.app.cli.output import bar_text, say, say_lines, write_live
+from buda_emu.report.terminal import testing
+from buda_emu.report.terminal.testing import MARKS
+from buda_emu.support.screen import Style, current, shown
+
+if TYPE_CHECKING:
+    from buda_emu.testing.verify.result import CaseResult, TestRun
+    from buda_emu.testing.verify.runs.collect import Case
+
+_LINE_LENGTH = 80
+_COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
+
+
+class Console:
+    """What a user sees: a bar on a terminal, a character or a line for each netlist elsewhere, then what went wrong."""
+
+    def __init__(self, cases: "list[Case]", args: argparse.Namespace, heading: str) -> None:
+        self._cases = cases
+        self._args = args
+        self._live = not args.quiet and sys.stderr.isatty()
+        self._start = time.perf_counter()
+        self._counts: Counter[str] = Counter()
+        self._column = 0
+        if not args.quiet:
+            say(heading)
+        self._bar()
+
+    def result(self, _number: int, result: "CaseResult") -> None:
+        """One netlist more is done."""
+        self._counts[result.status] += 1
+        self._clear()
+        if self._args.verbose:
+            say(f"{result.netlist} {self._paint(result.status)} ({result.seconds:.2f} s)")
+        elif not self._args.quiet and not self._live:
+            self._character(result)
+        self._bar()
+
+    def end(self, run: "TestRun", known: "frozenset[str]") -> None:
+        """Everything that did not pass but what is `known` from a baseline, the summary, the last line."""
+        self._clear()
+        if self._column:
+            say()
+        told = [case for case in run.cases if case.netlist not in known]
+        shown = [case for case in told if self._is_shown(case, len(run.cases))]
+        for case in shown:
+            say()
+            if case.status == "passed":
+                say(f"{case.netlist}: passed")
+            say_lines(testing.case_lines(case) if case.status != "passed" else ())
+            self._tables(case)
+        summary = list(testing.summary_lines(told))
+        if summary:
+            say("\nshort summary")
+            say_lines(summary)
+        if self._args.durations is not None:
+            say(f"\n{testing.durations_table(run.cases, self._args.durations)}")
+        bad = any(case.status not in ("passed", "skipped") for case in run.cases)
+        text = testing.closing_line(run)
+        if shown or not self._args.quiet:
+            say()
+        say(current().paint(f"== {text} ==", "red" if bad else "green"))
+
+    def _is_shown(self, case: "CaseResult", count: int) -> bool:
+        if case.status in ("passed", "skipped"):
+            asked = self._args.verbose or self._args.per_op or count == 1
+            return not self._args.quiet and case.status == "passed" and asked
+        return True
+
+    def _tables(self, case: "CaseResult") -> None:
+        if self._args.quiet:
+            return
+        for text in case.warnings:
+            say(f"warning: {text}")
+        if case.outputs:
+            say(f"\n{testing.outputs_table(case)}")
+        for name, why in case.not_compared.items():
+            if why.startswith("io-config lists it"):  # someone expects it to be
+                say(f"not compared: {name}: {why}")
+        if case.performance:
+            say(f"\n{testing.performance_table(case)}")
+        if case.ops and self._args.per_op:
+            say(f"\n{testing.per_op_table(case.ops)}\n")
+            say_lines(testing.first_bad_lines(case))
+        if case.failed_outputs and case.precision == "device":
+            say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
+
+    def _character(self, result: "CaseResult") -> None:
+        done = sum(self._counts.values())
+        say(MARKS[result.status], end="")
+        self._column += 1
+        if self._column == _LINE_LENGTH or done == len(self._cases):
+            say(f" {100 * done // len(self._cases):3} %")
+            self._column = 0
+
+    def _bar(self) -> None:
+        """Done of all, what did not pass, and the time that is left."""
+        if not self._live:
+            return
+        done = sum(self._counts.values())
+        wrong = done - self._counts["passed"] - self._counts["skipped"]
+        note = f"{wrong} not passed" if wrong else ""
+        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
+        write_live(f"\r\x1b[K{shown(text)}")
+
+    def _clear(self) -> None:
+        if self._live:
+            write_live("\r\x1b[K")
+
+    def _paint(self, status: str) -> str:
+        return current().paint(status, _COLOURS.get(status, "red"))

@@ -1,0 +1,285 @@
+"""Arguments that several verbs share: each is declared once, with its type and its words. A verb takes them by name, in
+the order of its help (`add_shared`), and those that are not the same everywhere by a function."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
+from buda_emu.spec.precision import PRECISIONS, Precision
+from buda_emu.support.errors import HostError
+from buda_emu.support.screen import WHEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from buda_emu.support.workers.job import Workers
+
+FORMATS: Final = ("text", "json", "github", "sarif")
+"""How findings and results are printed."""
+_PRECISION_HELP: Final = (
+    "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
+    "arithmetic (`buda-emu ops --precision device` says how certain its bits are)"
+)
+
+
+class Taker(Protocol):
+    """A parser, or a group of one."""
+
+    def add_argument(self, *names: str, **how: Any) -> object:
+        """As argparse's."""
+        ...
+
+    def add_mutually_exclusive_group(self) -> "Taker":
+        """As argparse's."""
+        ...
+
+
+def add_arch(
+    parser: Taker,
+    default: str = "wormhole_b0 if the netlist lists it, else the first",
+    others: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> None:
+    """--arch: of a netlist for several, the one that is meant; `default` in words. `others`: of other documents."""
+    known = [*ARCHS, *(arch for archs in others.values() for arch in archs)]
+    more = "".join(f"; of {words}s: {', '.join(archs)}" for words, archs in others.items())
+
+    def spelled(text: str) -> str:
+        return next((arch for arch in known if arch.lower() == text.lower()), text)
+
+    parser.add_argument(
+        "--arch", type=spelled, choices=known, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
+    )
+
+
+def add_cluster(parser: Taker, more: str = "") -> None:
+    """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
+    parser.add_argument(
+        "--cluster", metavar="FILE", help=f"the cluster's description, which determines the ways over Ethernet{more}"
+    )
+
+
+def add_program(parser: Taker, purpose: str = "run") -> None:
+    """--program: names in a list. `purpose`: what is done with a program."""
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"program to {purpose}, repeatable; default: all in order",
+    )
+
+
+def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
+    """--precision. `words`: what goes before the meaning of each."""
+    said = f"{words}{_PRECISION_HELP}; default: {default}"
+    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=said)
+
+
+def add_workers(parser: Taker, default: int | None = 1, words: str = "1", *, short: bool = True) -> None:
+    """--workers, -n where it is `short`, and --dask, one of the two: who shares the work (docs/run/workers.md)."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        *(("-n",) if short else ()),
+        "--workers",
+        type=positive,
+        default=default,
+        dest="workers",
+        metavar="N",
+        help=f"worker processes (default: {words}); never changes results",
+    )
+    where.add_argument(
+        "--dask",
+        metavar="SCHEDULER",
+        help="distribute the work over the Dask cluster of this scheduler, such as tcp://host:8786",
+    )
+
+
+def workers_of(args: argparse.Namespace) -> "Workers":
+    """What `add_workers` was given."""
+    from buda_emu.support.workers.job import Workers
+
+    return Workers(args.workers or 1, args.dask)
+
+
+def add_memory_limit(
+    parser: Taker, what: str = "tensors", default: int | None = None, words: str = "three quarters of what is available"
+) -> None:
+    """--memory-limit, bytes, of every verb that has one. `what` it holds; its default in bytes and in `words`."""
+    parser.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        default=default,
+        metavar="SIZE",
+        help=f"most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {words}",
+    )
+
+
+def add_frontend(parser: Taker, *, required: bool) -> None:
+    """--frontend, of a schedule's network."""
+    parser.add_argument(
+        "--frontend",
+        required=required,
+        metavar="FILE",
+        help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
+    )
+
+
+def path(text: str) -> "Path":
+    """argparse type: a path. A run without one does not import pathlib, which takes a thirtieth of its time."""
+    from pathlib import Path
+
+    return Path(text)
+
+
+def memory_size(text: str) -> int:
+    """argparse type: bytes, with or without a unit."""
+    from buda_emu.emulator.memory.host import parse_size
+
+    try:
+        return parse_size(text)
+    except HostError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """argparse type: NAME=VALUE; a name without `$` is given one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return (name if "$" in name else f"${name}"), value
+
+
+def positive(text: str) -> int:
+    """argparse type: an integer of 1 or more."""
+    number = natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def natural(text: str) -> int:
+    """argparse type: an integer of 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
+    return int(text)
+
+
+def shard(text: str) -> tuple[int, int]:
+    """argparse type: K/N, K from 1 to N."""
+    place, _, count = text.partition("/")
+    if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N such as 1/4")
+    return int(place), int(count)
+
+
+def seconds(text: str) -> float:
+    """argparse type: a time above 0."""
+    return number_below(text, float("inf"), "a number of seconds above 0")
+
+
+def number_below(text: str, below: float, what: str) -> float:
+    """A number above 0 and below another, for argparse types. Raises ArgumentTypeError, which says `what` it is not."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < below:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return value
+
+
+_Arguments: TypeAlias = Callable[[Taker], object]
+
+
+def _argument(*names: str, **how: Any) -> _Arguments:
+    return lambda parser: parser.add_argument(*names, **how)
+
+
+def _flag(*names: str, **how: Any) -> _Arguments:
+    return _argument(*names, action="store_true", **how)
+
+
+def _all(*arguments: _Arguments) -> _Arguments:
+    return lambda parser: [add(parser) for add in arguments]
+
+
+_SHARED: Final[Mapping[str, _Arguments]] = MappingProxyType(
+    {
+        "FILE": _argument("file", metavar="FILE", help="netlist, or device image (.tti)"),
+        "netlist": _argument("file", metavar="FILE", help="netlist"),
+        "--arch": add_arch,
+        # What is none is refused where it is looked up.
+        "--board": _argument(
+            "--board",
+            metavar="NAME",
+            help=f"the chips of a board, with the cores left after harvesting, clock and memory: {', '.join(BOARDS)}, "
+            "or "
+            "several in a row such as n150x4; default: a single chip, nothing harvested",
+        ),
+        "--program": add_program,
+        "--param": _argument(
+            "--param",
+            action="append",
+            default=[],
+            type=parameter,
+            metavar="NAME=VALUE",
+            help="program parameter, repeatable; the $ may be left out",
+        ),
+        "--inputs": _argument(
+            "--inputs",
+            type=path,
+            metavar="DIR",
+            help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by "
+            "its inputs' own names; inputs that are not there are random",
+        ),
+        "--seed": _argument("--seed", type=natural, default=0, metavar="N", help="seed of random data (default 0)"),
+        "--threads": _argument(
+            "--threads",
+            type=positive,
+            metavar="N",
+            help="default: one for each processor that may be used; never changes results",
+        ),
+        "--workers": add_workers,
+        "--memory-limit": add_memory_limit,
+        "--no-cache": _argument(
+            "--no-cache",
+            action="store_false",
+            dest="cache",
+            help="do not read or write the user's caches (docs/run/cache.md)",
+        ),
+        "--allow-pickle": _flag(
+            "--allow-pickle",
+            help="load pickled tensors of an image: a pickle can run any code, so only use it if you trust its maker",
+        ),
+        "--baseline": _all(
+            _argument(
+                "--baseline",
+                metavar="FILE",
+                help="file of known results: exit code 1 only for what is new or worse (docs/netlists/baselines.md)",
+            ),
+            _flag("--update-baseline", help="write the results into that file, reasons stay; exit code 0"),
+        ),
+        "--top": _argument(
+            "--top", type=natural, default=10, metavar="N", help="rows of each table, 0: all (default 10)"
+        ),
+        "--json": _flag("--json", help="print everything as JSON"),
+        "--json FILE": _argument("--json", type=path, metavar="FILE", help="write everything as JSON"),
+        "--quiet": _flag("-q", "--quiet", help="print nothing"),
+        "--color": _argument(
+            "--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR"
+        ),
+        "--config": _argument(
+            "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
+        ),
+        "--verbose": _flag("-v", "--verbose", help="name the settings in use"),
+    }
+)
+
+
+def add_shared(parser: Taker, *names: str) -> None:
+    """Shared arguments by name, in this order. Those that also have a function are added as it does by default."""
+    for name in names:
+        _SHARED[name](parser)

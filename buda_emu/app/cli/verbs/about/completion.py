@@ -1,0 +1,30 @@
+"""`buda-emu completion`: the script that completes the command in a shell, made by shtab from the parsers."""
+
+import argparse
+
+from buda_emu.app.cli.output import say_data
+
+EXAMPLE = "buda-emu completion bash > ~/.local/share/bash-completion/completions/buda-emu"
+SHELLS = ("bash", "zsh", "tcsh")
+_FILES = frozenset({"FILE", "PATH", "OTHER", "OLD", "TABLE", "SOURCE"})
+_FOLDERS = frozenset({"DIR"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="its language; docs/netlists/ci.md says where the script goes")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the script. Exit code 0."""
+    import shtab
+
+    from buda_emu.app.cli.main import VERBS, build_parser
+
+    parser = build_parser(*VERBS)
+    for leaf in parser.leaves():
+        for action in leaf.arguments:
+            what = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY if action.metavar in _FOLDERS else None
+            if what is not None:
+                action.complete = what  # type: ignore[attr-defined]  # where shtab looks for it
+    say_data(shtab.complete(parser, args.shell).rstrip("\n"))
+    return 0

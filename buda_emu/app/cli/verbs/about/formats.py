@@ -1,0 +1,41 @@
+"""`buda-emu formats`: the number formats and their sizes, from the table that everything else uses."""
+
+import argparse
+from collections.abc import Iterator
+
+from buda_emu.app.cli.output import say
+from buda_emu.report.terminal.text import table
+from buda_emu.spec.formats import FORMATS, FormatSpec, tile_bytes
+
+EXAMPLE = "buda-emu formats"
+
+HEADERS = (
+    "format", "id", "kind", "bits", "mantissa", "bias", "tile bytes", "in memory", "in memory (blackhole)", "meaning",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb has none."""
+    parser.epilog = "tile bytes are those of a 32x32 tile: bare, and as it lies in memory with header and alignment"
+
+
+def main(args: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its arguments
+    """Print the format table."""
+    say(table(HEADERS, rows(), right=(1, 3, 4, 5, 6, 7, 8), prose=(9,), whole=(0,)))
+    return 0
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    """One row for each format, under HEADERS. Sizes in bytes of a 32x32 tile."""
+    return map(_row, FORMATS.values())
+
+
+def _row(spec: FormatSpec) -> tuple[str, ...]:
+    bare, aligned, blackhole = (
+        str(tile_bytes(spec.name, 32, 32, alignment, header))
+        for alignment, header in ((32, False), (32, True), (64, True))
+    )
+    bias = "-" if spec.bias is None else str(spec.bias)
+    meaning = spec.doc if spec.netlist_legal else f"{spec.doc} (not a netlist word)"
+    numbers = (str(spec.bits), str(spec.mantissa_bits), bias, bare, aligned, blackhole)
+    return spec.name, str(spec.id), spec.kind, *numbers, meaning

@@ -1,0 +1,53 @@
+"""`buda-emu schema`: JSON schemas, each from the tables or classes that make the documents."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from buda_emu.app.api.report import RunReport
+from buda_emu.app.cli.config import schema as config_schema
+from buda_emu.app.cli.output import say
+from buda_emu.app.cli.schemas import SCHEMAS as OF_VERBS
+from buda_emu.netlist.schema import schema as netlist_schema
+from buda_emu.report.machine_readable.perf_json import schema as perf_schema
+from buda_emu.report.machine_readable.schema import schema as test_schema
+from buda_emu.report.machine_readable.schema import schema_of
+from buda_emu.support.checker.render import schema as check_schema
+
+EXAMPLE = "buda-emu schema netlist > netlist.schema.json"
+
+
+def _run() -> Any:
+    return schema_of(RunReport, "Results of buda-emu run --json", without=("arrays",))
+
+
+def config() -> Any:
+    """Of the settings, the options of every verb among them."""
+    from buda_emu.app.cli.main import VERBS, build_parser
+
+    return config_schema(build_parser(*VERBS).below, VERBS)
+
+
+SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
+    "netlist": ("the netlist language: for the editor of your choice", netlist_schema),
+    "check": ("check --format json", check_schema),
+    "run": ("run --json FILE", _run),
+    "test": ("test --json FILE, and report.json of test --report DIR", test_schema),
+    "perf": ("perf --json FILE", perf_schema),
+    "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", config),
+    **{verb.replace(" --", "-").replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
+    others = ", ".join(name for name, (meaning, _) in SCHEMAS.items() if not meaning)
+    what = f"{what}; and what these verbs give as JSON: {others}"
+    parser.add_argument("name", choices=tuple(SCHEMAS), metavar="NAME", help=what)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the schema. Exit code 0."""
+    say(json.dumps(SCHEMAS[args.name][1](), indent=2))
+    return 0

@@ -1,0 +1,36 @@
+"""`buda-emu advise`: what would make a netlist faster, modelled, checked, with what it costs in accuracy."""
+
+import argparse
+
+from buda_emu.app.api.advise import advise
+from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_output
+from buda_emu.report.terminal.advice import advice_lines
+
+
+def main(args: argparse.Namespace) -> int:
+    """Advise. Exit code 0, whether something was found or not."""
+    progress = Progress(args.quiet)
+    found = advise(
+        args.file,
+        programs=args.program,
+        parameters=dict(args.param),
+        arch=args.arch,
+        board=args.board,
+        moves=args.move,
+        most_loss=args.max_loss,
+        tries=args.tries,
+        seed=args.seed,
+        workers=args.workers,
+        dask=args.dask,
+        progress=progress.show,
+    )
+    progress.clear()
+    if not args.quiet:
+        say_lines(advice_lines(found, args.top))
+    if args.write is not None:
+        write_output(args.write, lambda stream: stream.write(found.text))
+        if found.reason and not args.quiet:
+            say(f"{args.write}: the netlist as it is")
+    if args.json is not None:
+        write_json(args.json, found.to_json())
+    return 0

@@ -1,0 +1,174 @@
+"""`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from functools import partial
+from inspect import currentframe
+from pathlib import Path
+from signal import SIGINT
+
+from buda_emu.app.cli.arguments.compile import EXAMPLE
+from buda_emu.app.cli.output import Progress, complain, say, say_lines
+from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.app.debugger.machine.stop import ctrl_c
+from buda_emu.compiler.compilation import CompileOptions
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.compile import compile_from, compile_until
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.graph.builder import shown_name
+from buda_emu.compiler.ir.text import print_file, write_ir
+from buda_emu.compiler.parted import PartedModel, compile_in_parts
+from buda_emu.compiler.pipeline import NAMES, Observer, known
+from buda_emu.emulator.image.host_plan import DeviceStep
+from buda_emu.report.terminal.text import table
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.interrupt import interrupt
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compile and print a summary. Exit code 0; failures are raised."""
+    if args.file is None and args.start_from is None:
+        raise HostError("compile: no model; an example: " + EXAMPLE)
+    if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
+        raise HostError("compile: --start-from cannot be combined with a model, --on-host or --stop-after")
+    if args.parameters is not None and (args.start_from is not None or args.on_host or args.stop_after):
+        raise HostError("compile: --parameters goes with none of --start-from, --on-host and --stop-after")
+    progress = Progress(args.quiet)
+    observer = _observer(args, progress)
+    progress.show(f"compiling {args.file or args.start_from}")
+    observer.tell = progress.show
+    try:
+        if args.stop_after:
+            return _stopped(args, observer)
+        with ctrl_c(partial(_interrupted, observer)):
+            compiled = _compiled(args, observer)
+        findings = compiled.check(strict=True)
+        written = compiled.save(args.output) if args.output is not None else ()
+    finally:
+        progress.clear()
+        if args.time_passes:
+            say(times(observer.seconds))
+
+    for finding in findings:
+        complain(f"buda-emu compile: {finding}")
+    if not args.quiet:
+        say_lines([summary(compiled)] if isinstance(compiled, CompiledModel) else parted_lines(compiled))
+        for path in written:
+            say(f"wrote {path}")
+    return 0
+
+
+def _interrupted(observer: Observer) -> None:
+    """The first Ctrl-C of a search ends the search. Raises KeyboardInterrupt for any other."""
+    if observer.work is None or not observer.work.end():
+        interrupt(SIGINT, currentframe())
+
+
+def _observer(args: argparse.Namespace, progress: Progress) -> Observer:
+    """What `--print-after`, `--verify-each` and `--time-passes` ask for; with --memory-limit it says what will be
+    needed. Raises HostError for a name of no pass."""
+    printed = NAMES if "all" in args.print_after else [known(name, "--print-after") for name in args.print_after]
+    if args.stop_after:
+        known(args.stop_after, "--stop-after")
+
+    def foreseen(words: str) -> None:
+        if args.memory_limit and not args.quiet:
+            complain(f"buda-emu compile: {words}")
+        progress.show(f"compiling {args.file or args.start_from}: {words}")
+
+    return Observer(show=say, foreseen=foreseen, printed=frozenset(printed), verify=args.verify_each)
+
+
+def _options(args: argparse.Namespace, observer: Observer) -> CompileOptions:
+    return CompileOptions(
+        arch=args.arch or "",
+        board=args.board or "",
+        df=args.df,
+        fidelity=args.fidelity,
+        acc_df=args.acc_df,
+        mixed=args.mixed,
+        fuse=not args.no_fuse,
+        effort=args.effort,
+        objective=args.objective,
+        chips=args.chips,
+        microbatch=args.microbatch,
+        observer=observer,
+        workers=workers_of(args),
+        sizes=dict(args.size),
+        memory_limit=args.memory_limit,
+    )
+
+
+def _compiled(args: argparse.Namespace, observer: Observer) -> CompiledModel | PartedModel:
+    options = _options(args, observer)
+    if args.on_host:
+        return compile_in_parts(args.file, on_host=args.on_host, options=options)
+    if args.start_from is not None:
+        return compile_from(args.start_from, options=options)
+
+    try:
+        return compile_model(args.file, parameters=args.parameters, options=options)
+    except UnsupportedError as error:
+        if args.no_host or Path(args.file).suffix != ".onnx":
+            raise
+        return _rest_on_host(args, options, error)
+
+
+def _rest_on_host(args: argparse.Namespace, options: CompileOptions, refused: UnsupportedError) -> PartedModel:
+    """The parts of a model that was refused. Raises what it was refused with where the host cannot help."""
+    try:
+        return compile_in_parts(args.file, options=options)
+    except UnsupportedError:
+        raise refused from None
+
+
+def _stopped(args: argparse.Namespace, observer: Observer) -> int:
+    """The model as it is after a pass, into a folder or onto the terminal."""
+    if args.on_host:
+        raise HostError("compile: --stop-after does not go with --on-host: a part of a model is not a model")
+    found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
+    if args.output is None:
+        say(print_file(found)[0].rstrip())
+        return 0
+    for path in write_ir(args.output, f"model.{args.stop_after}", found):
+        if not args.quiet:
+            say(f"wrote {path}")
+    return 0
+
+
+def parted_lines(parted: PartedModel) -> Iterator[str]:
+    """The netlist of all programs, and what runs one after the other."""
+    if parted.compiled is not None:
+        yield summary(parted.compiled)
+    yield from (f"program {step.program}" if isinstance(step, DeviceStep) else f"{step}" for step in parted.steps)
+
+
+def times(seconds: Mapping[str, float]) -> str:
+    """A table of what passes took."""
+    total = sum(seconds.values())
+    rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
+    return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
+
+
+def summary(compiled: CompiledModel) -> str:
+    """What was made, in a few lines."""
+    placement = compiled.placement
+    cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
+    copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
+    size = sum(item.values.size for item in placement.tiles.constants.values())
+    lines = [
+        (
+            f"{compiled.graph.name}: {placement.target.title}, {placement.target.activation_df}, "
+            f"{placement.target.fidelity}: {plural(len(placement.ops), 'op')} on {plural(cores, 'core')} in "
+            f"{plural(placement.epochs, 'epoch')}{copies}, "
+            f"{plural(len(placement.tiles.constants), 'constant')} of {size} elements"
+        )
+    ]
+    for item in compiled.io.inputs:
+        what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
+        lines.append(f"  input {shown_name(item.label)}: {what} -> queue {item.queue}")
+    lines += [f"  output {shown_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+    if placement.work.told:
+        lines.append(f"  {placement.work.words()}")
+    return "\n".join(lines)

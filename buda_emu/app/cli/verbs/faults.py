@@ -1,0 +1,126 @@
+"""`buda-emu faults`: single faults by the thousand, and what each of them does to the outputs."""
+
+import argparse
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from buda_emu.app.api.faults import Budget, Maker, Settings, Subject, campaign_identity, faults, read_sites
+from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_printable, write_text
+from buda_emu.emulator.image.opened import netlist_of
+from buda_emu.netlist.model import Netlist
+from buda_emu.report.terminal.faults import campaign_lines, effect_lines
+from buda_emu.support.errors import Exit, HostError
+from buda_emu.support.files import write_file
+from buda_emu.testing.injection.campaign_log import CampaignLog, UnknownEffectError
+from buda_emu.testing.injection.result import Campaign
+
+
+def main(args: argparse.Namespace) -> int:
+    """Inject. Exit code 0, 130 where Ctrl-C ended it: what was found until then is written."""
+    settings = Settings(
+        args.seed,
+        _words(args.kind),
+        _words(args.place),
+        args.bits,
+        args.pcc,
+        args.only,
+        args.top_1,
+        args.late,
+        args.stratify,
+        _words(args.protect),
+        () if args.sites is None else read_sites(args.sites),
+        args.scatter,
+    )
+    subject = Subject(
+        args.file,
+        args.arch,
+        tuple(args.program),
+        tuple(dict(args.param).items()),
+        args.inputs,
+        args.precision,
+        args.memory_limit,
+    )
+    if args.replay is not None:
+        return _replay(subject, settings, args)
+    subject = subject.with_contents()
+    netlist = netlist_of(args.file, args.arch)
+    log = CampaignLog(args.output, campaign_identity(subject, settings)) if args.output is not None else None
+    progress = Progress(args.quiet)
+    try:
+        found = faults(
+            subject,
+            Budget(args.count, args.seconds, args.width),
+            settings=settings,
+            workers=args.workers,
+            dask=args.dask,
+            known=log.known if log is not None else (),
+            done=log.append if log is not None else None,
+            progress=lambda done, count, took: progress.bar(done, count, took, "faults"),
+        )
+    except UnknownEffectError as error:
+        raise error if log is None else log.located(error) from None
+    progress.clear()
+    if not args.quiet:
+        say_lines(campaign_lines(found, args.top))
+    if args.output is not None:
+        _write(args.output, found, netlist)
+        if not args.quiet:
+            say(f"report: {args.output / 'report.html'}")
+    if args.write_sites is not None:
+        write_printable(args.write_sites, "".join(f"{json.dumps(item.fault.as_json())}\n" for item in found.effects))
+    if args.json is not None:
+        write_json(args.json, found.as_json())
+    return Exit.OK if found.finished or args.seconds is not None else Exit.INTERRUPTED
+
+
+def _words(text: str) -> tuple[Any, ...]:
+    """Of a list; `faults` refuses the unknown ones."""
+    return tuple(filter(None, text.split(",")))
+
+
+def _replay(subject: Subject, settings: Settings, args: argparse.Namespace) -> int:
+    """One fault in words, and how to make it in the debugger."""
+    bench = Maker(subject, settings)()
+    say_lines(effect_lines(bench.effect(args.replay)))
+    try:
+        steps = bench.in_debugger(args.replay)
+    except HostError as error:
+        say(f"  in the debugger: {error}")
+        return Exit.OK
+    folder: Path = args.output or Path()
+    if args.output is None:
+        say("  in the debugger: give -o DIR, which gets the value that the fault makes")
+        return Exit.OK
+    file = folder / f"fault-{args.replay}.npy"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(file, lambda stream: _save(stream, steps.values))
+    script = folder / f"fault-{args.replay}.txt"
+    write_text(script, "".join(f"{command}\n" for command in steps.commands(str(file))))
+    options = [f"--precision {args.precision}", *(f"--param {name}={value}" for name, value in args.param)]
+    options += [f"--program {name}" for name in args.program] + ([f"--arch {args.arch}"] if args.arch else [])
+    inputs = f" --inputs DIR (the arrays of {args.inputs} as .npy files)" if args.inputs else ""
+    say(f"  in the debugger: buda-emu debug {args.file} {' '.join(options)} -x {script}{inputs}")
+    return Exit.OK
+
+
+def _save(stream: Any, values: Any) -> None:
+    np.save(stream, values)
+
+
+def _write(folder: Path, found: Campaign, netlist: Netlist) -> None:
+    from buda_emu.report.pages.faults import faults_page
+
+    write_json(folder / "faults.json", found.as_json())
+    rows = [effect.as_json() for effect in found.effects]
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    write_printable(folder / "faults.csv", text.getvalue())
+    write_text(folder / "report.html", faults_page(found, netlist))

@@ -1,0 +1,66 @@
+"""`buda-emu generate`: valid netlists at random, for tests of backends, kernels and compilers."""
+
+import argparse
+import time
+
+from buda_emu.app.cli.output import Progress, say, write_text
+from buda_emu.emulator.inputs.feed import seed_of
+from buda_emu.spec.archs import DEFAULT_ARCH
+from buda_emu.testing.coverage.report import Coverage, read
+from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
+from buda_emu.testing.generator.steering import EVERY, Steering
+from buda_emu.testing.mutants import broken
+
+
+def main(args: argparse.Namespace) -> int:
+    """Generate. Exit code 0; failures are raised."""
+    budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
+    args.output.mkdir(parents=True, exist_ok=True)
+    if args.rule is not None:
+        return _that_break(args)
+    if args.for_coverage is not None:
+        return _for_coverage(args, budget)
+    types = tuple(args.types.split(",")) if args.types else GENERATED
+    progress, start = Progress(args.quiet), time.perf_counter()
+    ops = 0
+    for number in range(args.first, args.first + args.count):
+        made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
+        write_text(args.output / f"generated_{args.seed}_{number}.yaml", made.text)
+        ops += len(made.netlist.ops)
+        progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
+    progress.clear()
+    if not args.quiet:
+        say(f"{args.output}: {args.count} netlists with {ops} ops")
+    return 0
+
+
+def _that_break(args: argparse.Namespace) -> int:
+    """Pairs of a valid netlist and a mutant of it."""
+    for number in range(args.first, args.first + args.count):
+        made = broken(args.rule, seed=seed_of(args.seed, number))
+        name = f"generated_{args.seed}_{number}"
+        write_text(args.output / f"{name}.yaml", made.valid)
+        write_text(args.output / f"{name}.{args.rule}.yaml", made.text)
+    if not args.quiet:
+        say(f"{args.output}: {args.count} netlists, and as many that break {args.rule}")
+    return 0
+
+
+def _for_coverage(args: argparse.Namespace, budget: Budget) -> int:
+    """One netlist after the other, each with something new, until nothing is lacking that can be reached."""
+    coverage = read(args.for_coverage) if args.for_coverage.exists() else Coverage()
+    before, start = coverage.percent, coverage.netlists
+    archs = (args.arch,) if args.arch else EVERY
+    steering = Steering(coverage, archs, seed_of(args.seed, args.first), budget=budget)
+    progress = Progress(args.quiet)
+    for made in steering.netlists():
+        write_text(args.output / f"steered_{args.seed}_{coverage.netlists - start}.yaml", made.text)
+        progress.show(f"{coverage.percent:.1f} % of the language")
+    progress.clear()
+    if not args.quiet:
+        count = coverage.netlists - start
+        say(f"{args.output}: {count} netlists, with them {coverage.percent:.1f} % of the language, {before:.1f} before")
+        for name, rules in steering.unreached.items():
+            by = f", refused by {', '.join(rules)}" if rules else ""
+            say(f"  not reached: {name}{by}")
+    return 0

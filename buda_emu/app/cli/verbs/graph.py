@@ -1,0 +1,52 @@
+"""`buda-emu graph`: a picture of a netlist, ops on the core grid of each chip and epoch."""
+
+import argparse
+
+from buda_emu.app.cli.arguments.graph import FORMATS
+from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.output import complain, say, write_printable
+from buda_emu.emulator.image.opened import netlist_of
+from buda_emu.netlist.model import Netlist
+from buda_emu.performance.routing.epochs import route_netlist
+from buda_emu.report.pictures.dot import dot
+from buda_emu.report.pictures.grid_svg import Uses, grid_svg, uses_by_core
+from buda_emu.spec.boards import read_cluster
+from buda_emu.support.errors import HostError
+
+_NOT_DRAWN = ("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "pdf", "ps", "eps")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Draw. Exit code 0; failures are raised."""
+    suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
+    if args.format is None and suffix in _NOT_DRAWN:
+        known = " or ".join(f".{name}" for name in FORMATS)
+        raise HostError(f"graph: {args.output}: pictures end in {known}, not .{suffix}; or give --format")
+    netlist = netlist_of(args.file, args.arch)
+    tell_findings(netlist.diagnostics, args.file)
+    _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
+    _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
+    draw = dot if (args.format or suffix) == "dot" else grid_svg
+    streams = _streams(netlist, args.epoch, args.cluster) if args.streams else None
+    picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
+    if args.output is None:
+        say(picture.rstrip("\n"))
+    else:
+        write_printable(args.output, picture)
+    return 0
+
+
+def _streams(netlist: Netlist, asked: list[int] | None, cluster: str | None) -> Uses:
+    """Of the epochs that are drawn; what refuses them is told on standard error."""
+    known = read_cluster(cluster) if cluster is not None else None
+    epochs = [epoch for epoch in route_netlist(netlist, cluster=known) if asked is None or epoch.number in asked]
+    for epoch in epochs:
+        for refusal in epoch.routed.refusals:
+            complain(f"buda-emu graph: epoch {epoch.number} cannot be routed: {refusal.message}")
+    return uses_by_core(epochs)
+
+
+def _check(asked: list[int] | None, known: list[int], what: str) -> None:
+    for item in asked or ():
+        if item not in known:
+            raise HostError(f"there is no {what} {item}; the netlist has {', '.join(map(str, known))}")

@@ -1,0 +1,67 @@
+"""`buda-emu opcycles`: cycles of the ops that a table lists, one op on one core in each row."""
+
+import argparse
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+
+from buda_emu.app.cli.output import say, write_printable
+from buda_emu.performance.timing.op.cost import Model, op_cost
+from buda_emu.performance.timing.op.table import REQUIRED, read_row
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.files import read_whole
+
+_MOST_MIB = 64
+ADDED = ("predicted_cycles", "provenance")
+"""The columns that the verb adds."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Predict. Exit code 0; failures are raised."""
+    header, rows = _read(args.file)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*header, *ADDED))
+    writer.writerows(_predicted(args.file, header, rows, args.model))
+    if args.output is None:
+        say(text.getvalue().rstrip("\n"))
+    else:
+        write_printable(args.output, text.getvalue())
+    return 0
+
+
+def _read(name: str) -> tuple[list[str], list[list[str]]]:
+    """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
+    try:
+        text = read_whole(name, _MOST_MIB).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise HostError(f"{name}: not a CSV table ({error})") from error
+    header = [column.strip() for column in rows[0]] if rows else []
+    missing = [column for column in REQUIRED if column not in header]
+    if missing:
+        raise HostError(f"{name}: row 1: the header lacks {', '.join(missing)}")
+    twice = sorted({column for column in header if header.count(column) > 1})
+    if twice:
+        raise HostError(f"{name}: row 1: the header has {', '.join(twice)} twice")
+    clash = [column for column in ADDED if column in header]
+    if clash:
+        raise HostError(f"{name}: row 1: the header has {', '.join(clash)} already")
+    return header, rows[1:]
+
+
+def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: Model) -> Iterator[list[str]]:
+    for number, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            raise HostError(f"{name}: row {number}: {plural(len(row), 'cell')} under a header of {len(header)}")
+        cells: Mapping[str, str] = dict(zip(header, row, strict=True))
+        try:
+            cost = op_cost(read_row(cells), model=model)
+        except HostError as error:
+            raise HostError(f"{name}: row {number}: {error}") from error
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{name}: row {number}: {error}") from error
+        yield [*row, f"{cost.cycles:.2f}", cost.provenance]

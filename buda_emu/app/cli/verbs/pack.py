@@ -1,0 +1,74 @@
+"""`buda-emu pack`: write a device image."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from numpy.typing import NDArray
+
+from buda_emu.app.cli.output import say, write_output
+from buda_emu.emulator.image.pack import Contents, write_image
+from buda_emu.emulator.inputs.numpy_files import map_npy, npz_of
+from buda_emu.netlist.load import load
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import unchanged
+from buda_emu.support.version import __version__
+
+
+def main(args: argparse.Namespace) -> int:
+    """Pack. Exit code 0; failures are raised, and leave no file."""
+    if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
+        raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
+    netlist = load(args.file, arch=args.arch)
+
+    tensors, checks = _tensors(args.tensors)
+    contents = Contents(
+        netlist=netlist,
+        netlist_text=Path(args.file).read_bytes(),
+        tensors=tensors,
+        name=args.name or (args.output.stem if args.output.suffix else Path(args.file).stem),
+        version=args.pybuda_version or f"buda-emu {__version__}",
+        form="BACKEND_TILIZED" if args.tilized else "BACKEND",
+    )
+
+    def write(stream: IO[bytes]) -> None:
+        write_image(stream, contents, "zip" if args.zip else "tar")
+        for check in checks:
+            check()
+
+    size = write_output(args.output, write)
+    if not args.quiet:
+        count = len(contents.tensors)
+        tensors = plural(count, "tensor")
+        say(f"{args.output}: {netlist.arch_name}, {tensors}, {contents.form}, {size} bytes")
+    return 0
+
+
+def _tensors(directory: Path) -> tuple[dict[str, NDArray[Any]], list[Callable[[], None]]]:
+    """Arrays by queue, and functions that raise where a file was written to meanwhile. Raises HostError for a file that
+    is not of arrays, or a queue that is given twice."""
+    if not directory.is_dir():
+        raise HostError(f"pack: {directory} is not a directory")
+    found: dict[str, NDArray[Any]] = {}
+    checks: list[Callable[[], None]] = []
+    for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
+        arrays = _arrays(path)
+        twice = sorted(found.keys() & arrays.keys())
+        if twice:
+            raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
+        found |= arrays
+        checks.append(unchanged(path))
+    if not found:
+        raise HostError(f"pack: no .npy or .npz file in {directory}")
+    return found, checks
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
+    if path.suffix == ".npz":
+        if not path.is_file():
+            raise HostError(f"pack: {path} is not a regular file")
+        return npz_of(str(path), path.read_bytes())
+    return {path.name.removesuffix(".npy"): map_npy(path)}

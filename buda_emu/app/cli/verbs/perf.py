@@ -1,0 +1,166 @@
+"""`buda-emu perf`: modelled cycles of a netlist, its bottleneck, and whether it meets its `performance-check`."""
+
+import argparse
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from buda_emu.app.api.perf import Perf, parse_grid, parse_rows, perf
+from buda_emu.app.api.sweep import parse_axes, sweep
+from buda_emu.app.cli.findings import open_baseline, settle, tell_findings
+from buda_emu.app.cli.output import Progress, say, say_lines, write_json, write_picture, write_printable, write_text
+from buda_emu.report.baselines import Baseline, Comparison, Measure, perf_items
+from buda_emu.report.machine_readable.perf_json import (
+    op_perf_table,
+    perf_info_all_epochs_csv,
+    read_perf_json,
+    runtime_table_csv,
+)
+from buda_emu.report.perf_against import against, against_lines
+from buda_emu.report.pictures.epoch_picture import run_picture
+from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
+from buda_emu.report.terminal.perf import Selection, check_lines, expectation_lines, perf_lines
+from buda_emu.support.errors import Exit, HostError
+from buda_emu.support.files import read_whole
+from buda_emu.support.version import RESULT_VERSION
+
+
+def main(args: argparse.Namespace) -> int:
+    """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
+    if args.baseline is not None and (args.sweep or args.against is not None):
+        raise HostError("--baseline: neither with --sweep nor with --against")
+    if args.sweep:
+        return _sweep(args)
+    baseline = _baseline(args)
+    found = _perf(args, args.file, args.param)
+    if not args.quiet:
+        tell_findings(found.netlist.diagnostics, args.file)
+    if args.against is not None:
+        return _against(args, found)
+    results = found.checks
+    if not args.quiet:
+        say_lines(perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)))
+        for step in found.on_host:
+            say(f"on the host, measured, not in these figures: {step}")
+        if results:
+            say()
+    say_lines(check_lines(results))
+    if args.update_expectations:
+        say_lines(expectation_lines(found.netlist.sections, results))
+    held = None
+    if baseline is not None:
+        held = baseline.against({args.file: perf_items(found.run, found.checks)})
+    _write(args, found, held)
+    if held is not None:
+        return settle(held, updated=args.update_baseline)
+    return Exit.OK if found.passed else Exit.DIFFERS
+
+
+def _baseline(args: argparse.Namespace) -> Baseline | None:
+    if args.baseline is None and not args.update_baseline:
+        return None
+
+    names = ("program", "param", "arch", "board", "model", "what_if", "grid", "harvest")
+    measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
+    return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
+
+
+def _perf(args: argparse.Namespace, file: str, parameters: list[tuple[str, str]]) -> Perf:
+    progress = Progress(args.quiet)
+    found = perf(
+        file,
+        programs=args.program,
+        parameters=dict(parameters),
+        arch=args.arch,
+        board=args.board,
+        what_if=_what_if(args.what_if),
+        grid=parse_grid(args.grid) if args.grid else None,
+        harvest=parse_rows(args.harvest),
+        model=args.model,
+        progress=progress.show,
+    )
+    progress.clear()
+    return found
+
+
+def _what_if(text: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for item in filter(None, text.split(",")):
+        name, _, value = item.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise HostError(f"--what-if {item}: expected NAME=VALUE") from None
+    return found
+
+
+def _against(args: argparse.Namespace, found: Perf) -> int:
+    """Before and after. Exit code 1 when something is slower by more than --fail-above."""
+    text = read_whole(args.against)
+    if text.lstrip()[:1] == b"{":
+        before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
+    else:
+        before = _perf(args, str(args.against), args.param).to_json()
+    comparison = against(before, found.to_json())
+    if not args.quiet:
+        say_lines(against_lines(comparison))
+    worst = comparison.worst_percent()
+    if args.json is not None:
+        write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})
+    if args.fail_above is not None and worst > args.fail_above:
+        say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
+        return Exit.DIFFERS
+    return 0
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    """Every point of a sweep. Exit code 1 when none could be modelled."""
+    axes = parse_axes(args.sweep)
+    progress = Progress(args.quiet)
+    points = sweep(
+        args.file,
+        axes,
+        arch=args.arch,
+        board=args.board,
+        programs=args.program,
+        parameters=dict(args.param),
+        workers=args.workers,
+        dask=args.dask,
+        progress=lambda done, count: progress.show(f"{done} of {count} points"),
+    )
+    progress.clear()
+    rows, names = [point.row() for point in points], list(axes)
+    if not args.quiet:
+        say(sweep_table(rows, names))
+    if args.csv is not None:
+        write_printable(args.csv, sweep_csv(rows))
+    if args.chart is not None:
+        write_printable(args.chart, sweep_chart(rows, names, args.file))
+    if args.json is not None:
+        write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
+    return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
+
+
+def _write(args: argparse.Namespace, found: Perf, held: Comparison | None) -> None:
+    if args.csv is not None:
+        write_printable(args.csv, perf_info_all_epochs_csv(found.run))
+    if args.json is not None:
+        write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
+    if args.report is not None:
+        _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
+        say(f"report: {args.report / 'perf.html'}")
+    if args.trace is not None:
+        write_picture(args.trace, run_picture(found.run))
+
+
+def _write_report(directory: Path, found: Perf, command: str) -> None:
+    from buda_emu.report.pages.perf import perf_page
+
+    directory.mkdir(parents=True, exist_ok=True)
+    netlist, run = found.netlist, found.run
+    write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
+    write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
+    write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
+    write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))
+    write_json(directory / "perf.json", found.to_json())

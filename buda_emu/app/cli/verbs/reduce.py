@@ -1,0 +1,60 @@
+"""`buda-emu reduce`: the smallest netlist on which a command still fails."""
+
+import argparse
+import time
+from pathlib import Path
+
+from buda_emu.app.api.reduce import reduce
+from buda_emu.app.cli.output import Progress, say, write_json, write_text
+from buda_emu.emulator.image.opened import netlist_of
+from buda_emu.report.terminal.text import table
+from buda_emu.support.errors import Exit
+from buda_emu.testing.reduce.search import Reduction, Step
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reduce. Exit code 0, or 130 where Ctrl-C ended it; the smallest netlist until then is written."""
+    output = args.output or _default_output(Path(args.file))
+    progress = Progress(args.quiet)
+    written = ""
+
+    def on(step: Step) -> None:
+        nonlocal written
+        if step.steps and step.text != written:
+            write_text(output, step.text)
+            written = step.text
+        progress.show(f"{_size(step.text)}, trying fewer {step.move}, {step.trials} trials")
+
+    start = time.perf_counter()
+    found = reduce(
+        netlist_of(args.file, args.arch),
+        args.command,
+        timeout=args.timeout,
+        workers=args.workers,
+        any_failure=args.any_failure,
+        most_trials=args.trials,
+        progress=on,
+    )
+    progress.clear()
+    write_text(output, found.text)
+    if not args.quiet:
+        _tell(found, output, time.perf_counter() - start)
+    if args.json is not None:
+        write_json(args.json, {"file": args.file, "output": str(output), **found.to_json()})
+    return Exit.INTERRUPTED if found.interrupted else Exit.OK
+
+
+def _default_output(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.reduced.yaml")
+
+
+def _size(text: str) -> str:
+    return f"{text.count(chr(10))} lines"
+
+
+def _tell(found: Reduction, output: Path, took: float) -> None:
+    rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in found.sizes()]
+    say(table(("", "before", "after"), rows, right=(1, 2)))
+    say()
+    end = "" if found.finished else ("; interrupted" if found.interrupted else "; stopped by --trials")
+    say(f"{output}: still {found.outcome} after {found.steps} steps of {found.trials} trials, {took:.1f} s{end}")

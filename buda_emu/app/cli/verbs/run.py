@@ -1,0 +1,228 @@
+"""`buda-emu run`: run a netlist's programs and show what came out."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from math import prod
+from typing import IO, TYPE_CHECKING
+
+from buda_emu.app.cli.findings import tell_findings
+from buda_emu.app.cli.output import Progress, complain, say, write_json, write_output
+from buda_emu.app.cli.shared_arguments import workers_of
+from buda_emu.emulator.image.opened import is_image, open_file
+from buda_emu.emulator.memory.host import usable_processors
+from buda_emu.report.terminal.text import table
+from buda_emu.spec.boards import agreed_arch, board
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from buda_emu.app.api.report import OutputSummary, RunReport
+    from buda_emu.emulator.image.device_image import DeviceImage
+    from buda_emu.emulator.image.opened import Opened
+    from buda_emu.emulator.runtime.host.exchange import OutputParts
+    from buda_emu.netlist.model import Netlist
+
+_FILES = (".npy", ".npz", ".safetensors", ".bin")
+_LONGEST_NAME = 255  # bytes, of a file
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run and report. Exit code 0; failures are raised."""
+    if args.outputs is not None:
+        args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+    progress = Progress(args.quiet)
+    start = time.perf_counter()
+    opened = _opened(args, progress)
+    load_seconds = time.perf_counter() - start
+    try:
+        report = _run(args, progress, opened, load_seconds)
+        if args.outputs is not None:
+            progress.show("writing outputs")
+            _write(report, args.outputs)  # those of an image; others are there already
+    finally:
+        progress.clear()
+    if args.json is not None:
+        write_json(args.json, report.as_json())
+    if not args.quiet:
+        say(_text(report, opened.image, args.board))
+    return 0
+
+
+def _require_file_names(netlist: "Netlist") -> None:
+    """Every output has to be a file; said before the run, so that no work is lost. Raises HostError."""
+    for queue in netlist.queues.values():
+        name = queue.name
+        fits = len(f"{name}.npy".encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
+        if not queue.host_fed and (set(name) & set("/\\\0") or not fits):
+            raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
+
+
+def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
+    """The netlist or the image to run."""
+    if args.allow_pickle and not is_image(args.file):
+        raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
+    progress.show(f"loading {args.file}")
+    try:
+        arch = agreed_arch(args.board, args.arch)
+        return open_file(args.file, arch, cache=args.cache, allow_pickle=args.allow_pickle)
+    finally:
+        progress.clear()
+
+
+def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
+    netlist = opened.to_run
+    if args.outputs is not None:
+        _require_file_names(netlist)
+    # numpy and the kernels: only for a netlist that is sound
+    from buda_emu.app.api.run_netlist import run_netlist
+    from buda_emu.arithmetic.jit.kernel import cache_folder, compilations
+    from buda_emu.emulator.inputs.entries import chosen_programs
+    from buda_emu.emulator.inputs.prepared import require_runnable
+    from buda_emu.testing.verify.result import rounding_warnings
+
+    if args.board:
+        from buda_emu.performance.timing.model import require_places
+
+        require_places(netlist, board(args.board).chip)
+    require_runnable(netlist, chosen_programs(netlist, args.program))
+    if not args.quiet:
+        progress.clear()
+        tell_findings(netlist.diagnostics, args.file)
+    start = time.perf_counter()
+    workers = workers_of(args)
+
+    def inputs_done(done: int, count: int) -> None:
+        progress.bar(done, count, time.perf_counter() - start, "inputs")
+
+    def tell(text: str) -> None:
+        progress.clear()
+        complain(f"buda-emu run: {text}")
+
+    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
+        report = run_netlist(
+            netlist,
+            inputs=args.inputs,
+            programs=args.program,
+            parameters=dict(args.param),
+            precision=args.precision,
+            readout=args.readout,
+            threads=args.threads or (usable_processors() if workers.alone else 1),
+            workers=workers,
+            seed=args.seed,
+            progress=progress.show,
+            load_seconds=load_seconds,
+            version=__version__,
+            image=opened.image,
+            memory_limit=args.memory_limit,
+            inputs_done=inputs_done if progress.live else None,
+            tell=tell,
+            foretell=tell if args.memory_limit and not args.quiet else None,
+            sink=lambda output: _write_parts(output, args.outputs),
+        )
+    for text in warned:
+        progress.clear()
+        complain(f"buda-emu run: warning: {text}")
+    if compiled and not args.quiet:
+        progress.clear()
+        seconds = sum(item.seconds for item in compiled)
+        complain(compiled_line([item.kernel for item in compiled], seconds, cache_folder()))
+    return report
+
+
+def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
+    """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
+    import glob
+
+    names = ", ".join(dict.fromkeys(kernels))
+    count = plural(len(kernels), "kernel")
+    kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
+    later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
+    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
+
+
+def _write(report: "RunReport", directory: "Path") -> None:
+    """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
+    import numpy as np
+
+    for name, array in report.arrays.items():
+        write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
+
+
+def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
+    """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
+    if directory is None:
+        return
+    from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+
+    def write(stream: IO[bytes]) -> None:
+        form = {"descr": dtype_to_descr(output.dtype), "fortran_order": False, "shape": output.shape}
+        write_array_header_1_0(stream, form)
+        for part in output.parts:
+            stream.write(part.data)
+
+    write_output(directory / f"{output.queue}.npy", write)
+
+
+def _text(report: "RunReport", image: "DeviceImage | None", on: str | None) -> str:
+    """The table for people."""
+    threads = plural(report.threads, "thread")
+    chip = board(on).chip.title if on else report.arch
+    title = f"{report.netlist}: {chip}, precision {report.precision}, readout {report.readout}, {threads}"
+    programs = table(
+        ("program", "parameters", "seconds"),
+        (
+            (p.name, " ".join(f"{name}={value}" for name, value in p.parameters.items()) or "-", f"{p.seconds:.3f}")
+            for p in report.programs
+        ),
+        right=(2,),
+        prose=(1,),
+    )
+    outputs = table(
+        ("output", "type", "format", "shape", "min", "max", "mean", "note"),
+        map(_output_row, report.outputs),
+        right=(4, 5, 6),
+        prose=(7,),
+        whole=(2, 3),
+    )
+    inputs = f"{plural(len(report.inputs), 'input')} from {_sources(report)}"
+    if not report.outputs:
+        outputs = "no outputs: every op-fed queue is empty"
+    return "\n\n".join([title, *_image_lines(image), inputs, programs, outputs])
+
+
+def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
+    """What an image is, and what is odd about it."""
+    if image is None:
+        return
+    data = image.metadata
+    maker = data.pybuda_pip_version_id or "nobody knows"
+    tensors = plural(len(image.tensors), "tensor")
+    yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
+    if image.findings:
+        yield "\n".join(f"warning: {item.where}: {item.message}" for item in image.findings)
+
+
+def _sources(report: "RunReport") -> str:
+    names = {_folder_of(i.source) if i.source.endswith(_FILES) else i.source for i in report.inputs}
+    return ", ".join(sorted(names)) or "nowhere"
+
+
+def _folder_of(file: str) -> str:
+    from pathlib import Path
+
+    return Path(file).parent.as_posix()
+
+
+def _output_row(output: "OutputSummary") -> tuple[str, ...]:
+    figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
+    notes = (
+        (output.not_finite > 0, f"{output.not_finite} not finite"),
+        (output.zeros == prod(output.shape), "all zero"),
+    )
+    note = ", ".join(text for holds, text in notes if holds)
+    note += f" (began in {output.began})" if output.began else ""
+    return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note

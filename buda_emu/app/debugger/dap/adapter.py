@@ -1,0 +1,513 @@
+"""One editor's session. One thread reads messages, another executes them in order.
+
+A request that comes while the program runs holds it at its next step, is served, and the program goes on; `pause` and
+what ends a session hold it for good.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, Protocol, cast
+
+from buda_emu.app.debugger.console.console import Console
+from buda_emu.app.debugger.machine.stop import Kind, Stop
+from buda_emu.app.debugger.session import Session
+from buda_emu.app.debugger.tensors import Found
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import BudaError, Exit, HostError
+from buda_emu.support.version import __version__
+
+MOST_BYTES: Final = 64 << 20
+"""Of one message; a longer one ends the connection."""
+MOST_BYTES_OF_STRANGERS: Final = 64 << 10
+"""Of all messages before the sender has shown that it may send any."""
+_MOST_HEADER: Final = 4 << 10
+_HEADER_FIELDS: Final = (b"content-length", b"content-type")
+"""A header with any other line is not of this protocol: a web page can have a browser send one of HTTP."""
+_MOST_DIGITS: Final = 10  # of a length
+CANCELLED: Final = "cancelled"
+"""Why a request that was cancelled fails: the protocol's own word, of which nobody is told."""
+_SHOWN: Final = ("evaluate", "setExpression", "setVariable")  # the editor shows why they fail where they were typed
+Message = dict[str, Any]
+
+
+class Source(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many, fewer at the end."""
+        ...
+
+    def readline(self, size: int, /) -> bytes:
+        """A line, of so many at most."""
+        ...
+
+
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> object:
+        """All of them."""
+        ...
+
+    def flush(self) -> object:
+        """Now."""
+        ...
+
+
+class MalformedError(Exception):
+    """A message that means nothing; the next one can be read. `fatal`: it cannot."""
+
+    def __init__(self, problem: str, *, fatal: bool = False) -> None:
+        super().__init__(problem)
+        self.fatal = fatal
+
+
+class Channel:
+    """Reads on one thread, writes from any. `trusted`: the sender may send as much as it likes."""
+
+    def __init__(self, source: Source, sink: Sink, *, trusted: bool = True) -> None:
+        self._source = source
+        self._sink = sink
+        self._lock = Lock()
+        self._sequence = 0
+        self.open = True
+        self.trusted = trusted
+        self._received = 0  # bytes of all messages
+
+    def read(self) -> Message | None:
+        """The next message; None at the end of the stream. Raises MalformedError."""
+        length = self._length()
+        if length is None:
+            return None
+        body = self._source.read(length)
+        if len(body) < length:
+            return None
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise MalformedError(f"a message that is not JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise MalformedError("a message that is not a JSON object")
+        return cast("Message", found)
+
+    def _length(self) -> int | None:
+        """The length of the body, from the header; None at the end of the stream."""
+        length: int | None = None
+        seen = 0
+        while True:
+            line = self._source.readline(_MOST_HEADER)
+            if not line:
+                return None
+            seen += len(line)
+            if seen >= _MOST_HEADER:
+                raise MalformedError("a header without an end", fatal=True)
+            text = line.strip()
+            if text:
+                length = _length_of(text, length)
+                continue
+            if length is None:
+                raise MalformedError("a header without Content-Length", fatal=True)
+            self._received += seen + length
+            if not self.trusted and self._received > MOST_BYTES_OF_STRANGERS:
+                raise MalformedError("more bytes than may come before launch", fatal=True)
+            return length
+
+    def write(self, message: Message) -> None:
+        """Send it with its number. Where nobody listens any more, `open` becomes False."""
+        with self._lock:
+            self._sequence += 1
+            body = json.dumps({"seq": self._sequence, **message}, allow_nan=False).encode()
+            try:
+                self._sink.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+                self._sink.flush()
+            except (OSError, ValueError):
+                self.open = False
+
+    def event(self, name: str, **body: Any) -> None:
+        """Tell of something."""
+        self.write({"type": "event", "event": name, "body": body})
+
+    def answer(self, request: Message, body: Message | None = None, error: str = "") -> None:
+        """To a request, with what was asked or why not."""
+        content: Message = {
+            "type": "response",
+            "request_seq": request["seq"],
+            "command": request["command"],
+            "success": not error,
+        }
+        if error == CANCELLED:
+            content["message"] = error
+        elif error:
+            show = request["command"] not in _SHOWN
+            content |= {
+                "message": error,
+                "body": {"error": {"id": 1, "format": error.replace("{", "{{"), "showUser": show}},
+            }
+        elif body is not None:
+            content["body"] = body
+        self.write(content)
+
+
+def _length_of(line: bytes, before: int | None) -> int | None:
+    """The length that a line of a header tells, else that of an earlier line. Raises MalformedError."""
+    name, _, value = line.partition(b":")
+    field, digits = name.strip().lower(), value.strip()
+    if field not in _HEADER_FIELDS:
+        raise MalformedError(
+            f"{line[:40]!r} in a header: only Content-Length and Content-Type may be there", fatal=True
+        )
+    if field != b"content-length":
+        return before
+    if before is not None:
+        raise MalformedError("a header with Content-Length twice", fatal=True)
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS or int(digits) > MOST_BYTES:
+        raise MalformedError(f"a Content-Length of {digits[:40]!r}", fatal=True)
+    return int(digits)
+
+
+def is_request(message: Message) -> bool:
+    """Has it what a request has?"""
+    return (
+        message.get("type") == "request"
+        and isinstance(message.get("command"), str)
+        and isinstance(message.get("seq"), int)
+        and isinstance(message.get("arguments", {}), dict | None)
+    )
+
+
+def same_file(a: str, b: str) -> bool:
+    """Two paths of one file."""
+    return os.path.realpath(a) == os.path.realpath(b)
+
+
+Handler = Callable[["Adapter", Message], Message | None]
+HANDLERS: Final[dict[str, Handler]] = {}
+"""What does each request, by its name; filled by the modules of this room."""
+_ENDS: Final = ("disconnect", "terminate")
+_BEFORE_LAUNCH: Final = ("initialize", *_ENDS)
+"""Requests that a connection without the token may send."""
+_REASONS: Final = {"start": "entry", "step": "step", "breakpoint": "breakpoint", "interrupted": "pause", "end": "step"}
+NAN_FILTERS: Final = ("nan", "inf")
+ERROR_FILTER: Final = "error"
+
+
+def request(name: str) -> Callable[[Handler], Handler]:
+    """Puts a handler into the table."""
+
+    def put(handler: Handler) -> Handler:
+        HANDLERS[name] = handler
+        return handler
+
+    return put
+
+
+class Adapter:
+    """Serves a stream until it ends, or `disconnect` comes. `admit` raises HostError unless it is called with the token
+    that `launch` has to hold; None where whoever sends is trusted."""
+
+    def __init__(self, source: Source, sink: Sink, admit: Callable[[object], None] | None = None) -> None:
+        self.channel = Channel(source, sink, trusted=admit is None)
+        self._admit = admit
+        self._requests: SimpleQueue[Message | None] = SimpleQueue()
+        self._lock = Lock()
+        self._waiting = 0  # requests that were read and not begun
+        self._cancelled: set[int] = set()
+        self.running = False
+        self._interruptible = False  # it runs forward: requests may hold it
+        self.paused = False  # `pause` was served
+        self._over = False
+        self._session: Session | None = None
+        self.then: Callable[[], None] | None = None  # after the answer: what a request begins
+        self.client: Message = {}  # arguments of initialize
+        self.launched: Message = {}  # arguments of launch
+        self.filters: tuple[str, ...] = (ERROR_FILTER,)
+        self.by_source: dict[str, list[int]] = {}  # numbers of breakpoints of each kind of request
+        self.handles: list[Callable[[int, int], list[Message]]] = []  # what variablesReference 1, 2, ... stand for
+        self._tensors: dict[str, Found] = {}
+
+    @property
+    def session(self) -> Session:
+        """Raises HostError before `launch`."""
+        if self._session is None:
+            raise HostError("nothing is debugged yet: launch comes first")
+        return self._session
+
+    @session.setter
+    def session(self, session: Session) -> None:
+        if self._session is not None:
+            raise HostError("launch: something is debugged already; restart, or connect again")
+        self._session = session
+        session.engine.pending = lambda: self._waiting > 0
+        session.breakpoints.on_log = self._log
+        self.console = Console(session)
+
+    def serve(self) -> None:
+        """Until the end."""
+        reader = Thread(target=self._read, name="buda-emu dap", daemon=True)
+        reader.start()
+        try:
+            while not self._over and self.channel.open:
+                message = self._requests.get()
+                if message is None:
+                    break
+                self._serve_one(message)
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    # ---------------------------------------------------------------------------------------------- reading thread
+    def _read(self) -> None:
+        try:
+            while True:
+                try:
+                    message = self.channel.read()
+                except MalformedError as error:
+                    self.channel.event("output", category="stderr", output=f"buda-emu debug: {error}\n")
+                    if error.fatal:
+                        break
+                    continue
+                if message is None:
+                    break
+                self._take(message)
+        except (OSError, ValueError):
+            pass
+        self._requests.put(None)
+        with self._lock:
+            self._waiting += 1
+        if self._session is not None:
+            self._session.interrupt()
+
+    def _take(self, message: Message) -> None:
+        if message.get("type") in ("response", "event"):
+            return
+        if not is_request(message):
+            self.channel.event("output", category="stderr", output="buda-emu debug: a message that is not a request\n")
+            return
+        command = message["command"]
+        if command == "cancel":
+            self._cancel(message)
+            return
+        with self._lock:
+            self._waiting += 1
+            self._requests.put(message)
+        if self._session is not None and (self._interruptible or command == "pause" or command in _ENDS):
+            self._session.interrupt()
+
+    def _cancel(self, message: Message) -> None:
+        arguments: Message = message.get("arguments") or {}
+        if isinstance(arguments.get("requestId"), int):
+            self._cancelled.add(arguments["requestId"])
+        self.channel.answer(message, {})
+
+    # ------------------------------------------------------------------------------------------- serving thread
+    def _serve_one(self, message: Message) -> None:
+        with self._lock:
+            self._waiting -= 1
+        self.then = None
+        command = message["command"]
+        handler = HANDLERS.get(command)
+        if message["seq"] in self._cancelled:
+            self._cancelled.discard(message["seq"])
+            self.channel.answer(message, error=CANCELLED)
+            return
+        if handler is None:
+            hint = near(command, HANDLERS)
+            self.channel.answer(message, error=f"no request {command!r}{f' ({hint})' if hint else ''}")
+            return
+        try:
+            self._require_admission(message)
+            body = handler(self, message.get("arguments") or {})
+        except Exception as error:  # noqa: BLE001 - no request may end the session
+            self.channel.answer(message, error=self._refusal(command, error))
+            return
+        self.channel.answer(message, body if body is not None else {})
+        self._over = command in _ENDS
+        then = self.then
+        if then is None:
+            return
+        try:
+            then()
+        except Exception as error:  # noqa: BLE001 - nor what follows a request
+            self.channel.event("output", category="stderr", output=f"{self._refusal(command, error)}\n")
+
+    def _refusal(self, command: str, error: Exception) -> str:
+        """What to tell of an error. After a bug, standard error gets the traceback."""
+        if isinstance(error, BudaError) and error.exit_code != Exit.INTERNAL:
+            return str(error)
+        if isinstance(error, OSError):
+            return f"{error.filename or ''}: {error.strerror or error}"
+        if isinstance(error, MemoryError):
+            return f"{command}: not enough memory"
+        if isinstance(error, (KeyError, TypeError, ValueError, AttributeError)):
+            return f"{command}: arguments that do not fit ({error!r})"
+        traceback.print_exception(error, file=sys.stderr)
+        return f"{command}: internal error: this is a bug of buda-emu {__version__}, please report it ({error!r})"
+
+    def _require_admission(self, message: Message) -> None:
+        """Raises HostError for what a connection without the token may not ask for; a wrong token ends it."""
+        command = message["command"]
+        if self._admit is None or command in _BEFORE_LAUNCH:
+            return
+        if command != "launch":
+            raise HostError(f"{command}: nothing is debugged yet: launch comes first, with the token")
+        arguments: Message = message.get("arguments") or {}
+        self._over = True
+        self._admit(arguments.get("token"))
+        self._over = False
+        self._admit = None
+        self.channel.trusted = True
+
+    # ---------------------------------------------------------------------------------------------- running
+    def go(self, kind: Kind) -> None:
+        """Let the program run, after the answer; then tell where it stopped."""
+        self.then = lambda: self._run(lambda: self.session.go(kind), forward=True)
+
+    def do(self, move: Callable[[], Stop]) -> None:
+        """Go somewhere else, after the answer; then tell where that is."""
+        self.then = lambda: self._run(move, forward=False)
+
+    def _run(self, move: Callable[[], Stop], *, forward: bool) -> None:
+        """Forward moves that other requests interrupt go on after these."""
+        self.moved()
+        self.paused, self.running, self._interruptible = False, True, forward
+        self.session.clear_interrupt()
+        try:
+            stop = move()
+            while stop.reason == "interrupted":
+                self._serve_waiting()
+                if self._over or self.paused:
+                    break
+                stop = self.session.resume()
+        except Exception as error:  # noqa: BLE001 - no move may end the session
+            self.channel.event("output", category="stderr", output=f"{self._refusal('run', error)}\n")
+            stop = self.session.stop
+        finally:
+            self.running = self._interruptible = False
+        if not self._over:
+            self.tell(stop)
+
+    def _serve_waiting(self) -> None:
+        """What came meanwhile. What would begin another move is refused."""
+        while self._waiting and not self._over:
+            message = self._requests.get()
+            if message is None:
+                self._over = True
+            elif message["command"] in MOVES:
+                with self._lock:
+                    self._waiting -= 1
+                self.channel.answer(message, error="the program runs already: pause first")
+            else:
+                self._serve_one(message)
+
+    def tell(self, stop: Stop) -> None:
+        """The event of a stop, or of the end."""
+        session = self.session
+        error = stop.error
+        if stop.reason == "error":
+            self.channel.event("output", category="stderr", output=f"{error}\n")
+        ended = stop.reason == "end" or (stop.reason == "error" and ERROR_FILTER not in self.filters)
+        if ended and not (stop.reason == "end" and self.launched.get("stopAtEnd")):
+            code = Exit.FAILED if stop.reason == "error" else Exit.OK
+            self.channel.event("exited", exitCode=int(code))
+            self.channel.event("terminated")
+            return
+        reason, words = _REASONS.get(stop.reason, "exception"), stop.text
+        own = session.breakpoints.items
+        kinds = {own[number].kind for number in stop.breakpoints if number in own}
+        if stop.reason == "breakpoint" and kinds and kinds <= set(NAN_FILTERS):
+            reason = "exception"
+        elif stop.reason == "breakpoint" and kinds <= {"watch"}:
+            reason = "data breakpoint"
+        elif stop.reason == "error":
+            words = str(error).partition("\n")[0]
+        elif stop.reason == "end":
+            words = "all programs have run"
+        self.channel.event(
+            "stopped",
+            reason=reason,
+            threadId=self.chip() + 1,
+            allThreadsStopped=True,
+            text=words,
+            description=words or None,
+            hitBreakpointIds=list(stop.breakpoints),
+        )
+
+    def _log(self, text: str) -> None:
+        """What a log point tells."""
+        self.channel.event("output", category="console", output=f"{text}\n")
+
+    def chip(self) -> int:
+        """The one that the op where it stands is on, else that of the epoch, else the first."""
+        session = self.session
+        engine = session.engine
+        if engine.op_now is not None:
+            return engine.op_now.target_device
+        if engine.graphs:
+            return session.netlist.graphs[engine.graphs[0]].target_device
+        return self.chips()[0]
+
+    def chips(self) -> list[int]:
+        """Those that graphs run on."""
+        return sorted({graph.target_device for graph in self.session.netlist.graphs.values()}) or [0]
+
+    def source(self) -> Message:
+        """The netlist's text, as a file or, inside of an image, by reference."""
+        session = self.session
+        name = os.path.basename(session.netlist.path)  # noqa: PTH119
+        if session.image is not None:
+            return {"name": name, "sourceReference": 1, "path": session.netlist.path}
+        return {"name": name, "path": os.path.abspath(session.netlist.path)}  # noqa: PTH100
+
+    def tensor(self, reference: str) -> Found:
+        """Of the stop where it stands; looked up once. Raises HostError."""
+        if reference not in self._tensors:
+            self._tensors[reference] = self.session.tensor(reference)
+        return self._tensors[reference]
+
+    def moved(self) -> None:
+        """The run stands elsewhere: references to variables are no more."""
+        self.handles.clear()
+        self._tensors.clear()
+
+    def changed(self) -> None:
+        """Values are others than those that were told."""
+        self._tensors.clear()
+        if self.client.get("supportsInvalidatedEvent"):
+            self.after(lambda: self.channel.event("invalidated", areas=["variables"]))
+
+    def after(self, act: Callable[[], None]) -> None:
+        """After the answer, and what is to be done then already."""
+        before = self.then
+
+        def both() -> None:
+            if before is not None:
+                before()
+            act()
+
+        self.then = both
+
+    def handle(self, children: Callable[[int, int], list[Message]]) -> int:
+        """A variablesReference: `children(first, count)` gives what is below; a count of 0 means all."""
+        self.handles.append(children)
+        return len(self.handles)
+
+
+MOVES: Final = frozenset(
+    {"continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue", "restart", "configurationDone"}
+)
+"""Requests that run the program."""
+
+
+def number(arguments: Message, name: str, default: int | None = None, *, least: int | None = None) -> int:
+    """An integer of a request's arguments, `least` or more. Raises HostError."""
+    found: Any = arguments.get(name, default)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise HostError(f"{name} has to be an integer")
+    if least is not None and found < least:
+        raise HostError(f"{name} has to be {least} or more, not {found}")
+    return found

@@ -1,0 +1,195 @@
+"""One tile of an op, unit by unit: what is unpacked, each phase of a product, Dst before and after a spill, the vector
+unit, the packer (precision "device").
+
+The op runs once more on the units of plain numpy, which are the definition of the precision, for this one tile, and
+each unit's result is written down.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix import elementwise as eltwise
+from buda_emu.arithmetic.tensix import products as tile_matmul
+from buda_emu.arithmetic.tensix.elementwise import Dim
+from buda_emu.arithmetic.tensix.functions.table import Bound
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
+from buda_emu.arithmetic.tensix.products import PHASES
+from buda_emu.arithmetic.tensix.registers import REGISTERS
+from buda_emu.emulator.ops.base import serial
+from buda_emu.emulator.ops.on_device import base, device_op
+from buda_emu.emulator.ops.on_device.operands import blanked
+from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits, tile_of
+from buda_emu.emulator.ops.on_device.units import PackedAs, ProductBlock, float_family, tiles_of
+from buda_emu.emulator.runtime.graph.steps import Run
+from buda_emu.netlist.model import Op
+from buda_emu.support.errors import HostError, UnsupportedError
+
+MOST_STEPS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`words`: uint32[32, 32], what the unit left in the register file or in L1; `exponents`: of a block format, one
+    byte for each 16 neighbours."""
+
+    unit: str
+    what: str
+    format: str
+    words: U32
+    exponents: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, words as hexadecimal rows."""
+        rows = [[f"{word:x}" for word in row] for row in self.words.tolist()]
+        exponents = None if self.exponents is None else self.exponents.tolist()
+        return {"unit": self.unit, "what": self.what, "format": self.format, "words": rows, "exponents": exponents}
+
+
+@dataclass(frozen=True)
+class RecordingUnits(ReferenceUnits):
+    """The definition, and what each unit gave. An operand that is unpacked whole is told as it is used."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+
+    def _note(self, unit: str, what: str, format: str, image: U32) -> None:
+        if len(self.steps) >= MOST_STEPS:
+            raise UnsupportedError(f"more than {MOST_STEPS} steps in one tile: they are not all written down")
+        tile = image.reshape(-1, 1024)
+        if len(tile) == 1:
+            self.steps.append(Step(unit, what, format, tile[0].reshape(32, 32).astype(np.uint32)))
+
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        words = super().unpack(tiles, register, out)
+        self._note("unpacker", f"{tiles.df} from L1 to {register}", register, words)
+        return words
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        image = super().copy(words, register, mode)
+        self._note("matrix unit", "copied to Dst", mode, image)
+        return image
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        image = super().add(a, b, register, mode, subtract, dst)
+        self._note("matrix unit", f"{'ELWSUB' if subtract else 'ELWADD'} into Dst", mode, image)
+        return image
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """See `Units`: phase by phase."""
+        if REGISTERS[register] is None:
+            image = super().multiply(a, b, register, mode, fidelity, dst)
+            self._note("matrix unit", f"ELWMUL, all phases of {fidelity}", mode, image)
+            return image
+        result = np.zeros_like(a) if dst is None else dst
+        for phase in PHASES[fidelity]:
+            result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
+            self._note("matrix unit", f"ELWMUL, phase {phase} of {fidelity}", mode, result)
+        return result
+
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """See `Units`: inner tile by inner tile, and of each phase by phase where phases run one after the other."""
+        operands, product, mode, k, spill, fresh = block
+        if spill is not None or REGISTERS[operands[0].register] is None:
+            super().matmul(dst, items, block)
+            if spill is None:
+                self._noted_items(dst, items, f"MVMUL of inner tiles {k.start}..{k.stop - 1}", mode)
+            return
+        if fresh:
+            tiles_of(dst)[items.start : items.stop] = 0
+        phases = PHASES[product.fidelity]
+        family = float_family(operands[0].register)
+        apart = [phases] if self.core == "grayskull" else [(phase,) for phase in phases]
+        kept = slice(0, 16 * product.faces)
+        for n in k:
+            for some in apart:
+                for item in items:
+                    entry, tile = divmod(item, dst.shape[1])
+                    row, col = divmod(tile, product.cols)
+                    left = tile_of(operands[0], entry, row * product.inner + n)
+                    b = tile_of(operands[1], entry, (row // product.rows * product.inner + n) * product.cols + col)
+                    a = left[:, kept]
+                    if some is apart[0]:
+                        self._note("unpacker", f"input 0, inner tile {n}, in SrcB", operands[0].register, left)
+                        self._note("unpacker", f"input 1, inner tile {n}, in SrcA", operands[1].register, b)
+                    flat = dst.reshape(-1, 32, 32)
+                    flat[item] = tile_matmul.tile_matmul(
+                        flat[item], a[np.newaxis], b[kept][np.newaxis], some, family, mode, self.core
+                    )
+                what = f"phase {some[0]}" if len(some) == 1 else "all phases"
+                self._noted_items(dst, items, f"MVMUL of inner tile {n}, {what} of {product.fidelity}", mode)
+
+    def _noted_items(self, dst: U32, items: range, what: str, mode: DstMode) -> None:
+        for image in tiles_of(dst)[items.start : items.stop]:
+            self._note("matrix unit", what, mode, image)
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        image = super().function(bound, mode, *images, vector=vector)
+        self._note("SFPU", bound.function.name, bound.modes(mode)[1], image)
+        return image
+
+    def pool(self, source: Any, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        super().pool(source, dst, start, stop, dim, mode)
+        for image in tiles_of(dst)[start:stop]:
+            self._note("matrix unit", f"GMPOOL over {dim}", mode, image)
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        words = super().to_src(dst, mode, register)
+        self._note("matrix unit", "Dst moved to a Src register", register, words)
+        return words
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """See `Units`: Dst as the packer finds it, and what it leaves in L1."""
+        self._note("Dst", "as the packer reads it", to.mode, dst)
+        packed = super().pack(dst, to, out)
+        self._packed(f"{to.mode} to {to.df}{' with relu' if to.relu else ''}", packed)
+        return packed
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        total = super().add_in_l1(old, new)
+        self._packed("added to what is in L1", total)
+        return total
+
+    def _packed(self, what: str, bits: Bits) -> None:
+        rows = bits.rows()
+        if len(rows) == 1:
+            words = rows.datums[0].reshape(32, 32).astype(np.uint32)
+            exponents = None if rows.exponents is None else rows.exponents[0].reshape(32, 2).copy()
+            self.steps.append(Step("packer", what, bits.df, words, exponents))
+
+
+def steps_of(run: Run, operands: Sequence[Bits], tile: int) -> tuple[list[Step], Bits]:
+    """The steps of tile number `tile` of an op's result, and what is packed in the end: Bits [1].
+
+    `operands`: Bits [1, tiles] each, before their TMs. No steps: tiles go from L1 to L1 as they lie. Raises
+    UnsupportedError for what is not emulated, HostError for an op that adds to a sum.
+    """
+    call = run.device
+    if call is None:
+        raise HostError("the steps inside an op are those of precision device: debug --precision device")
+    op: Op = run.op
+    if op.gradient_op:
+        raise HostError(f"op {op.name} adds to a sum that was there before: its steps cannot be run once more")
+    units = RecordingUnits(call.core)
+    behaviour = device_op(call.op.type)
+    registers = behaviour.registers(call)
+    sources = [
+        base.stored(bits, call, n, register, registers.dst, base.arrangement(call.op, n))
+        for n, (bits, register) in enumerate(zip(operands, registers.inputs, strict=True))
+    ]
+    maker = behaviour.maker(base.Job(call, registers, sources, None, 1, units, serial))
+    out = Bits.empty(op.out_df, 1)
+    if isinstance(maker, base.Filler):
+        maker.fill(tile, tile + 1, out)
+        return units.steps, out
+    made = maker(tile, tile + 1)
+    if isinstance(made, Bits):
+        out.assign(slice(None), made)
+    else:
+        dims = base.kept_dims(call)
+        kept = base.Made(blanked(made.image, dims), made.mode)
+        base.packed(units, kept, op.out_df, base.packing_of(call, registers), out)
+    return units.steps, out

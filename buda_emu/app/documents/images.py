@@ -1,0 +1,37 @@
+"""Device images as documents."""
+
+from functools import partial
+
+from buda_emu.app.documents import netlists
+from buda_emu.emulator.image.device_image import DeviceImage
+from buda_emu.emulator.image.load import check_image, load_image
+from buda_emu.netlist.load import NetlistResult
+from buda_emu.support.checker import Options
+from buda_emu.support.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Document(netlists.Document):
+    """An opened image."""
+
+    image: DeviceImage
+
+    def summary(self) -> dict[str, int | str]:
+        """What it is, in figures by name."""
+        return {**netlists.Document.summary(self), "tensors": len(self.image.tensors)}
+
+
+def load(path: str) -> Document:
+    """Open one; no tensor is looked at. Raises ImageError, NetlistError, OSError."""
+    image = load_image(path, allow_pickle=True)
+    return Document(path, image.netlist, image)
+
+
+def check_file(path: str, options: Options) -> NetlistResult:
+    """Check an image, whatever its file is called."""
+    if not options.strict:
+        return check_image(path, options.arch)
+    from buda_emu.performance.routing import checking  # only then: it makes pipes and streams
+
+    against_routing = partial(checking.check_bytes, cluster=netlists.cluster_of(options))
+    return check_image(path, options.arch, strict=True, check_netlist=against_routing)

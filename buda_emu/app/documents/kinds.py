@@ -1,0 +1,303 @@
+"""The kinds of documents: how each is recognised by its content, the functions that open and check it, its rules.
+
+A package that reads another kind of document adds one row to `KINDS`, or, outside of buda-emu, an entry point of the
+group `buda_emu.app.documents` whose object is a `Kind`. Modules of a kind are imported when such a document comes.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.spec.archs import ARCHS
+from buda_emu.support.checker.result import CheckResult, Options
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_whole, refuse_pipe
+from buda_emu.support.lazy import lazy
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    import zlib
+
+    from buda_emu.app.documents.protocol import Document, DocumentModule
+    from buda_emu.support.checker import RuleBook
+else:
+    zlib = lazy("zlib")
+
+_HEAD = 1 << 16  # bytes from which a document is known
+_GZIP = b"\x1f\x8b"
+_TAR = b"ustar"
+_TAR_AT = 257
+_ZIP = b"PK\x03\x04"
+_OTHER_STAGE = re.compile(rb'\s*(?:\{\s*"|\[\w+, \{)')
+_SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of document; `words` is the noun that messages use for one.
+
+    `known_by` recognises a document by its first bytes (`_HEAD`), unpacked if they were gzip, and its name in small
+    letters. Of a file that was found in a folder, and that nobody named, more may be asked: `in_folders` is a second
+    function of first bytes and name, and `holds`, written `module:name`, a function of all bytes.
+
+    `module` names a module with the functions of `protocol.DocumentModule`. `book`, written `module:name`, is a
+    RuleBook all of whose rules are entered when its module is imported; `prefix` begins the ids of its rules. `archs`
+    lists the architectures that a check may ask for.
+
+    A kind with commands of its own names the package that has them in `command` (with the modules `arguments` and
+    `schemas`), their verb, and the verb's line in the help.
+    """
+
+    name: str
+    words: str
+    known_by: Callable[[bytes, str], bool]
+    module: str
+    book: str
+    prefix: str
+    archs: tuple[str, ...] = ()
+    in_folders: Callable[[bytes, str], bool] | None = None
+    holds: str = ""
+    command: str = ""
+    verb: str = ""
+    verb_help: str = ""
+
+    def rules(self) -> "RuleBook":
+        """Import and return the book of the kind's rules."""
+        return _imported(self.book)
+
+    def check(self, path: str, options: Options) -> CheckResult[Any]:
+        """Check one such document. Raises OSError, HostError for a file that cannot be read."""
+        module: DocumentModule = import_module(self.module)  # type: ignore[assignment]  # held by tests
+        if options.arch is not None and options.arch not in self.archs:
+            options = replace(options, arch=None)
+        return module.check_file(path, options)
+
+    def load(self, path: str) -> "Document":
+        """Open one such document. Raises DocumentError, OSError, HostError."""
+        module: DocumentModule = import_module(self.module)  # type: ignore[assignment]  # held by tests
+        return module.load(path)
+
+    def schemas(self) -> "Mapping[str, Callable[[], Any]]":
+        """Import and return the JSON schemas of the kind's own verbs, by verb; none for a kind without verbs."""
+        return import_module(f"{self.command}.schemas").SCHEMAS if self.command else {}
+
+
+def _imported(place: str) -> Any:
+    """Import what `module:name` names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _is_image(head: bytes, name: str) -> bool:
+    return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
+
+
+def _has_image_name(_head: bytes, name: str) -> bool:
+    return name.endswith(".tti")
+
+
+def _is_schedule(head: bytes, _name: str) -> bool:
+    return _SCHEDULE.match(head) is not None
+
+
+def _is_of_gemini(head: bytes, name: str) -> bool:
+    """A schedule, or what the tool chain writes at another stage: the schedule's reader says where that belongs."""
+    if _is_schedule(head, name):
+        return True
+    if _OTHER_STAGE.match(head) is None:
+        return False
+    return _imported("buda_emu.foreign.gemini.stages:recognise_beginning")(head) is not None
+
+
+def _is_package(head: bytes, _name: str) -> bool:
+    return head[4:8] in (b"DWN1", b"TFL3")
+
+
+def _is_vpux(_head: bytes, name: str) -> bool:
+    return name.endswith(".mlir")
+
+
+def _is_anything(_head: bytes, _name: str) -> bool:
+    return True
+
+
+_CHIPS = tuple(ARCHS)
+NETLIST = Kind(
+    name="netlist",
+    words="BUDA netlist",
+    known_by=_is_anything,
+    module="buda_emu.app.documents.netlists",
+    book="buda_emu.netlist.rules:BOOK",
+    prefix="V",
+    archs=_CHIPS,
+)
+IMAGE = Kind(
+    name="image",
+    words="device image",
+    known_by=_is_image,
+    in_folders=_has_image_name,
+    module="buda_emu.app.documents.images",
+    book="buda_emu.emulator.image.rules:BOOK",
+    prefix="image-",
+    archs=_CHIPS,
+)
+SCHEDULE = Kind(
+    name="schedule",
+    words="Gemini schedule",
+    known_by=_is_of_gemini,
+    in_folders=_is_schedule,
+    module="buda_emu.foreign.gemini.document",
+    book="buda_emu.foreign.gemini.rules:BOOK",
+    prefix="G",
+    command="buda_emu.foreign.gemini.command",
+    verb="gemini",
+    verb_help="Check, time, execute and allocate schedules of the Gemini scheduler.",
+)
+VPUX = Kind(
+    name="vpux",
+    words="VPUX program",
+    known_by=_is_vpux,
+    module="buda_emu.foreign.vpux.document",
+    book="buda_emu.foreign.vpux.rules:BOOK",
+    prefix="X",
+    archs=("37XX", "40XX"),
+    command="buda_emu.foreign.vpux.command",
+    verb="vpux",
+    verb_help="Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
+)
+PACKAGE = Kind(
+    name="package",
+    words="Edge TPU package",
+    known_by=_is_package,
+    module="buda_emu.foreign.darwinn.document",
+    book="buda_emu.foreign.darwinn.rules:BOOK",
+    prefix="D",
+    holds="buda_emu.foreign.darwinn.container:holds_package",
+    command="buda_emu.foreign.darwinn.command",
+    verb="darwinn",
+    verb_help="Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
+)
+KINDS: tuple[Kind, ...] = (IMAGE, SCHEDULE, PACKAGE, VPUX)
+"""The kinds of this package, in the order in which their tests are applied. `NETLIST` comes after them and after those
+of other packages: whatever is nothing else is read as a netlist, whose reader says what a netlist is."""
+
+GROUP = "buda_emu.app.documents"
+"""The group of entry points by which other packages declare kinds of documents."""
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """Return the kinds of this package and of all others, in the order in which their tests are applied. Raises
+    TypeError for an entry point whose object is not a `Kind` of the entry point's name."""
+    return *KINDS, *_kinds_of_other_packages(), NETLIST
+
+
+def _kinds_of_other_packages() -> Iterator[Kind]:
+    from importlib.metadata import entry_points  # takes longer than the check of a small netlist
+
+    for point in entry_points(group=GROUP):
+        kind = point.load()
+        if not isinstance(kind, Kind) or kind.name != point.name:
+            raise TypeError(f"entry point {point.name} of {GROUP} is not a Kind of that name, but {kind!r}")
+        yield kind
+
+
+def kind_named(name: str) -> Kind:
+    """Return the kind of that name. Raises KeyError where no package declares one."""
+    for kind in (*KINDS, NETLIST):
+        if kind.name == name:
+            return kind
+    for kind in kinds():
+        if kind.name == name:
+            return kind
+    raise KeyError(name)
+
+
+def kind_of(path: str) -> Kind:
+    """Return the kind of a file, recognised by its content and name. A file that cannot be read counts as a netlist,
+    whose reader reports the failure. Raises HostError for a pipe."""
+    head = _head(path)
+    name = path.lower()
+    if name.endswith((".yaml", ".yml")):
+        candidates = KINDS
+    else:
+        candidates = kinds()
+    return next((kind for kind in candidates if kind.known_by(head, name)), NETLIST)
+
+
+def files_below(paths: Iterable[str], only: Kind | None = None) -> list[str]:
+    """The paths, each once, and instead of a folder the documents in it and below it, of one kind or of all, by name.
+    Raises HostError for a folder without any."""
+    found: dict[str, None] = {}
+    for path in paths:
+        if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
+            found.setdefault(path)
+            continue
+        inside = sorted(_documents(path, only))
+        if not inside:
+            what = f"no {only.words}" if only is not None else "no document that can be checked"
+            raise HostError(f"{path}: {what} in this folder")
+        for name in inside:
+            found.setdefault(name)
+    return list(found)
+
+
+def _documents(folder: str, only: Kind | None) -> Iterator[str]:
+    """Regular files of a folder and those below it that are documents."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)  # noqa: PTH118
+            if os.path.isfile(path) and _is_document(path, only):  # noqa: PTH113
+                yield path
+
+
+def _is_document(path: str, only: Kind | None) -> bool:
+    """What nobody named has to say more clearly what it is: an archive by its name, a `.tflite` by a package in it."""
+    name = path.lower()
+    if name.endswith((".yaml", ".yml")):
+        from buda_emu.netlist.load import looks_like_netlist
+
+        return only in (None, NETLIST) and looks_like_netlist(path)
+    kind = kind_of(path)
+    if kind is NETLIST or only not in (None, kind):
+        return False
+    if kind.in_folders is not None and not kind.in_folders(_head(path), name):
+        return False
+    if not kind.holds:
+        return True
+    return _imported(kind.holds)(read_whole(path))
+
+
+def _head(path: str) -> bytes:
+    """The first bytes of a file, unpacked if they are gzip; none where it cannot be read. Raises HostError for a
+    pipe."""
+    refuse_pipe(path)
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
+            head = file.read(_HEAD)
+    except (OSError, ValueError):
+        return b""
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
+    except zlib.error:
+        return b""
+
+
+def rule_kind(rule: str) -> Kind:
+    """Return the kind whose rules have ids that begin as this one does; netlists where no kind's do."""
+    words = rule.lower()
+    if words.startswith(NETLIST.prefix.lower()):
+        return NETLIST
+    return next((kind for kind in kinds() if words.startswith(kind.prefix.lower())), NETLIST)
+
+
+def books() -> "Mapping[str, RuleBook]":
+    """Import the rules of every kind and return them by its name."""
+    return {kind.name: kind.rules() for kind in kinds()}

@@ -1,0 +1,243 @@
+"""Completion at the cursor: words of the tables and names in scope, limited to those that make a legal netlist."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from buda_emu.app.editor.place import Place, place_at
+from buda_emu.app.editor.text import OpenText
+from buda_emu.netlist.fields import (
+    DEVICE_FIELDS,
+    EXECUTE_FIELDS,
+    FUSED_FIELDS,
+    GRAPH_FIELDS,
+    INSTRUCTIONS,
+    OP_FIELDS,
+    PAD_FIELDS,
+    QUEUE_FIELDS,
+    SECTIONS,
+    SETTING_FIELDS,
+    SUB_OP_FIELDS,
+    Field,
+    Table,
+)
+from buda_emu.netlist.reader.queues import BROADCAST_DIMS, TM_WORDS
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.records import dataclass
+
+Kind = Literal["key", "word", "queue", "op", "graph", "fused op", "variable"]
+SECONDS: Final = 0.4
+"""So long are candidates tried; those that are left are offered untried, after the others."""
+_BOOLS: Final = ("true", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One thing to write. `tried`: the netlist is legal with it, as far as it was before."""
+
+    text: str
+    kind: Kind
+    doc: str = ""
+    tried: bool = False
+
+
+def complete(text: OpenText, line: int, column: int, seconds: float = SECONDS) -> list[Offer]:
+    """What may be written before `column` of `line`, which count from 1, in place of the word that is there."""
+    place = place_at(text.lines, line, column)
+    found = {offer.text: offer for offer in _candidates(text, place)}
+    begin = [one for one in found.values() if one.text.lower().startswith(place.word.lower())]
+    return _legal(text, line, place, begin or [*found.values()], seconds)
+
+
+# --------------------------------------------------------------------------------------------------------- candidates
+def _candidates(text: OpenText, place: Place) -> Iterator[Offer]:
+    keys = place.keys
+    if not keys:
+        yield from _keys(SECTIONS, place.block)
+        return
+    section = keys[0]
+    if section == "devices":
+        yield from _device_fields(place, keys[1:])
+    elif section == "queues" and len(keys) > 1:
+        yield from _in_object(text, QUEUE_FIELDS, place, keys[2:])
+    elif section == "graphs":
+        yield from _in_graph(text, place, keys)
+    elif section == "fused_ops" and len(keys) > 1:
+        yield from _in_fused(text, place, keys)
+    elif section == "programs":
+        yield from _in_program(text, place, keys)
+
+
+def _in_graph(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    if len(keys) == 2 and not place.levels:
+        yield from _keys({name: field.doc for name, field in GRAPH_FIELDS.items()}, place.block)
+    elif len(keys) > 2 and keys[2] not in GRAPH_FIELDS:
+        yield from _in_object(text, OP_FIELDS, place, keys[3:])
+
+
+def _in_fused(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    if len(keys) == 2 and not place.levels:
+        yield from _keys({name: field.doc for name, field in FUSED_FIELDS.items()}, place.block)
+    elif len(keys) > 3 and keys[2] == "schedules":
+        yield from _in_object(text, SUB_OP_FIELDS, place, keys[4:])
+
+
+def _in_object(text: OpenText, table: Table, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    """In the map of a queue, op or scheduled op; `keys` are those below it."""
+    if not keys:
+        yield from _keys({name: field.doc for name, field in table.items()}, _used(place))
+        if table is OP_FIELDS:
+            yield from _shaping(place)
+        return
+    key = keys[0]
+    if key == "attributes":
+        yield from _attribute(text, place, keys[1:])
+    elif key.endswith("_tms"):
+        yield from _tm(place, keys[1:])
+    elif key.endswith(("_pad", "_unpad")) and key.startswith("input_") and len(keys) == 1:
+        yield from _keys({name: field.doc for name, field in PAD_FIELDS.items()}, _used(place))
+    elif key in table:
+        yield from _values(text, table[key])
+
+
+def _shaping(place: Place) -> Iterator[Offer]:
+    count = place.levels[0].values.get("inputs", "") if place.levels else ""
+    used = set(_used(place))
+    if count:
+        for name in ("input_0_tms", "input_1_tms", "input_2_tms"):
+            if name not in used:
+                yield Offer(name, "key", "TMs on this input, applied from left to right")
+
+
+def _attribute(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    outer = place.levels[0] if place.levels else None
+    op_type = outer.values.get("type", "") if outer is not None else ""
+    if not keys:
+        legal = {
+            name: spec.doc for name, spec in ATTRIBUTES.items() if op_type not in OP_TYPES or spec.is_legal_on(op_type)
+        }
+        yield from _keys(legal, _used(place))
+    elif keys[0] == "fused_op_id":
+        yield from (Offer(name.text, "fused op") for name in text.names.defined("fused op"))
+    elif keys[0] in ATTRIBUTES:
+        spec = ATTRIBUTES[keys[0]]
+        yield from (Offer(word, "word") for word in (_BOOLS if spec.kind == "bool" else spec.words))
+
+
+def _tm(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    if not keys:
+        yield from (Offer(word, "word") for word in TM_WORDS)
+    elif keys == ("broadcast",):
+        yield from (Offer(word, "key") for word in BROADCAST_DIMS if word not in _used(place))
+
+
+def _in_program(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    if len(keys) < 2:
+        return
+    if len(keys) == 2:
+        for name, form in INSTRUCTIONS.items():
+            yield Offer(name, "word" if name == "endloop" else "key", form.doc)
+        return
+    program, word, below = keys[1], keys[2], keys[3:]
+    if word in ("allocate_queue", "deallocate_queue"):
+        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
+    elif word == "loop":
+        yield from _variables(text, program)
+    elif word == "varinst" and place.levels:
+        number = len(place.levels[-1].items)
+        if number == 1:
+            yield from (Offer(name, "word", opcode.doc) for name, opcode in OPCODES.items())
+        else:
+            yield from _variables(text, program)
+    elif word == "execute":
+        yield from _in_execute(text, place, program, below)
+
+
+def _in_execute(text: OpenText, place: Place, program: str, below: tuple[str, ...]) -> Iterator[Offer]:
+    if not below:
+        yield from _keys({name: field.doc for name, field in EXECUTE_FIELDS.items()}, _used(place))
+    elif below[0] == "graph_name":
+        yield from (Offer(name.text, "graph") for name in text.names.defined("graph"))
+    elif below[0] == "queue_settings" and len(below) == 1:
+        graph = place.levels[0].values.get("graph_name", "") if place.levels else ""
+        netlist = text.netlist
+        read = (
+            {name for op in netlist.graphs[graph].ops for name in op.inputs}
+            if netlist is not None and graph in netlist.graphs
+            else None
+        )
+        for name in text.names.defined("queue"):
+            if (read is None or name.text in read) and name.text not in _used(place):
+                yield Offer(name.text, "queue")
+    elif below[0] == "queue_settings" and len(below) == 2:
+        yield from _keys({name: field.doc for name, field in SETTING_FIELDS.items()}, _used(place))
+    elif below[0] == "queue_settings" and below[-1] in SETTING_FIELDS:
+        if SETTING_FIELDS[below[-1]].default == "false":
+            yield from (Offer(word, "word") for word in _BOOLS)
+        yield from _variables(text, program)
+
+
+def _variables(text: OpenText, program: str) -> Iterator[Offer]:
+    return (Offer(name.text, "variable") for name in text.names.defined("variable", program))
+
+
+def _device_fields(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
+    if not keys:
+        yield from _keys({name: field.doc for name, field in DEVICE_FIELDS.items()}, place.block)
+    elif keys[0] in DEVICE_FIELDS:
+        yield from (Offer(word, "word") for word in DEVICE_FIELDS[keys[0]].words)
+
+
+def _values(text: OpenText, field: Field) -> Iterator[Offer]:
+    if field.kind in ("format", "formats"):
+        yield from (Offer(name, "word") for name in NETLIST_FORMATS)
+    elif field.kind == "bool":
+        yield from (Offer(word, "word") for word in _BOOLS)
+    elif field.words:
+        yield from (
+            Offer(word, "word", OP_TYPES[word].doc if field.name == "type" and word in OP_TYPES else "")
+            for word in field.words
+        )
+    elif field.name == "inputs" and field.kind == "texts":
+        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
+        yield from (Offer(name.text, "op") for name in text.names.defined("op"))
+    elif field.name == "input":
+        yield Offer("HOST", "word")
+        yield from (Offer(name.text, "op") for name in text.names.defined("op"))
+    elif field.name == "alias":
+        yield from (Offer(name.text, "queue") for name in text.names.defined("queue"))
+
+
+def _keys(table: Mapping[str, str], used: Iterable[str]) -> Iterator[Offer]:
+    taken = set(used)
+    return (Offer(name, "key", doc) for name, doc in table.items() if name not in taken)
+
+
+def _used(place: Place) -> list[str]:
+    return place.levels[-1].keys if place.levels else place.block
+
+
+# -------------------------------------------------------------------------------------------------------------- legal
+def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds: float) -> list[Offer]:
+    """Those with which the checker finds least to refuse; a key that has no value yet cannot be tried."""
+    row = text.lines[line - 1]
+    end = place.column - 1 + len(place.word)
+    while end < len(row) and row[end] not in " \t,:{}[]'\"#":
+        end += 1
+    untried = [offer for offer in offers if offer.kind == "key" and not place.has_value]
+    until = time.monotonic() + seconds
+    known = {(item.rule, item.message) for item in text.findings}
+    tried: list[tuple[int, Offer]] = []
+    left = [offer for offer in offers if offer not in untried]
+    while left and time.monotonic() < until:
+        offer = left.pop(0)
+        lines = [*text.lines]
+        lines[line - 1] = row[: place.column - 1] + offer.text + row[end:]
+        errors = [item for item in text.with_text("\n".join(lines)).findings if item.severity == "error"]
+        if all((item.rule, item.message) in known for item in errors):  # else it is wrong by itself
+            tried.append((len(errors), Offer(offer.text, offer.kind, offer.doc, True)))
+    least = min((errors for errors, _ in tried), default=0)
+    return [offer for errors, offer in tried if errors == least] + untried + left

@@ -1,0 +1,178 @@
+"""The hover text for the place under the cursor, in Markdown."""
+
+from collections.abc import Iterator
+
+from buda_emu.app.editor.names import Name
+from buda_emu.app.editor.text import OpenText
+from buda_emu.netlist.fields import (
+    DEVICE_FIELDS,
+    EXECUTE_FIELDS,
+    FUSED_FIELDS,
+    GRAPH_FIELDS,
+    INPUT_FIELDS,
+    INSTRUCTIONS,
+    OP_FIELDS,
+    PAD_FIELDS,
+    QUEUE_FIELDS,
+    SECTIONS,
+    SETTING_FIELDS,
+    SUB_OP_FIELDS,
+    Field,
+)
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.netlist.rules.book import RULES
+from buda_emu.netlist.sizes import buffer_bytes
+from buda_emu.performance.timing.op.cost import op_cycles as cycles
+from buda_emu.performance.timing.op.table import calls_of
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import BudaError
+
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+def hover(text: OpenText, line: int, column: int) -> str:
+    """Of a place, line and column counting from 1; "" for nothing."""
+    said = [_finding(item) for item in text.findings if item.line == line and item.column <= column <= item.end_column]
+    name = text.names.at(line, column)
+    if name is not None:
+        said += about_name(text, name)
+    else:
+        said += about_word(_word_at(text.lines, line, column), _section(text.lines, line))
+    return "\n\n---\n\n".join(filter(None, said))
+
+
+def _finding(item: Diagnostic) -> str:
+    rule = RULES.get(item.rule)
+    why = f"\n\n{rule.explanation}" if rule is not None else ""
+    return f"**{item.severity} {item.rule}**: {item.message}{f' ({item.hint})' if item.hint else ''}{why}"
+
+
+# -------------------------------------------------------------------------------------------------------------- names
+def about_name(text: OpenText, name: Name) -> list[str]:
+    """What a name stands for, with the values that loading gave it."""
+    netlist = text.netlist
+    said = f"**{name.kind}** `{name.text}`"
+    if netlist is None:
+        return [said]
+    if name.kind == "queue":
+        return [said, *(about_queue(netlist, queue) for queue in _copies(netlist, name.text))][:5]
+    if name.kind == "op":
+        ops = [op for op in netlist.ops.values() if op.name == name.text or op.written_name == name.text]
+        return [said, *(about_op(netlist, op) for op in ops)][:5]
+    if name.kind == "graph" and name.text in netlist.graphs:
+        graph = netlist.graphs[name.text]
+        return [
+            f"{said}: {plural(len(graph.ops), 'op')} on chip {graph.target_device}, input_count {graph.input_count}"
+        ]
+    if name.kind == "fused op" and name.text in netlist.fused_ops:
+        fused = netlist.fused_ops[name.text]
+        steps = " → ".join(step.type for schedule in fused.schedules for step in schedule)
+        return [f"{said}: {plural(fused.inputs, 'input')}, {steps}"]
+    if name.kind == "variable":
+        uses = text.names.same(name)
+        return [f"{said} of program `{name.scope}`: {plural(len(uses), 'place')}"]
+    return [said]
+
+
+def _copies(netlist: Netlist, name: str) -> Iterator[Queue]:
+    return (queue for queue in netlist.queues.values() if queue.name == name or queue.written_name == name)
+
+
+def about_queue(netlist: Netlist, queue: Queue) -> str:
+    """Shape, format, bytes and place of a queue."""
+    _, rows, columns = queue.blocking.element_shape
+    each = buffer_bytes(queue, netlist)
+    buffers = len(queue.buffers)
+    where = f"{queue.loc}, chip {queue.target_device}"
+    return (
+        f"{queue.type} of {plural(queue.entries, 'entry')}, each `{queue.blocking.t} x {rows} x {columns}` {queue.df}; "
+        f"{plural(buffers, 'buffer')} of {each:,} bytes, {each * buffers:,} bytes in {where}; fed by `{queue.input}`"
+    )
+
+
+def about_op(netlist: Netlist, op: Op) -> str:
+    """Shape, formats, cores and cycles of an op."""
+    known = OP_TYPES.get(op.type)
+    _, rows, columns = op.blocking.element_shape
+    place = f", from core {list(op.grid_loc)}" if op.grid_loc else ""
+    lines = [
+        f"{op.type}: {known.doc}" if known is not None else op.type,
+        f"writes `{op.blocking.t} x {rows} x {columns}` {op.out_df}; {op.cores[0]} x {op.cores[1]} cores{place}",
+        *(f"input {index} `{name}`" for index, name in enumerate(op.inputs)),
+    ]
+    cycles = op_cycles(netlist, op)
+    return "  \n".join([*lines, f"about {cycles:,.0f} cycles for one input, modelled"] if cycles else lines)
+
+
+def op_cycles(netlist: Netlist, op: Op) -> float:
+    """Cycles that one core of an op takes for one input; 0 where the model has none."""
+    try:
+        return sum(cycles(call) for call in calls_of(netlist, op))
+    except (BudaError, LookupError, ValueError):
+        return 0.0  # a broken op: the findings say why
+
+
+# -------------------------------------------------------------------------------------------------------------- words
+def about_word(word: str, section: str) -> list[str]:
+    """What a word of the language means in a section."""
+    tables = {
+        "devices": (DEVICE_FIELDS,),
+        "queues": (QUEUE_FIELDS,),
+        "graphs": (OP_FIELDS, GRAPH_FIELDS, PAD_FIELDS),
+        "fused_ops": (SUB_OP_FIELDS, FUSED_FIELDS),
+        "programs": (EXECUTE_FIELDS, SETTING_FIELDS),
+    }.get(section, ())
+    said = [about_field(table[word]) for table in tables if word in table][:1]
+    parts = word.split("_")
+    if len(parts) == 3 and parts[0] == "input" and parts[1].isdecimal():
+        said += [about_field(field) for name, field in INPUT_FIELDS.items() if name.endswith(f"_{parts[2]}")]
+    if word in SECTIONS and not said:
+        said.append(f"**{word}**: {SECTIONS[word]}")
+    if section == "programs" and word in INSTRUCTIONS:
+        said.append(f"**{word}**: {INSTRUCTIONS[word].doc}")
+    if section == "programs" and word in OPCODES:
+        said.append(f"`{OPCODES[word].doc}`")
+    if section in ("graphs", "fused_ops"):
+        if word in OP_TYPES:
+            said.append(f"**op type {word}**: {OP_TYPES[word].doc}; inputs: {OP_TYPES[word].inputs_text}")
+        if word in ATTRIBUTES and not said:
+            legal = ATTRIBUTES[word].types
+            where = "all op types" if legal is None else ", ".join(legal)
+            said.append(f"**attribute {word}**: {ATTRIBUTES[word].doc}; on {where}")
+    if word in FORMATS:
+        said.append(f"**format {word}**: {FORMATS[word].doc}")
+    if word in ARCHS:
+        said.append(f"**{word}** {ARCHS[word].about}")
+    return said
+
+
+def about_field(field: Field) -> str:
+    """A field, its default and words."""
+    words = f"; one of {', '.join(field.words)}" if field.words and len(field.words) < 12 else ""
+    need = "needed" if field.required else f"default {field.default!r}"
+    return f"**{field.name}**: {field.doc}; {need}{words}"
+
+
+def _word_at(lines: list[str], line: int, column: int) -> str:
+    if not 0 < line <= len(lines):
+        return ""
+    text = lines[line - 1]
+    start = end = min(column - 1, len(text))
+    while start and text[start - 1] in _WORD:
+        start -= 1
+    while end < len(text) and text[end] in _WORD:
+        end += 1
+    return text[start:end]
+
+
+def _section(lines: list[str], line: int) -> str:
+    for text in reversed(lines[:line]):
+        if text[:1].isalpha():
+            return text.split(":", 1)[0].strip()
+    return ""

@@ -1,0 +1,186 @@
+"""The parts of a netlist: symbols, foldings, coloured words, and hints between the lines."""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from buda_emu.app.editor.hover import op_cycles
+from buda_emu.app.editor.names import Name
+from buda_emu.app.editor.text import OpenText
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.rules.ops.shapes import after, padded, unpadded
+from buda_emu.netlist.sizes import buffer_bytes
+from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section or a name with what stands below it, on lines `line` to `last`, which count from 1."""
+
+    name: str
+    kind: str
+    line: int
+    column: int
+    last: int
+    last_column: int
+    parts: "tuple[Part, ...]"
+
+
+def parts(text: OpenText) -> list[Part]:
+    """The sections, and in them queues, graphs with their ops, programs with their variables, fused ops."""
+    by_line = {(name.line, name.column): name for name in text.names.all if name.defines}
+    found: list[Part] = []
+    for section, key, node in text.tree.root.items():
+        found.append(_part(section, "section", key, node, by_line))
+    return found
+
+
+def _part(name: str, kind: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
+    inside: list[Part] = []
+    pairs = node.items() if isinstance(node, Mapping) else iter(())
+    for item in node.items if isinstance(node, Sequence) else ():
+        if isinstance(item, Mapping):
+            inside += [_known(text, one, value, names) for text, one, value in item.items()]
+    inside += [_known(text, one, value, names) for text, one, value in pairs]
+    line, column = max(_end(node), (key.line, key.end_column))
+    return Part(name, kind, key.line, key.column, line, column, tuple(part for part in inside if part.kind))
+
+
+def _known(text: str, key: Scalar, node: Node, names: dict[tuple[int, int], Name]) -> Part:
+    """The part of a key, without a kind where it names nothing."""
+    name = names.get((key.line, key.column + (0 if key.plain else 1)))
+    return _part(text, name.kind if name is not None else "", key, node, names)
+
+
+def _end(node: Node) -> tuple[int, int]:
+    """Line and column after the last value in it, brackets left out."""
+    last = (node.line, node.end_column)
+    if isinstance(node, Mapping):
+        for key, value in node.pairs[-1:]:
+            last = max(last, (key.line, key.end_column), _end(value))
+    elif isinstance(node, Sequence) and node.items:
+        last = max(last, _end(node.items[-1]))
+    return last
+
+
+def foldings(text: OpenText) -> Iterator[tuple[int, int]]:
+    """First and last line of everything that takes several."""
+
+    def below(part: Part) -> Iterator[tuple[int, int]]:
+        if part.last > part.line:
+            yield part.line, part.last
+        for inner in part.parts:
+            yield from below(inner)
+
+    for part in parts(text):
+        yield from below(part)
+
+
+# ------------------------------------------------------------------------------------------------------------- colours
+Token = Literal["namespace", "property", "class", "function", "variable", "type", "enumMember", "method"]
+TOKENS: Final[tuple[Token, ...]] = (
+    "namespace", "property", "class", "function", "variable", "type", "enumMember", "method",
+)  # fmt: skip
+_OF_NAMES: Final[dict[str, Token]] = {
+    "queue": "class", "op": "function", "graph": "namespace", "fused op": "type", "program": "method",
+    "variable": "variable",
+}  # fmt: skip
+
+
+def coloured(text: OpenText) -> list[tuple[int, int, int, Token, bool]]:
+    """Line and column from 1, length, what it is, whether it defines; in the order of the text."""
+    found: dict[tuple[int, int], tuple[int, Token, bool]] = {
+        (name.line, name.column): (name.end - name.column, _OF_NAMES[name.kind], name.defines)
+        for name in text.names.all
+    }
+    for node, key in _scalars(text.tree.root, False):
+        kind: Token | None = (
+            "property"
+            if key
+            else "type"
+            if node.text in OP_TYPES
+            else "enumMember"
+            if node.text in NETLIST_FORMATS
+            else None
+        )
+        if kind is not None and node.plain:
+            found.setdefault((node.line, node.column), (len(node.text), kind, False))
+    return [(line, column, *found[line, column]) for line, column in sorted(found)]
+
+
+def _scalars(node: Node, key: bool) -> Iterator[tuple[Scalar, bool]]:
+    if isinstance(node, Scalar):
+        yield node, key
+    elif isinstance(node, Mapping):
+        for name, value in node.pairs:
+            yield from _scalars(name, True)
+            yield from _scalars(value, False)
+    else:
+        for item in node.items:
+            yield from _scalars(item, False)
+
+
+# --------------------------------------------------------------------------------------------------------------- hints
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A few words after a place of the text; `more` is what its tooltip says."""
+
+    line: int
+    column: int
+    text: str
+    more: str
+
+
+def hints(text: OpenText, first: int, last: int) -> Iterator[Hint]:
+    """Bytes of queues, shapes of operands after their TMs, cycles of ops; on lines `first` to `last`."""
+    netlist = text.netlist
+    if netlist is None:
+        return
+    ops = netlist.ops
+    written = {op.written_name: op for op in ops.values()}
+    for name in text.names.all:
+        if not (name.defines and first <= name.line <= last):
+            continue
+        if name.kind == "queue":
+            queue = next((one for one in netlist.queues.values() if one.written_name == name.text), None)
+            if queue is not None and not queue.broken:
+                size = buffer_bytes(queue, netlist, ops) * len(queue.buffers)
+                yield Hint(name.line, name.end + 1, f" {_bytes(size)}", f"{size:,} bytes in all buffers")
+        elif name.kind == "op" and name.text in written:
+            yield from _of_op(netlist, written[name.text], name)
+
+
+def _of_op(netlist: Netlist, op: Op, name: Name) -> Iterator[Hint]:
+    cycles = op_cycles(netlist, op)
+    if cycles:
+        yield Hint(name.line, name.end + 1, f" {cycles:,.0f} cycles", "of one core for one input, modelled")
+    for index, tms in enumerate(op.input_tms):
+        shape = shape_read(netlist, op, index) if tms else ""
+        key = f"input_{index}_tms"
+        node = op.source.find(key) if isinstance(op.source, Mapping) else None
+        if shape and isinstance(node, Sequence) and node.end_column > node.column + 1:
+            yield Hint(node.line, node.end_column, f" {shape}", "t x tile rows x tile columns after the TMs")
+
+
+def shape_read(netlist: Netlist, op: Op, index: int) -> str:
+    """What an op reads of an input after unpad, TMs and pad: `2 x 4 x 1`, t, tile rows, tile columns; "" where that
+    cannot be said."""
+    source = netlist.queues.get(op.inputs[index]) or netlist.ops.get(op.inputs[index])
+    if source is None:
+        return ""
+    try:
+        shape = unpadded(source.blocking.shape, op.input_unpad[index])
+        for tm in op.input_tms[index]:
+            shape = after(tm, shape)
+        shape = padded(shape, op.input_pad[index])
+    except ValueError:
+        return ""  # the findings say why
+    return " x ".join(map(str, shape))
+
+
+def _bytes(size: int) -> str:
+    if size < 1 << 10:
+        return f"{size} B"
+    return f"{size / (1 << 10):,.1f} KiB" if size < 1 << 20 else f"{size / (1 << 20):,.1f} MiB"

@@ -1,0 +1,452 @@
+"""The language server of netlists: what `buda-emu lsp` speaks, with positions in the client's units."""
+
+import asyncio
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlparse
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
+from pygls.workspace import TextDocument
+
+from buda_emu.app.editor.completion import Offer, complete
+from buda_emu.app.editor.hover import hover
+from buda_emu.app.editor.names import Name
+from buda_emu.app.editor.outline import TOKENS, Part, coloured, foldings, hints, parts
+from buda_emu.app.editor.place import place_at
+from buda_emu.app.editor.text import OpenText
+from buda_emu.app.editor.tree import TreeReader
+from buda_emu.netlist.fields import INSTRUCTIONS
+from buda_emu.netlist.formatter import formatted
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import UnreadableError
+from buda_emu.netlist.yaml_text import word
+from buda_emu.report.pictures.grid_svg import grid_svg
+from buda_emu.spec.varinst import OPCODES
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.fix import Fix
+from buda_emu.support.version import __version__
+
+
+class Positions:
+    """Of one version of a text, whose lines are split once: a large text has some hundred thousand places."""
+
+    def __init__(self, document: TextDocument) -> None:
+        self._lines = document.lines
+        self._codec = document.position_codec
+        self._plain = document.source.isascii()  # a character is a unit in every encoding
+
+    def of_client(self, position: lsp.Position) -> tuple[int, int]:
+        """Line and column, from 1 and in characters, of a position in the client's units."""
+        found = self._codec.position_from_client_units(self._lines, position)
+        return found.line + 1, found.character + 1
+
+    def to_client(self, line: int, column: int) -> lsp.Position:
+        """The position of a line and column in the client's units; past the end of the text the end."""
+        row, before = max(line - 1, 0), max(column - 1, 0)
+        if self._plain and row < len(self._lines):
+            return lsp.Position(row, min(before, len(self._lines[row])))
+        return self._codec.position_to_client_units(self._lines, lsp.Position(row, before))
+
+    def range(self, line: int, column: int, end_line: int, end_column: int) -> lsp.Range:
+        """A range in the client's units."""
+        return lsp.Range(self.to_client(line, column), self.to_client(end_line, end_column))
+
+
+def line_edits(uri: str, before: str, after: str) -> lsp.WorkspaceEdit:
+    """The edits of the lines that differ."""
+    old, new = before.splitlines(True), after.splitlines(True)
+    match = SequenceMatcher(None, old, new)  # without its heuristic it takes the square of the lines that repeat
+    edits = [
+        lsp.TextEdit(lsp.Range(lsp.Position(i1, 0), lsp.Position(i2, 0)), "".join(new[j1:j2]))
+        for kind, i1, i2, j1, j2 in match.get_opcodes()
+        if kind != "equal"
+    ]
+    return lsp.WorkspaceEdit({uri: edits})
+
+
+class AnsweringProtocol(LanguageServerProtocol):
+    """A request whose parameters cannot be read is answered, too, and not only logged."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """What a message says; raises what the library raises for one that says nothing, which it logs."""
+        try:
+            return super().structure_message(data)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except Exception:
+            if "method" in data and isinstance(data.get("id"), int | str):
+                self._send_response(data["id"], error=JsonRpcInvalidParams().to_response_error())
+            raise
+
+
+PAUSE: Final = 0.05  # seconds without a change after which a text is checked
+SLICE: Final = 0.01  # seconds after which a check lets requests through
+PICTURE: Final = "buda/picture"
+"""Request of the extension: {uri, line} -> {svg, lines, shown}, the grid of the epoch that a line is in."""
+_SEVERITIES: Final = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "note": lsp.DiagnosticSeverity.Information,
+}
+_KINDS: Final = {
+    "section": lsp.SymbolKind.Namespace, "queue": lsp.SymbolKind.Array, "graph": lsp.SymbolKind.Module,
+    "op": lsp.SymbolKind.Function, "program": lsp.SymbolKind.Method, "variable": lsp.SymbolKind.Variable,
+    "fused op": lsp.SymbolKind.Class,
+}  # fmt: skip
+_OFFERS: Final = {
+    "key": lsp.CompletionItemKind.Field, "word": lsp.CompletionItemKind.EnumMember,
+    "queue": lsp.CompletionItemKind.Class, "op": lsp.CompletionItemKind.Function,
+    "graph": lsp.CompletionItemKind.Module, "fused op": lsp.CompletionItemKind.Struct,
+    "variable": lsp.CompletionItemKind.Variable,
+}  # fmt: skip
+
+
+class _At(Protocol):
+    """Parameters of a request about one place."""
+
+    text_document: lsp.TextDocumentIdentifier
+    position: lsp.Position
+
+
+class NetlistServer(LanguageServer):
+    """Holds the open texts. A text is checked when nobody has typed for a moment; requests read the newest version."""
+
+    def __init__(self) -> None:
+        super().__init__("buda-emu", __version__, protocol_cls=AnsweringProtocol)  # pyright: ignore[reportUnknownMemberType]
+        self._texts: dict[str, tuple[int | None, OpenText, Positions]] = {}
+        self._readers: dict[str, TreeReader] = {}
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._sound: dict[str, Netlist] = {}
+
+    def text(self, uri: str) -> OpenText:
+        """The newest version of a text."""
+        return self._newest(uri)[0]
+
+    def positions(self, uri: str) -> Positions:
+        """Its places in the client's units."""
+        return self._newest(uri)[1]
+
+    def _newest(self, uri: str) -> tuple[OpenText, Positions]:
+        if uri not in self.workspace.text_documents:
+            raise JsonRpcInvalidParams(f"no text is open as {uri}")
+        document = self.workspace.get_text_document(uri)
+        version, known, positions = self._texts.get(uri, (None, None, None))
+        if known is None or positions is None or version != document.version or known.text != document.source:
+            reader = self._readers.setdefault(uri, TreeReader())
+            last = known.known_netlist if known is not None else None
+            known, positions = OpenText(document.source, _path(uri), reader, last), Positions(document)
+            self._texts[uri] = (document.version, known, positions)
+        return known, positions
+
+    def check_later(self, uri: str) -> None:
+        """Check a text when it has rested; a change meanwhile starts the wait again."""
+        waiting = self._waiting.pop(uri, None)
+        if waiting is not None:
+            waiting.cancel()
+        self._waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri))
+
+    async def _check(self, uri: str) -> None:
+        await asyncio.sleep(PAUSE)
+        text = self.text(uri)
+        while text.check(SLICE):  # another change ends it
+            await asyncio.sleep(0)
+        self.publish(uri)
+        self._waiting.pop(uri, None)
+
+    def publish(self, uri: str) -> None:
+        """Tell the client what is found in a text."""
+        text, positions = self._newest(uri)
+        found = [_diagnostic(positions, item) for item in text.findings]
+        self.drawable(uri)
+        version = self.workspace.get_text_document(uri).version
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+
+    def drawable(self, uri: str) -> Netlist | None:
+        """What the last version without errors loaded as."""
+        text = self.text(uri)
+        if text.netlist is not None and not any(item.severity == "error" for item in text.findings):
+            self._sound[uri] = text.netlist
+        return self._sound.get(uri)
+
+    def forget(self, uri: str) -> None:
+        """A text was closed."""
+        waiting = self._waiting.pop(uri, None)
+        if waiting is not None:
+            waiting.cancel()
+        self._texts.pop(uri, None)
+        self._readers.pop(uri, None)
+        self._sound.pop(uri, None)
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    def place(self, uri: str, position: lsp.Position) -> tuple[int, int]:
+        """Line and column, from 1 and in characters, of a position in the client's units."""
+        return self.positions(uri).of_client(position)
+
+    def name_range(self, uri: str, name: Name) -> lsp.Range:
+        """Where a name stands."""
+        return self.positions(uri).range(name.line, name.column, name.line, name.end)
+
+
+def _path(uri: str) -> str:
+    return unquote(urlparse(uri).path) or uri
+
+
+def _diagnostic(positions: Positions, item: Diagnostic) -> lsp.Diagnostic:
+    line, end = max(item.line, 1), max(item.end_column, item.column + 1)
+    said = f"{item.message} ({item.hint})" if item.hint else item.message
+    spot = positions.range(line, item.column, line, end)
+    return lsp.Diagnostic(spot, said, _SEVERITIES[item.severity], item.rule, source="buda-emu")
+
+
+def make_server() -> NetlistServer:
+    """A server with all its features; `start_io` runs it."""
+    server = NetlistServer()
+    for features in (_documents, _looking, _names, _writing, _outline):
+        features(server)
+    return server
+
+
+def _documents(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.publish(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(params: lsp.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.check_later(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    async def closed(params: lsp.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.forget(params.text_document.uri)
+
+
+def _looking(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        said = hover(server.text(uri), *server.place(uri, params.position))
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["[", ","]))
+    async def signature(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.SignatureHelpParams,
+    ) -> lsp.SignatureHelp | None:
+        uri = params.text_document.uri
+        place = place_at(server.text(uri).lines, *server.place(uri, params.position))
+        keys = place.keys
+        if len(keys) < 3 or keys[0] != "programs" or keys[2] not in INSTRUCTIONS:
+            return None
+        if keys[2] != "varinst":
+            return lsp.SignatureHelp([lsp.SignatureInformation(keys[2], INSTRUCTIONS[keys[2]].doc)])
+        written = place.levels[-1].items if place.levels else []
+        names = [written[1]] if len(written) > 1 and written[1] in OPCODES else list(OPCODES)
+        return lsp.SignatureHelp([_signature(name) for name in names], 0, len(written))
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        positions = server.positions(uri)
+        return [
+            lsp.InlayHint(positions.to_client(hint.line, hint.column), hint.text, tooltip=hint.more)
+            for hint in hints(server.text(uri), params.range.start.line + 1, params.range.end.line + 1)
+        ]
+
+    @server.feature(PICTURE)
+    async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
+        """The grid of the last version without errors, of the epoch whose op is defined on `line` or last before it;
+        for each op the line that defines it, and which ops are `shown`."""
+        if not isinstance(getattr(params, "uri", None), str) or not isinstance(getattr(params, "line", None), int):
+            raise JsonRpcInvalidParams(f"{PICTURE} takes a uri and a line")
+        text = server.text(params.uri)
+        netlist = server.drawable(params.uri)
+        if netlist is None:
+            return {"svg": "", "lines": {}, "shown": []}
+        lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
+        above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
+        nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
+        epochs = [one for one in netlist.temporal_graphs if nearest is not None and nearest.graph in one.graphs][:1]
+        shown = [op.name for op in netlist.ops.values() if any(op.graph in one.graphs for one in epochs)]
+        return {"svg": grid_svg(netlist, epochs=[one.id for one in epochs]), "lines": lines, "shown": shown}
+
+
+def _line_of(text: OpenText, op: str) -> int:
+    found = text.names.by_key.get(("op", op, ""), [])
+    return next((name.line for name in found if name.defines), 0)
+
+
+def _signature(name: str) -> lsp.SignatureInformation:
+    shape, _, meaning = OPCODES[name].doc.partition(": ")
+    inside = [one.strip() for one in shape.strip("[]").split(",")]
+    return lsp.SignatureInformation(shape, meaning, [lsp.ParameterInformation(one) for one in inside])
+
+
+def _names(server: NetlistServer) -> None:
+    def at(params: _At) -> tuple[str, OpenText, Name | None]:
+        uri = params.text_document.uri
+        text = server.text(uri)
+        return uri, text, text.names.at(*server.place(uri, params.position))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        found = text.names.definition(name) if name is not None else None
+        return lsp.Location(uri, server.name_range(uri, found)) if found is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    async def references(params: lsp.ReferenceParams) -> list[lsp.Location]:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        found = text.names.same(name) if name is not None else []
+        wanted = [one for one in found if params.context.include_declaration or not one.defines]
+        return [lsp.Location(uri, server.name_range(uri, one)) for one in wanted]
+
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        return server.name_range(uri, name) if name is not None and text.names.definition(name) is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:  # pyright: ignore[reportUnusedFunction]
+        uri, text, name = at(params)
+        if name is None:
+            return None
+        problem = rename_problem(text, name, params.new_name)
+        if problem:
+            raise JsonRpcInvalidParams(problem)
+        edits = [lsp.TextEdit(server.name_range(uri, one), params.new_name) for one in text.names.same(name)]
+        return lsp.WorkspaceEdit({uri: edits})
+
+
+def rename_problem(text: OpenText, name: Name, new: str) -> str:
+    """Why a thing cannot get a new name; "" where it can."""
+    variable = name.kind == "variable"
+    if not new or word(new) != new or ("$" in new) != variable or (variable and not new.startswith("$")):
+        return f"'{new}' is not a valid {name.kind} name" + (": it begins with $" if variable else "")
+    kinds = ("queue", "op") if name.kind in ("queue", "op") else (name.kind,)
+    taken = any(one.text == new for kind in kinds for one in text.names.defined(kind, name.scope))
+    return f"there is a {name.kind} '{new}' already" if taken else ""
+
+
+def _writing(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions([" ", "[", "{", ",", ":", "$"]))
+    async def completion(params: lsp.CompletionParams) -> lsp.CompletionList:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        text, (line, column) = server.text(uri), server.place(uri, params.position)
+        place = place_at(text.lines, line, column)
+        spot = server.positions(uri).range(line, place.column, line, column)
+        offers = complete(text, line, column)
+        return lsp.CompletionList(False, [_item(number, offer, spot) for number, offer in enumerate(offers)])
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
+    )
+    async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:  # pyright: ignore[reportUnusedFunction]
+        uri = params.text_document.uri
+        text = server.text(uri)
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        wanted = [item for item in text.fixable if item.fix is not None]
+        only = params.context.only or [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        found: list[lsp.CodeAction] = []
+        if any(str(kind).startswith("quickfix") for kind in map(_value, only)):
+            found += [
+                _quick_fix(server, uri, item, item.fix)
+                for item in wanted
+                if item.fix is not None and first <= item.line <= last
+            ]
+        if any("source.fixAll".startswith(_value(kind)) for kind in only) and any(
+            item.fix is not None and item.fix.safe for item in wanted
+        ):
+            edit = line_edits(uri, text.text, text.after_safe_fixes())
+            found.append(lsp.CodeAction("Make all safe fixes", lsp.CodeActionKind.SourceFixAll, edit=edit))
+        return found
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    async def formatting(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.DocumentFormattingParams,
+    ) -> list[lsp.TextEdit] | None:
+        uri = params.text_document.uri
+        text = server.text(uri).text
+        try:
+            after = formatted(text)
+        except UnreadableError:
+            return None  # the findings say why
+        return [*(line_edits(uri, text, after).changes or {}).get(uri, [])] if after != text else []
+
+
+def _value(kind: "lsp.CodeActionKind | str") -> str:
+    return kind.value if isinstance(kind, lsp.CodeActionKind) else kind
+
+
+def _item(number: int, offer: Offer, spot: lsp.Range) -> lsp.CompletionItem:
+    new = f"{offer.text}: " if offer.kind == "key" and not offer.tried else offer.text
+    return lsp.CompletionItem(
+        offer.text,
+        kind=_OFFERS[offer.kind],
+        documentation=offer.doc or None,
+        sort_text=f"{number:05}",
+        filter_text=offer.text,
+        text_edit=lsp.TextEdit(spot, new),
+    )
+
+
+def _quick_fix(server: NetlistServer, uri: str, item: Diagnostic, fix: Fix) -> lsp.CodeAction:
+    positions = server.positions(uri)
+    edits = [
+        lsp.TextEdit(positions.range(edit.line, edit.column, edit.end_line, edit.end_column), edit.text)
+        for edit in fix.edits
+    ]
+    new = fix.edits[0].text.strip(" ,\n")
+    title = f"{item.rule}: write {new}" if new else f"{item.rule}: {fix.title}"
+    return lsp.CodeAction(
+        title if fix.safe else f"{title} (look at the result)",
+        lsp.CodeActionKind.QuickFix,
+        [_diagnostic(positions, item)],
+        is_preferred=fix.safe,
+        edit=lsp.WorkspaceEdit({uri: edits}),
+    )
+
+
+def _outline(server: NetlistServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def symbols(  # pyright: ignore[reportUnusedFunction]
+        params: lsp.DocumentSymbolParams,
+    ) -> list[lsp.DocumentSymbol]:
+        uri = params.text_document.uri
+        return _symbols(server.positions(uri), parts(server.text(uri)))
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    async def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:  # pyright: ignore[reportUnusedFunction]
+        text = server.text(params.text_document.uri)
+        return [lsp.FoldingRange(first - 1, last - 1) for first, last in foldings(text)]
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
+        lsp.SemanticTokensLegend([*TOKENS], ["definition"]),
+    )
+    async def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:  # pyright: ignore[reportUnusedFunction]
+        text, positions = server.text(params.text_document.uri), server.positions(params.text_document.uri)
+        data: list[int] = []
+        before = lsp.Position(0, 0)
+        for line, column, length, kind, defines in coloured(text):
+            spot = positions.range(line, column, line, column + length)
+            start, down = spot.start, spot.start.line - before.line
+            across = start.character - (0 if down else before.character)
+            data += [down, across, spot.end.character - start.character, TOKENS.index(kind), int(defines)]
+            before = start
+        return lsp.SemanticTokens(data)
+
+
+def _symbols(positions: Positions, found: Iterable[Part]) -> list[lsp.DocumentSymbol]:
+    return [
+        lsp.DocumentSymbol(
+            part.name or "(no name)",
+            _KINDS[part.kind],
+            positions.range(part.line, part.column, part.last, part.last_column),
+            positions.range(part.line, part.column, part.line, part.column + len(part.name)),
+            part.kind,
+            children=_symbols(positions, part.parts),
+        )
+        for part in found
+    ]

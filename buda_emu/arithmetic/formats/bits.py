@@ -1,0 +1,84 @@
+"""Floats seen as their 32-bit patterns and back, without any conversion touching the payload."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, FormatSpec
+
+F32 = NDArray[np.float32]
+U32 = NDArray[np.uint32]
+Codes = NDArray[np.unsignedinteger[Any]]
+"""Stored datums of a format: uint8, uint16 or uint32."""
+
+
+def to_bits(values: F32) -> U32:
+    """The bit patterns of float32 values; same shape, no copy where the memory allows it."""
+    if values.dtype != np.float32:
+        raise TypeError(f"expected float32 values, got {values.dtype}")
+    return np.ascontiguousarray(values).reshape(values.shape).view(np.uint32)
+
+
+def single(value: float) -> int:
+    """The bit pattern of a number as a float32."""
+    return int(to_bits(np.array([value], dtype=np.float32))[0])
+
+
+def bit_length(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bits of each value, 0 for 0; exact up to 53 bits."""
+    return np.frexp(value.astype(np.float64))[1].astype(np.int64)
+
+
+def from_bits(bits: Codes) -> F32:
+    """The float32 values that have these bit patterns; same shape."""
+    return np.ascontiguousarray(bits, dtype=np.uint32).reshape(bits.shape).view(np.float32)
+
+
+def nan_as_zero(values: F32) -> F32:
+    """The values with every NaN replaced by +0; NaNs are found by their bits, so signalling ones raise no flag."""
+    is_nan = (to_bits(values) & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(is_nan, np.float32(0), values)
+
+
+def round_half_away(values: F32) -> F32:
+    """Nearest integer, ties away from zero, of finite values, without an intermediate rounding (FORMATS 3.7)."""
+    whole = np.trunc(values)
+    away = np.abs(values - whole) >= np.float32(0.5)
+    return np.where(away, whole + np.copysign(np.float32(1), values), whole)
+
+
+def ulp(tiles: F32, format_name: str) -> NDArray[np.float64]:
+    """Of each element of float32[..., 32, 32] tiles: float64, same shape, always positive.
+
+    Floats: 2^(exponent - fraction bits), at and below the smallest normal that of the smallest normal, above the range
+    and for infinities and NaNs that of the largest value. Block formats: the unit of the block's shared exponent, the
+    largest one of 16 neighbours in a row. Integers and raw words: 1.
+    """
+    spec = FORMATS[format_name]
+    if spec.kind in ("int", "raw"):
+        return np.ones(tiles.shape)
+    least, most = _exponents(spec)
+    exponent = np.clip(_exponent(tiles), least, most)
+    bits = spec.mantissa_bits
+    if spec.kind == "block":
+        blocks = exponent.reshape(*tiles.shape[:-1], -1, BLOCK_DATUMS)
+        exponent = np.broadcast_to(blocks.max(axis=-1, keepdims=True), blocks.shape).reshape(tiles.shape)
+        bits -= 1  # the leading one is among them
+    return np.ldexp(1.0, exponent - bits)
+
+
+def _exponent(values: F32) -> NDArray[np.int32]:
+    """Floor of log2 of the magnitude; of 0 the least, of infinities and NaNs the most that there is."""
+    field = (values.view(np.uint32) >> np.uint32(23)) & np.uint32(0xFF)
+    return field.astype(np.int32) - 127
+
+
+def _exponents(spec: FormatSpec) -> tuple[int, int]:
+    """The exponents of the least and the greatest unit."""
+    bias = spec.bias or 0
+    width = 4 if bias == 7 else 5 if bias == 15 else 8
+    top = (1 << width) - 1 - bias
+    if spec.kind == "block":
+        return -bias, top
+    return 1 - bias, top - (width == 8)  # the widest exponent keeps its top for infinities and NaNs

@@ -1,0 +1,74 @@
+"""The floating-point state of a thread: results need denormals, and rounding to nearest.
+
+Other libraries change it for the whole thread (torch.set_flush_denormal, code that was linked with -ffast-math), and
+then a float32 below 2^-126 is zero. `exact_floats` sets the state that IEEE 754 has by default around a call, and what
+the caller had after it.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from buda_emu.support.errors import UnsupportedError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TINY: Final = 5e-324  # flushing concerns all widths at once: Python's own floats show it
+_ONE: Final = 1.0
+_PART: Final = 2.0**-60
+_STATE_BYTES: Final = 256  # fenv_t has 8 to 48
+
+
+def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, its thread in the default state meanwhile. It raises UnsupportedError as `set_exact` does."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _is_exact():
+            return function(*args, **kwargs)
+        library, _ = _library()
+        before = ctypes.create_string_buffer(_STATE_BYTES)
+        library.fegetenv(before)
+        set_exact()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            library.fesetenv(before)
+
+    return call
+
+
+def set_exact() -> None:
+    """Give this thread the default state, if it has not got it. Raises UnsupportedError where that cannot be done."""
+    if _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART:  # `_is_exact`: every kernel asks
+        return
+    library, default = _library()
+    library.fesetenv(default)
+    if not _is_exact():
+        raise UnsupportedError(
+            "this thread flushes denormal numbers to zero, or does not round to nearest, and cannot be set back: "
+            "results would have wrong bits. Some library in this process has set that"
+        )
+
+
+def _is_exact() -> bool:
+    return _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART
+
+
+@cache
+def _library() -> tuple[Any, Any]:
+    """The C library, called with Python's lock held, and its default state (FE_DFL_ENV)."""
+    try:
+        library = ctypes.PyDLL(None)
+        library.fegetenv.argtypes = library.fesetenv.argtypes = [ctypes.c_void_p]
+        if sys.platform == "darwin":
+            return library, ctypes.addressof(ctypes.c_char.in_dll(library, "_FE_DFL_ENV"))
+    except (OSError, TypeError, ValueError, AttributeError):  # no such library, or no such functions
+        raise UnsupportedError(
+            "this thread flushes denormal numbers to zero, or does not round to nearest: results would have wrong "
+            "bits. Some library in this process has set that, and the C library has no means to set it back"
+        ) from None
+    return library, ctypes.c_void_p(-1)

@@ -1,0 +1,108 @@
+"""Tiles as the bits of a declared format: what queues and rams hold in precision "device" (DEVICE_NUMERICS 6.1)."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import F32
+from buda_emu.arithmetic.formats.codecs import BLOCK_CODECS, SCALAR_CODECS, pack_codec
+from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block
+from buda_emu.support.records import dataclass
+
+TILE_ELEMENTS = 1024
+GROUPS = TILE_ELEMENTS // BLOCK_DATUMS
+"""Groups of 16 datums of a tile that share an exponent: the rows of its faces."""
+
+
+def datum_type(df: str) -> type[np.unsignedinteger[Any]]:
+    """What holds one datum: uint32, uint16 or uint8; the narrower codes of Bfp4 and Bfp2 take a byte each."""
+    return {32: np.uint32, 16: np.uint16}.get(FORMATS[df].bits, np.uint8)
+
+
+def stored_tile_bytes(df: str) -> int:
+    """Bytes of one tile held as `Bits`."""
+    return TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize + (GROUPS if is_block(df) else 0)
+
+
+def floats_for(df: str, tiles: int) -> int:
+    """How many float32 have the memory that so many tiles take as `Bits`."""
+    return -(-tiles * stored_tile_bytes(df) // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Tiles in a format: datums [..., 1024] in natural order of rows and columns, one code each in the low bits, and
+    for block formats the shared exponents uint8[..., 64] of each 16 neighbours. Leading axes are the same."""
+
+    df: str
+    datums: NDArray[np.unsignedinteger[Any]]
+    exponents: NDArray[np.uint8] | None = None
+
+    @staticmethod
+    def empty(df: str, *leading: int) -> "Bits":
+        """Undefined contents."""
+        datums = np.empty((*leading, TILE_ELEMENTS), datum_type(df))
+        return Bits(df, datums, np.empty((*leading, GROUPS), np.uint8) if is_block(df) else None)
+
+    @staticmethod
+    def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
+        """On the first bytes of flat memory, whatever they are: all datums, then all exponents."""
+        memory = memory.view(np.uint8)
+        tiles, kind = prod(leading), np.dtype(datum_type(df))
+        size = tiles * TILE_ELEMENTS * kind.itemsize
+        datums = memory[:size].view(kind).reshape(*leading, TILE_ELEMENTS)
+        if not is_block(df):
+            return Bits(df, datums)
+        return Bits(df, datums, memory[size : size + tiles * GROUPS].reshape(*leading, GROUPS))
+
+    @staticmethod
+    def encoded(df: str, values: F32) -> "Bits":
+        """float32[..., 1024] as the host encodes it, rounded to nearest (FORMATS 3, 4); raw words keep their bits."""
+        with np.errstate(all="ignore"):
+            block = BLOCK_CODECS.get(df)
+            if block is None:
+                return Bits(df, pack_codec(df).encode(values).astype(datum_type(df), copy=False))
+            groups = values.reshape(*values.shape[:-1], GROUPS, BLOCK_DATUMS)
+            exponents, codes = block.encode(groups, "nearest")
+            return Bits(df, codes.reshape(values.shape).astype(np.uint8, copy=False), exponents.astype(np.uint8))
+
+    def values(self) -> F32:
+        """What the host reads: float32 of the datums' shape (FORMATS 3, 4); raw words viewed as float32."""
+        if self.exponents is None:
+            return SCALAR_CODECS[self.df].decode(self.datums)
+        groups = self.datums.astype(np.uint8, copy=False).reshape(*self.datums.shape[:-1], GROUPS, BLOCK_DATUMS)
+        return BLOCK_CODECS[self.df].decode(self.exponents, groups).reshape(self.datums.shape)
+
+    def __len__(self) -> int:
+        return len(self.datums)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.datums.shape[:-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both parts."""
+        return self.datums.nbytes + (self.exponents.nbytes if self.exponents is not None else 0)
+
+    def __getitem__(self, which: Any) -> "Bits":
+        """A part along the leading axes; a view where numpy gives one."""
+        return Bits(self.df, self.datums[which], None if self.exponents is None else self.exponents[which])
+
+    def assign(self, which: Any, other: "Bits") -> None:
+        """Write `other`, of the same format, into a part along the leading axes."""
+        self.datums[which] = other.datums
+        if self.exponents is not None and other.exponents is not None:
+            self.exponents[which] = other.exponents
+
+    def rows(self) -> "Bits":
+        """The tiles one after the other: [n, 1024]; the same memory where it is contiguous."""
+        exponents = None if self.exponents is None else self.exponents.reshape(-1, GROUPS)
+        return Bits(self.df, self.datums.reshape(-1, TILE_ELEMENTS), exponents)
+
+    def copy(self) -> "Bits":
+        """In memory of its own."""
+        return Bits(self.df, self.datums.copy(), None if self.exponents is None else self.exponents.copy())

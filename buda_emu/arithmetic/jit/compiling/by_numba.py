@@ -1,0 +1,261 @@
+"""Compiles a kernel to machine code, by numba: imported only if a kernel, or new kinds of arguments, are not kept yet.
+
+The machine code stands by itself. Of numba's runtime it brings along what it needs (`runtime.py`), it refers to the C
+library, to CPython's C functions and to `loading.OBJECTS`, and all that it defines but its entry point is its own.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import llvmlite.binding as llvm
+import numba
+from numba.core import types, untyped_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions
+from numba.core.registry import cpu_target
+from numba.core.ssa import reconstruct_ssa
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites, PreLowerStripPhis
+from numba.core.typing.context import Context
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
+from numba.core.typing.templates import AbstractTemplate
+from numba.extending import typeof_impl
+
+from buda_emu.arithmetic.jit.compiling.entry_point import emit_entry_point
+from buda_emu.arithmetic.jit.compiling.runtime import emit_runtime
+from buda_emu.arithmetic.jit.machine_code.loading import ENTRY
+from buda_emu.arithmetic.jit.sources import INTRINSICS, Helper
+from buda_emu.support.errors import InternalError
+from buda_emu.support.garbage import no_collections
+
+_C_LIBRARY: Final = {
+    "malloc", "free", "memcpy", "memmove", "memset", "sqrt", "sqrtf", "fma", "fmaf", "fmod", "fmodf", "floor", "floorf",
+    "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "round", "roundf",
+}  # fmt: skip
+"""Functions of it whose results are the same everywhere."""
+_LEFT_OUT: Final = {
+    InlineOverloads,
+    NopythonRewrites,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.InlineInlinables,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.MakeFunctionToJitFunction,
+    untyped_passes.WithLifting,
+}
+"""Steps of numba's for what no kernel has: closures, comprehensions, `with`, `literally`, what is inlined by numba,
+expressions on whole arrays, of which numba makes loops: to look for them takes long, and kernels have their own."""
+
+
+@global_compiler_lock
+@no_collections()  # numba makes very many objects that live as long as the process
+def machine_code(kernel: Helper, arguments: Iterable[Any]) -> bytes:
+    """Machine code for such arguments, for `loading.load`."""
+    for room in INTRINSICS:
+        import_module(room)
+    dispatcher = _dispatcher(kernel)
+    kinds = tuple(map(numba.typeof, arguments))
+    dispatcher.compile(kinds)
+    compiled = dispatcher.overloads[kinds]
+    context: Any = cpu_target.target_context
+    symbol = f"{ENTRY}_{os.urandom(12).hex()}"
+    library = context.codegen().create_library(symbol)
+    module = library.create_ir_module(symbol)
+    emit_entry_point(context, module, symbol, compiled.fndesc, shares=kernel.shares)
+    emit_runtime(module)
+    return len(symbol).to_bytes(4, "little") + symbol.encode() + _object(context.codegen(), module, compiled, symbol)
+
+
+def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
+    linked = llvm.parse_assembly(str(module))
+    linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
+    for item in (*linked.functions, *linked.global_variables):
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
+    builder = llvm.create_pass_builder(codegen._tm, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_always_inliner_pass()
+    passes.run(linked, builder)
+    linked.verify()
+    declared = {item.name for item in linked.functions if item.is_declaration}
+    foreign = {name for name in declared - _C_LIBRARY if not name.startswith(("llvm.", "Py"))}
+    if foreign:
+        raise InternalError(f"kernel {compiled.fndesc.qualname} needs {', '.join(sorted(foreign))} of numba's runtime")
+    return codegen._tm.emit_object(linked)
+
+
+def _dispatcher(function: Helper) -> Any:
+    if function.dispatcher is None:
+        njit: Any = numba.njit
+        compiled = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler)
+        function.dispatcher = compiled(function.py_func)
+        function.dispatcher.get_call_template = partial(_called, function.dispatcher.get_call_template)
+    return function.dispatcher
+
+
+def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
+    """Once for all values of an argument: numba would compile a function again for a constant True or 0."""
+    return call_template(tuple(map(types.unliteral, kinds)), kws)
+
+
+@typeof_impl.register(Helper)
+def _typeof_helper(value: Helper, _context: Any) -> Any:
+    return types.Dispatcher(_dispatcher(value))
+
+
+# ---------------------------------------------------------------------------------------------- numba, but for its end
+class _Library(JITCodeLibrary):
+    """Code of one function, optimised, that others link: numba would make machine code of each by itself, too."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """As numba does, but for functions that are only declared: to begin with one takes longer than most passes.
+
+        Neither does the code of intrinsics need them before it is optimised with the rest.
+        """
+        codegen: Any = self._codegen
+        ll_module.data_layout = codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration and function.linkage != llvm.Linkage.internal:
+                passes, builder = codegen._function_pass_manager()
+                passes.run(function, builder)
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "buda_emu_lowering"
+
+    def run_pass(self, state: Any) -> Literal[True]:
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        done = super().run_pass(state)
+        entry = list[Any]().copy  # stands for the function: a built-in one, as numba asks for, and like no other
+        state.targetctx.insert_user_function(entry, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=entry)
+        return done
+
+
+class _NoLifetimes(FunctionPass):
+    """Stands before a step of numba's, which looks afterwards where every variable lives: only generators need it."""
+
+    def run_pass(self, state: Any) -> Any:
+        if state.func_ir.is_generator:
+            return super().run_pass(state)  # pyright: ignore[reportAbstractUsage]
+        state.func_ir = self.changed(state.func_ir)
+        return True
+
+    def changed(self, function: Any) -> Any:
+        """What the step itself does."""
+        raise NotImplementedError
+
+
+def _with_definitions(function: Any) -> Any:
+    function._definitions = build_definitions(function.blocks)
+    return function
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
+    _name = "buda_emu_processing"
+
+    def changed(self, function: Any) -> Any:
+        function.blocks = canonicalize_cfg(function.blocks)
+        return function
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
+    _name = "buda_emu_single_assignments"
+
+    def changed(self, function: Any) -> Any:
+        return _with_definitions(reconstruct_ssa(function))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _NoPhis(_NoLifetimes, PreLowerStripPhis):
+    _name = "buda_emu_no_phis"
+
+    def changed(self, function: Any) -> Any:
+        return _with_definitions(self._strip_phi_nodes(function))
+
+
+_OWN: Final = {
+    NativeLowering: _Lowering,
+    PreLowerStripPhis: _NoPhis,
+    untyped_passes.IRProcessing: _Processing,
+    untyped_passes.ReconstructSSA: _SingleAssignments,
+}
+"""Steps in place of numba's."""
+
+
+class _Passes(PassManager):
+    """Numba's steps, one after the other, without putting down for each what it was called with."""
+
+    def _runPass(  # noqa: N802 # pyright: ignore[reportIncompatibleVariableOverride]
+        self, _index: int, pss: Any, internal_state: Any
+    ) -> None:
+        pss.analysis = self._analysis
+        pss.run_initialization(internal_state)
+        pss.run_pass(internal_state)
+        pss.run_finalizer(internal_state)
+
+
+class _Types(Context):
+    """What numba knows of types, but for its rules of operators on whole arrays: it would try them for numbers, too."""
+
+    def __init__(self, known: Context) -> None:  # pyright: ignore[reportMissingSuperCall]
+        self.__dict__ = known.__dict__  # what either learns, both know
+
+    def _lookup_global(self, gv: Any) -> Any:
+        return _without_arrays(super()._lookup_global(gv))
+
+
+_own_types: Final = cache(_Types)
+
+
+@cache
+def _without_arrays(kind: Any) -> Any:
+    rules: Any = kind.templates if type(kind) is types.Function else ()
+    arrays: Any = NumpyRulesArrayOperator
+    own = [_refusal(kind.typing_key) if issubclass(rule, arrays) else rule for rule in rules]
+    return types.Function(own) if own != [*rules] else kind
+
+
+def _refusal(operation: Any) -> type[AbstractTemplate]:
+    class Refusal(AbstractTemplate):
+        key = operation
+
+        def generic(self, args: Any, _kws: Any) -> None:
+            if any(isinstance(kind, types.Array) for kind in args):
+                operands = ", ".join(map(str, args))
+                raise InternalError(
+                    f"{operation.__name__} of {operands}: an expression on whole arrays in a kernel: write a loop"
+                )
+
+    return Refusal
+
+
+class _Compiler(CompilerBase):
+    def __init__(self, typingctx: Any, *others: Any) -> None:
+        super().__init__(typingctx, *others)
+        self.state.typingctx = _own_types(typingctx)
+        self.state.targetctx = self.state.targetctx.subtarget(typing_context=self.state.typingctx)
+
+    def define_pipelines(self) -> list[Any]:
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
+        passes = _Passes("buda_emu")
+        passes.passes = [(_OWN.get(step, step), why) for step, why in steps if step not in _LEFT_OUT]
+        passes.finalize()
+        return [passes]

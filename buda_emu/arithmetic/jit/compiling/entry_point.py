@@ -1,0 +1,273 @@
+"""The entry point of a kernel's machine code: a function of Python's C API that looks whether the arguments are of the
+kinds that the kernel was compiled for, takes them apart, and calls it without the GIL.
+
+Where threads share the kernel's items, it puts the arguments into their job slot, too, and opens and shuts the job
+there. Where they share a Python function, it waits for its turn before it asks for the GIL
+(`machine_code/gil_turns.py`).
+
+Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
+them meanwhile.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.np import numpy_support
+
+from buda_emu.arithmetic.jit import job_slot
+from buda_emu.arithmetic.jit.intrinsics.code import Builder, Value
+from buda_emu.arithmetic.jit.intrinsics.thread_team import emit_add, emit_pause, emit_read, word_place
+from buda_emu.arithmetic.jit.machine_code import loading as gil_turns
+from buda_emu.support.errors import InternalError
+
+_BYTE: Final = ir.IntType(8)
+_POINTER: Final = _BYTE.as_pointer()
+_WORD: Final = ir.IntType(32)
+_SIZE: Final = ir.IntType(64)
+# Where fields lie: CPython's object.h, floatobject.h, tupleobject.h, numpy's ndarraytypes.h and arrayscalars.h.
+_HEAD: Final = object.__basicsize__
+_TYPE: Final = _HEAD - 8
+_ARRAY_DATA, _ARRAY_NDIM, _ARRAY_SHAPE, _ARRAY_STRIDES, _ARRAY_DTYPE, _ARRAY_FLAGS = (
+    _HEAD + offset for offset in (0, 8, 16, 24, 40, 48)
+)
+_DTYPE_ORDER, _DTYPE_NUMBER = _HEAD + 10, _HEAD + 12
+_TUPLE_SIZE, _TUPLE_ITEMS = _HEAD, tuple.__basicsize__
+_IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
+_C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
+
+
+def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, shares: bool) -> None:
+    """`PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for what numba compiled.
+
+    `shares`: its first arguments are those of `thread_team.claimed`.
+    """
+    function = ir.Function(module, ir.FunctionType(_POINTER, [_POINTER, _POINTER.as_pointer(), _SIZE]), symbol)
+    builder: Builder = ir.IRBuilder(function.append_basic_block())
+    call_convention = context.call_conv
+    kind = call_convention.get_function_type(kernel.restype, kernel.argtypes)
+    native = ir.Function(module, kind, kernel.llvm_func_name)
+    job = _Job(context, module, f"{symbol}_helper", kernel, native) if shares else None
+    _EntryPoint(context, builder, function.append_basic_block("other")).emit(function.args, kernel, native, job)
+
+
+class _Job:
+    """A kernel in the job slot of a thread team (`jit/job_slot.py`)."""
+
+    def __init__(self, context: Any, module: Any, symbol: str, kernel: Any, native: Any) -> None:
+        self.context = context
+        self.kind = ir.LiteralStructType([context.get_value_type(kind) for kind in kernel.argtypes])
+        size = context.get_abi_sizeof(self.kind)
+        if size > job_slot.ARGUMENT_BYTES:
+            room = job_slot.ARGUMENT_BYTES
+            raise InternalError(f"the arguments of kernel {kernel.qualname} take {size} bytes, a job slot has {room}")
+        self.code = self.code_of_helper(module, symbol, kernel, native)
+
+    def code_of_helper(self, module: Any, symbol: str, kernel: Any, native: Any) -> Any:
+        """`int64 symbol(int64 arguments)`: the kernel with what the owner has put there; what it raised, or 0."""
+        function = ir.Function(module, ir.FunctionType(_SIZE, [_SIZE]), symbol)
+        builder: Builder = ir.IRBuilder(function.append_basic_block())
+        given = builder.inttoptr(function.args[0], self.kind.as_pointer())
+        values = [builder.load(cgutils.gep_inbounds(builder, given, 0, n)) for n in range(len(kernel.argtypes))]
+        status, _ = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        builder.ret(builder.select(status.is_error, builder.ptrtoint(status.excinfoptr, _SIZE), _SIZE(0)))
+        return function
+
+    def open(self, builder: Builder, slot: Value, values: Any) -> None:
+        """Helpers may come."""
+        given = builder.bitcast(word_place(builder, slot, _SIZE(job_slot.ARGUMENTS)), self.kind.as_pointer())
+        for number, value in enumerate((values[0], _SIZE(job_slot.HELPING), *values[2:])):
+            builder.store(value, cgutils.gep_inbounds(builder, given, 0, number))
+        builder.store(builder.ptrtoint(self.code, _SIZE), word_place(builder, slot, _SIZE(job_slot.CODE)))
+        emit_add(builder, slot, _SIZE(job_slot.INSIDE), _SIZE(job_slot.OPEN))
+        emit_add(builder, slot, _SIZE(job_slot.NUMBER), _SIZE(1))
+
+    def shut(self, builder: Builder, slot: Value, failed: Value) -> None:
+        """No further helpers may come. Where the owner's part failed, nobody claims further items. Wait a while for
+        helpers who are there."""
+        with builder.if_then(failed, likely=False):
+            emit_add(builder, slot, _SIZE(job_slot.CLAIMED), emit_read(builder, slot, _SIZE(job_slot.PARTS)))
+        emit_add(builder, slot, _SIZE(job_slot.INSIDE), _SIZE(-job_slot.OPEN))
+        with cgutils.for_range(builder, emit_read(builder, slot, _SIZE(job_slot.SPINS))) as loop:
+            inside = emit_read(builder, slot, _SIZE(job_slot.INSIDE))
+            with builder.if_then(builder.icmp_signed("==", inside, _SIZE(0))):
+                loop.do_break()
+            emit_pause(self.context, builder)
+
+
+class _EntryPoint:
+    def __init__(self, context: Any, builder: Builder, other: Any) -> None:
+        self.context = context
+        self.builder = builder
+        self.other = other
+
+    def emit(self, given: Any, kernel: Any, native: Any, job: _Job | None) -> None:
+        builder = self.builder
+        _, arguments, count = given
+        self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
+        places = [builder.gep(arguments, [_SIZE(number)]) for number in range(len(kernel.argtypes))]
+        values = [self.value(builder.load(place), kind) for place, kind in zip(places, kernel.argtypes, strict=True)]
+        is_shared = builder.icmp_signed("==", values[1], _SIZE(job_slot.SHARED)) if job else None
+        if job:
+            with builder.if_then(is_shared):
+                job.open(builder, values[0], values)
+        thread = self.call("PyEval_SaveThread", _POINTER)
+        self.give_turn()
+        status, result = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        if job:
+            with builder.if_then(is_shared):
+                job.shut(builder, values[0], status.is_error)
+        self.take_turn()
+        self.call("PyEval_RestoreThread", ir.VoidType(), thread)
+        with builder.if_then(status.is_error, likely=False):
+            self.tell(builder.load(status.excinfoptr))
+            builder.ret(_POINTER(None))
+        builder.ret(self.result(result, types.unliteral(kernel.restype)))
+        builder.position_at_end(self.other)
+        builder.ret(self.call("Py_NewRef", _POINTER, self.known("NotImplemented")))
+
+    # --------------------------------------------------------------------------------------------------------- turns
+    def turn(self) -> Value:
+        """The address of the word of `machine_code/gil_turns.py`, as a number."""
+        return self.field(self.known("turn"), _ARRAY_DATA, _SIZE)
+
+    def give_turn(self) -> None:
+        """It is free, where somebody may wait for it."""
+        builder, address = self.builder, self.turn()
+        seen = emit_read(builder, address, _SIZE(0))
+        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.TAKEN))):
+            word = word_place(builder, address, _SIZE(0))
+            builder.cmpxchg(word, _SIZE(gil_turns.TAKEN), _SIZE(gil_turns.FREE), "seq_cst", "monotonic")
+
+    def take_turn(self) -> None:
+        """Wait for it a while, where threads take turns."""
+        builder, address = self.builder, self.turn()
+        word = word_place(builder, address, _SIZE(0))
+        with cgutils.for_range(builder, _SIZE(gil_turns.SPINS)) as loop:
+            seen = emit_read(builder, address, _SIZE(0))
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.NOBODY_WAITS))):
+                loop.do_break()
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(gil_turns.FREE))):
+                swapped = builder.cmpxchg(word, _SIZE(gil_turns.FREE), _SIZE(gil_turns.TAKEN), "seq_cst", "monotonic")
+                with builder.if_then(builder.extract_value(swapped, 1)):
+                    loop.do_break()
+            emit_pause(self.context, builder)
+
+    # ------------------------------------------------------------------------------------------------ pieces of code
+    def call(self, name: str, kind: Any, *arguments: Value) -> Value:
+        """A call of a C function of CPython."""
+        declared = ir.FunctionType(kind, [argument.type for argument in arguments])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, declared, name), arguments)
+
+    def known(self, name: str) -> Value:
+        """The address of one of `loading.OBJECTS`."""
+        name = f"buda_emu.{name}"
+        found = self.builder.module.globals.get(name)
+        return found or ir.GlobalVariable(self.builder.module, _BYTE, name)
+
+    def field(self, thing: Value, offset: int, kind: Any) -> Value:
+        place = self.builder.gep(thing, [_SIZE(offset)])
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
+
+    def require(self, holds: Value) -> None:
+        """From here on it holds; where not, others are to serve these arguments."""
+        block = self.builder.append_basic_block()
+        self.builder.cbranch(holds, block, self.other)
+        self.builder.position_at_end(block)
+
+    def is_of(self, thing: Value, name: str) -> Value:
+        return self.builder.icmp_unsigned("==", self.field(thing, _TYPE, _POINTER), self.known(name))
+
+    def tell(self, raised: Value) -> None:
+        """The exception as numba left it, which is pickled, goes to `kernel.Kernel`."""
+        data, size = (self.builder.extract_value(raised, number) for number in range(2))
+        pickled = self.call("PyBytes_FromStringAndSize", _POINTER, data, self.builder.sext(size, _SIZE))
+        self.call("PyErr_SetObject", ir.VoidType(), self.known("Raised"), pickled)
+        self.call("Py_DecRef", ir.VoidType(), pickled)
+
+    # ----------------------------------------------------------------------------------------------------- arguments
+    def value(self, thing: Value, kind: Any) -> Value:
+        """What numba calls with for an object; control leaves where it is not one of that kind."""
+        if isinstance(kind, types.Array):
+            return self.array(thing, kind)
+        if isinstance(kind, types.BaseTuple):
+            return self.tuple(thing, kind)
+        if kind == types.boolean:
+            true = self.builder.icmp_unsigned("==", thing, self.known("true"))
+            self.require(self.builder.or_(true, self.builder.icmp_unsigned("==", thing, self.known("false"))))
+            return true
+        if kind == types.int64:
+            return self.integer(thing)
+        if kind == types.float64:
+            self.require(self.builder.or_(self.is_of(thing, "float"), self.is_of(thing, "float64")))
+        elif isinstance(kind, types.Integer | types.Float):
+            self.require(self.is_of(thing, str(kind)))
+        else:
+            raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {kind}")
+        return self.field(thing, _HEAD, self.context.get_value_type(kind))
+
+    def integer(self, thing: Value) -> Value:
+        self.require(self.is_of(thing, "int"))
+        found = self.call("PyLong_AsLongLong", _SIZE, thing)
+        with self.builder.if_then(self.builder.icmp_signed("==", found, _SIZE(-1)), likely=False):
+            failed = self.builder.icmp_unsigned("!=", self.call("PyErr_Occurred", _POINTER), _POINTER(None))
+            with self.builder.if_then(failed, likely=False):
+                self.builder.ret(_POINTER(None))  # OverflowError
+        return found
+
+    def tuple(self, thing: Value, kind: Any) -> Value:
+        flags = self.call("PyType_GetFlags", _SIZE, self.field(thing, _TYPE, _POINTER))
+        self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
+        self.require(self.builder.icmp_signed("==", self.field(thing, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
+        items = [
+            self.value(self.field(thing, _TUPLE_ITEMS + 8 * number, _POINTER), item) for number, item in enumerate(kind)
+        ]
+        return self.context.make_tuple(self.builder, kind, items)
+
+    def array(self, thing: Value, kind: Any) -> Value:
+        builder = self.builder
+        dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
+        self.require(self.is_of(thing, "ndarray"))
+        self.require(builder.icmp_signed("==", self.field(thing, _ARRAY_NDIM, _WORD), _WORD(kind.ndim)))
+        described = self.field(thing, _ARRAY_DTYPE, _POINTER)
+        self.require(builder.icmp_signed("==", self.field(described, _DTYPE_NUMBER, _WORD), _WORD(dtype.num)))
+        self.require(builder.icmp_signed("==", self.field(described, _DTYPE_ORDER, _BYTE), _BYTE(ord(dtype.byteorder))))
+        wanted = _ALIGNED | (_WRITABLE if kind.mutable else 0) | {"C": _C_ORDER, "F": _F_ORDER, "A": 0}[kind.layout]
+        looked_at = _ALIGNED | _WRITABLE | (_C_ORDER if kind.layout == "C" else _C_ORDER | _F_ORDER)
+        flags = self.field(thing, _ARRAY_FLAGS, _WORD)
+        self.require(builder.icmp_signed("==", builder.and_(flags, _WORD(looked_at)), _WORD(wanted)))
+
+        sizes = ir.ArrayType(_SIZE, kind.ndim)
+        array = self.context.make_array(kind)(self.context, builder)
+        array.meminfo = _POINTER(None)
+        array.parent = _POINTER(None)
+        array.itemsize = _SIZE(dtype.itemsize)
+        array.data = builder.bitcast(self.field(thing, _ARRAY_DATA, _POINTER), array.data.type)
+        items = _SIZE(1)
+        for name, offset in (("shape", _ARRAY_SHAPE), ("strides", _ARRAY_STRIDES)):
+            listed = self.field(thing, offset, _POINTER)
+            setattr(array, name, builder.load(builder.bitcast(listed, sizes.as_pointer())))
+        for size in cgutils.unpack_tuple(builder, array.shape, kind.ndim):
+            items = builder.mul(items, size)
+        array.nitems = items
+        return array._getvalue()
+
+    # -------------------------------------------------------------------------------------------------------- result
+    def result(self, value: Value, kind: Any) -> Value:
+        """As numba: a Python number, or None."""
+        builder = self.builder
+        if kind == types.none:
+            return self.call("Py_NewRef", _POINTER, self.known("None"))
+        if kind == types.boolean:
+            return self.call("PyBool_FromLong", _POINTER, builder.zext(value, _SIZE))
+        if isinstance(kind, types.Float):
+            wide = value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+            return self.call("PyFloat_FromDouble", _POINTER, wide)
+        if kind in types.unsigned_domain:
+            wide = value if value.type == _SIZE else builder.zext(value, _SIZE)
+            return self.call("PyLong_FromUnsignedLongLong", _POINTER, wide)
+        if kind in types.signed_domain:
+            wide = value if value.type == _SIZE else builder.sext(value, _SIZE)
+            return self.call("PyLong_FromLongLong", _POINTER, wide)
+        raise TypeError(f"a kernel returns None or a number, no {kind}")

@@ -1,0 +1,157 @@
+"""The `kernel` and `helper` decorators: compiled without the GIL, exact arithmetic only, kept on disk between runs.
+
+A kernel is compiled at its first call, for the kinds of the arguments. So call a kernel always with the same kinds:
+C-contiguous arrays, each always writable or always read-only, Python ints and bools, numpy scalars for floats, and
+tuples of these. Another kind is compiled separately. What it returns is None or a number.
+
+Numba compiles (`compiling`), and is imported only then: what was compiled before is machine code with an entry
+point for Python, which is read from disk and called (`machine_code`) without numba.
+
+`NUMBA_DISABLE_JIT=1` makes every kernel and helper the plain Python function it is written as, with the same bits.
+"""
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from threading import RLock
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.machine_code import disk_cache
+from buda_emu.arithmetic.jit.machine_code.disk_cache import cache_folder
+from buda_emu.arithmetic.jit.machine_code.loading import Raised, kinds_of, plain
+from buda_emu.arithmetic.jit.sources import Helper
+
+__all__ = ["Compilation", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+disabled: Final = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+"""Whether kernels are plain Python functions: as numba reads its setting."""
+
+_lock: Final = RLock()
+
+
+def kernel(function: F) -> F:
+    """A function that Python calls: compiled once for the kinds of its arguments, then read from disk."""
+    return _quiet(function) if disabled else cast(F, Kernel(function))
+
+
+def helper(function: F) -> F:
+    """A function that only kernels call: it is compiled into each of them."""
+    return function if disabled else cast(F, Helper(function))
+
+
+class Kernel(Helper):
+    """A compiled function. Where arguments are of a kind that it has met, calling it is calling machine code."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._known: dict[str, Callable[..., Any]] = {}
+        self._latest: Callable[..., Any] = _knows_nothing
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result. Raises TypeError for what no kernel takes, and what the function raises."""
+        try:
+            result = self._latest(*arguments)
+            return self._other(arguments) if result is NotImplemented else result
+        except Raised as raised:
+            error = raised.exception(self.py_func.__name__)
+        raise error
+
+    def _other(self, arguments: tuple[Any, ...]) -> Any:
+        for entry in list(self._known.values()):
+            result = entry(*arguments)
+            if result is not NotImplemented:
+                self._latest = entry
+                return result
+        arguments = tuple(map(plain, arguments))  # there may be simpler objects for the same
+        kinds = kinds_of(arguments)
+        with _lock:
+            entry = self._known.get(kinds)
+            if entry is None:
+                entry = self._known[kinds] = self._made(kinds, arguments)
+        self._latest = entry
+        result = entry(*arguments)
+        if result is NotImplemented:
+            raise TypeError(f"kernel {self.py_func.__name__} cannot be called with ({kinds})")
+        return result
+
+    def _made(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """For these kinds: kept from an earlier run, or compiled now."""
+        from buda_emu.arithmetic.jit.machine_code.loading import load, processor  # LLVM, not its compiler
+
+        place = disk_cache.place(self.py_func, f"{kinds} {processor()}")
+        if place is None:
+            code = self._compiled(arguments)
+        else:
+            code = disk_cache.read(place) or self._compiled_alone(place, arguments)
+        return load(code, self.py_func.__module__, self.py_func.__name__)
+
+    def _compiled_alone(self, place: str, arguments: tuple[Any, ...]) -> bytes:
+        """By this process or by another that began before."""
+        with disk_cache.alone(place):
+            code = disk_cache.read(place)
+            if code is None:
+                code = self._compiled(arguments)
+                disk_cache.write(place, code)
+            return code
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
+        name = self.py_func.__name__
+        for watcher in list(_watchers):
+            watcher.started(name)
+        start = time.perf_counter()
+        from buda_emu.arithmetic.jit.compiling.by_numba import machine_code  # numba
+
+        code = machine_code(self, arguments)
+        done = Compilation(name, time.perf_counter() - start)
+        for watcher in list(_watchers):
+            watcher.found.append(done)
+        return code
+
+
+class Compilation(NamedTuple):
+    """One kernel that was compiled, and how long that took."""
+
+    kernel: str
+    seconds: float
+
+
+class _Watcher(NamedTuple):
+    started: Callable[[str], object]
+    found: list[Compilation]
+
+
+_watchers: Final[list[_Watcher]] = []
+
+
+@contextmanager
+def compilations(started: Callable[[str], object] = lambda _: None) -> Generator[list[Compilation]]:
+    """What is compiled meanwhile, in any thread; the list grows. `started` is told each kernel's name beforehand.
+
+    A kernel that is read from disk is not in it, and what is compiled for the sake of another belongs to that.
+    """
+    watcher = _Watcher(started, [])
+    _watchers.append(watcher)
+    try:
+        yield watcher.found
+    finally:
+        _watchers[:] = [other for other in _watchers if other is not watcher]
+
+
+def _knows_nothing(*_: Any) -> Any:
+    return NotImplemented
+
+
+def _quiet(function: F) -> F:
+    """The plain function, silent like compiled code where a scalar operation overflows or is invalid."""
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return cast(F, call)

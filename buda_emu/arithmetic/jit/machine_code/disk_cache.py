@@ -1,0 +1,191 @@
+"""Compiled kernels on disk: in the user's cache directory, in a folder named by the version and by the hash of every
+source that may be compiled in, a file for each kernel, kinds of arguments and processor.
+
+Machine code is run as it is, so nothing is read or written where others could have put it (`caches.usable`), and a file
+whose checksum does not hold is as if it were not there: it is compiled, and written, again. What one process
+compiles, others wait for.
+
+To read all sources at each start would take as long as to load the kernels. So the hash is kept, too, in a file that is
+named by the sizes and times of the sources.
+"""
+
+import hashlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import cache
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from buda_emu.support.caches import own_caches, package_file, read_kept, sources, usable, write_kept
+from buda_emu.support.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_ROOMS: Final = ("arithmetic/jit", "arithmetic/kernels", "arithmetic/formats", "spec")  # what a kernel may import from
+_PACKAGE: Final = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))  # noqa: PTH100, PTH118, PTH120
+_MAGIC: Final = b"buda-emu kernel 2\n"
+_HASHES: Final = "sources"
+_HASH_MAGIC: Final = b"buda-emu sources 1\n"
+_MOST_HASH_BYTES: Final = 64 << 10  # of all files
+_MOST_BYTES: Final = 256 << 20
+_LONGEST_WAIT: Final = 60.0  # seconds
+_LOOK_AGAIN: Final = 0.02
+_OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
+
+
+def cache_folder() -> "Path | None":
+    """Where the project's compiled kernels are kept; None when they cannot be."""
+    from pathlib import Path
+
+    directory = _directory(os.path.join(_PACKAGE, "arithmetic", "kernels"))  # noqa: PTH118
+    return Path(directory) if directory else None
+
+
+def place(function: Callable[..., Any], variant: str) -> str | None:
+    """The file for a function's machine code; None where it cannot be kept. `variant`: what else it depends on."""
+    code = function.__code__
+    values = tuple(_constant(cell.cell_contents) for cell in function.__closure__ or ())
+    if None in values or not os.path.isfile(code.co_filename):  # noqa: PTH113 - of every kernel
+        return None
+    directory = _directory(os.path.dirname(code.co_filename))  # noqa: PTH120
+    if not directory:
+        return None
+    settings = sorted(
+        item for item in os.environ.items() if item[0].startswith("NUMBA_") and item[0] not in _OF_NO_CONSEQUENCE
+    )
+    constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
+    file = os.path.basename(code.co_filename)  # noqa: PTH119
+    source = (file, function.__qualname__, code.co_firstlineno, code.co_code, constants, values)
+    digest = hashlib.sha256(repr((source, variant, settings)).encode()).hexdigest()[:24]
+    return os.path.join(directory, f"{re.sub('[^A-Za-z0-9_]', '', function.__name__)}-{digest}.o")  # noqa: PTH118
+
+
+def read(file: str) -> bytes | None:
+    """The machine code that was written there; None where that is nothing, damaged, or maybe somebody else's."""
+    if not usable(os.path.dirname(file)):  # noqa: PTH120
+        return None
+    found = read_kept(file, _MAGIC, _MOST_BYTES)
+    return None if found is None else bytes(found)
+
+
+@contextmanager
+def alone(file: str) -> Generator[None]:
+    """Processes that are about to make the same machine code do so one after the other: look again, once it is your
+    turn. None waits longer than a minute, nor where nobody can be waited for."""
+    try:
+        import fcntl
+    except ImportError:  # no POSIX
+        yield
+        return
+    lock = f"{file}.lock"
+    try:
+        opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        latest = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < latest:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_LOOK_AGAIN)
+            except OSError:  # of a disk without locks
+                break
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock)  # noqa: PTH108 - who waits for it holds it open, and finds the machine code
+        os.close(opened)
+
+
+def write(file: str, code: bytes) -> None:
+    """Keep machine code, if that can be."""
+    write_kept(file, _MAGIC, code, _MOST_BYTES)
+
+
+def _constant(value: Any) -> str | None:
+    """What a function finds in the scope around it, as text; None where that says nothing of its value."""
+    if isinstance(value, int | float | str | bytes | np.generic):
+        return repr(value)
+    function = getattr(value, "py_func", None)
+    return None if function is None else f"{function.__module__}.{function.__qualname__}"
+
+
+def _directory(folder: str) -> str:
+    """The folder for compiled kernels whose file lies in `folder`, made if need be; "" when it cannot be written,
+    or others could put files there."""
+    try:
+        directory = os.path.join(own_caches(), _folder_name(folder))  # noqa: PTH118
+    except (OSError, RuntimeError):  # RuntimeError: no home directory
+        return ""
+    return directory if usable(directory) and os.access(directory, os.W_OK) else ""
+
+
+@cache
+def _folder_name(folder: str) -> str:
+    return f"kernels-{__version__}-{_known_hash(folder)}"
+
+
+def _known_hash(folder: str) -> str:
+    """`_sources_hash`, from where it was kept if no source has another size or time since. Raises OSError, RuntimeError
+    without a home directory."""
+    if not _in_package(folder):
+        return _sources_hash(folder)
+    files = tuple((file, found.st_size, found.st_mtime_ns) for file in _compiler() for found in (os.stat(file),))  # noqa: PTH116
+    about = repr((__version__, np.__version__, sys.version, sys.platform, sources(*_ROOMS), files))
+    name = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
+    directory = os.path.join(own_caches(), _HASHES)  # noqa: PTH118
+    place = os.path.join(directory, name)  # noqa: PTH118
+    kept = read_kept(place, _HASH_MAGIC, _MOST_HASH_BYTES) if usable(directory) else None
+    if kept is not None:
+        return bytes(kept).decode()
+    found = _sources_hash(folder)
+    write_kept(place, _HASH_MAGIC, found.encode(), _MOST_HASH_BYTES)
+    return found
+
+
+def _in_package(folder: str) -> bool:
+    """Whether it is a part of the rooms whose sources count for every kernel."""
+    return any(f"{folder}{os.sep}".startswith(os.path.join(_PACKAGE, room, "")) for room in _ROOMS)  # noqa: PTH118
+
+
+def _sources_hash(folder: str) -> str:
+    """Hash of all that compiled code depends on, besides the processor and its own function."""
+    folders = [os.path.join(_PACKAGE, room) for room in _ROOMS] + ([] if _in_package(folder) else [folder])  # noqa: PTH118
+    digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())
+    for file in _compiler():
+        digest.update(_content(file))
+    for directory in sorted(folders):
+        for path in sorted(_sources(directory)):
+            digest.update(os.path.relpath(path, directory).replace(os.sep, "/").encode())
+            digest.update(_content(path))
+    return digest.hexdigest()[:16]
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _compiler() -> list[str]:
+    """The files that state numba's and LLVM's versions: importing the packages takes longer than most runs."""
+    return [package_file(package, "_version.py") for package in ("numba", "llvmlite")]
+
+
+def _sources(folder: str) -> Generator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.path

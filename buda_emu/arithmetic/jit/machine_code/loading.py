@@ -1,0 +1,178 @@
+"""Machine code becomes a function that Python calls: without numba, without a compiler, and mostly without LLVM."""
+
+import ctypes
+import pickle
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.machine_code import placing
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+else:
+    llvm = lazy("llvmlite.binding")
+
+
+class Raised(Exception):  # noqa: N818 - nobody sees it
+    """What a kernel raised, pickled as (class, arguments, place)."""
+
+    def exception(self, kernel: str) -> BaseException:
+        """The exception itself. What it was to say is only known where all of it stands in the source."""
+        kind, arguments, _ = pickle.loads(self.args[0])
+        if all(isinstance(argument, str | int | float) for argument in arguments or ()):
+            return kind(*arguments or ())
+        return kind(f"raised in kernel {kernel}; with NUMBA_DISABLE_JIT=1 it says why")
+
+
+def raised_at(address: int, kernel: str) -> BaseException:
+    """The exception that a kernel left there: the address and the bytes of a pickle, as numba keeps it."""
+    found = _Left.from_address(address)
+    return Raised(ctypes.string_at(found.data, found.size)).exception(kernel)
+
+
+class _Left(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_int32))
+
+
+def kinds_of(arguments: Iterable[Any]) -> str:
+    """The kinds of plain arguments: machine code serves those of equal kinds. Raises TypeError for any other object.
+
+    `i8` and the like are scalars, `f4[3]C` is an array of three dimensions, `r` one that is only read.
+    """
+    return ", ".join(map(_kind, arguments))
+
+
+def plain(value: Any) -> Any:
+    """The object itself or one of the same value of the class that machine code knows."""
+    if isinstance(value, np.ndarray):
+        value = value.view(np.ndarray) if type(value) is not np.ndarray else value
+        usual = np.dtype(value.dtype.str)
+        return value if value.dtype.num == usual.num else value.view(usual)
+    if isinstance(value, tuple):
+        items: list[Any] = [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if type(value) is np.int64 or (isinstance(value, int) and type(value) not in (int, bool)):
+        return int(value)
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        if not value.dtype.isnative or value.dtype.kind not in "biuf" or not flags.aligned:
+            raise TypeError(f"a kernel takes no array of {value.dtype}, unless it is native and aligned")
+        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        return f"{value.dtype.str[1:]}[{value.ndim}]{layout}{'' if flags.writeable else 'r'}"
+    if isinstance(value, bool):
+        return "b1"
+    if isinstance(value, int):
+        return "i8"
+    if isinstance(value, float):
+        return "f8"
+    if isinstance(value, (np.integer, np.floating)):
+        return value.dtype.str[1:]
+    if isinstance(value, tuple):
+        name = f"{type(value).__module__}.{type(value).__qualname__}" if hasattr(value, "_fields") else ""
+        return f"{name}({kinds_of(value)})"  # pyright: ignore[reportUnknownArgumentType]
+    raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {type(value).__name__}")
+
+
+NOBODY_WAITS: Final = 0  # threads share no function
+FREE: Final = 1
+TAKEN: Final = 2
+SPINS: Final = 6_000  # a third of a millisecond where each takes 50 ns; then a thread goes to sleep
+TURN: Final[NDArray[np.int64]] = np.zeros(1, np.int64)
+"""One word, of all threads of the process, as Python's lock is."""
+
+
+def take_turns() -> None:
+    """Threads share a function from now on; it is the turn of this one."""
+    TURN[0] = TAKEN
+
+
+def turns_are_over() -> None:
+    """Kernels that end do not wait for others."""
+    TURN[0] = NOBODY_WAITS
+
+
+ENTRY: Final = "buda_emu_kernel"
+"""What the entry points of kernels are called, before a number."""
+OBJECTS: Final[dict[str, Any]] = {
+    "buda_emu.true": True,
+    "buda_emu.int": int,
+    "buda_emu.float": float,
+    "buda_emu.Raised": Raised,
+    "buda_emu.NotImplemented": NotImplemented,
+    "buda_emu.None": None,
+    "buda_emu.false": False,
+    "buda_emu.ndarray": np.ndarray,
+    "buda_emu.turn": TURN,
+    **{
+        f"buda_emu.{kind.__name__}": kind
+        for kind in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64)
+    },
+}
+"""Objects that machine code knows by name: they live as long as the process."""
+_METH_FASTCALL: Final = 0x80
+_SIZE_BYTES: Final = 4
+_methods: Final[list[Any]] = []  # as long as the process, too
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
+    """The function in machine code from `compiling.machine_code`: NotImplemented for arguments of another kind.
+
+    Profilers and debuggers see it as a built-in function of that module and name.
+    """
+    size = int.from_bytes(code[:_SIZE_BYTES], "little")
+    symbol, machine_code = code[_SIZE_BYTES : _SIZE_BYTES + size].decode(), code[_SIZE_BYTES + size :]
+    address = placing.placed(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
+    method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
+    _methods.append(method)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
+    return make(ctypes.addressof(method), None, module)
+
+
+@cache
+def processor() -> str:
+    """What machine code is made for."""
+    known = placing.processor()
+    if known is not None:
+        return known
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
+    engine.finalize_object()
+    return engine.get_function_address(symbol)
+
+
+@cache
+def _engine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name, known in OBJECTS.items():
+        llvm.add_symbol(name, id(known))
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

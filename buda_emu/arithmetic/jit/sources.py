@@ -1,0 +1,25 @@
+"""What is compiled: functions as they are written, and the rooms of LLVM code that they call."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Final, cast
+
+INTRINSICS: Final = ["buda_emu.arithmetic.jit.intrinsics"]
+"""Modules that make LLVM code known to numba: imported before the first kernel is compiled."""
+
+
+def register_intrinsics(module: str) -> None:
+    """Name a room of LLVM code that kernels of the caller's room call."""
+    INTRINSICS.append(module)
+
+
+class Helper:
+    """What numba, when it comes to compile, sees as a function of its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(cast(Any, self), function)
+        self.py_func: Final = function
+        self.shares: Final = "claimed" in function.__code__.co_names
+        """Whether threads may share its items (`jit/thread_team.py`)."""
+        self.dispatcher: Any = None
+        """numba's, once there is one (`compiling/by_numba.py`)."""

@@ -1,0 +1,104 @@
+"""Threads that share the items of a kernel without going through Python in between.
+
+A kernel goes through `claimed(start, stop)` where it would go through `range(start, stop)`. Called with two numbers it
+is just that. Called with the address of a `JobSlot` and SHARED, the kernel's entry point (`compiling/entry_point.py`)
+writes into the slot where the code and the arguments are, and helpers, who look at it in `serve`, run the same kernel:
+each thread claims the next few items as it comes free. No helper touches Python's lock, neither for the job nor while
+it waits for the next one: a thread that waits for a lock lets its processor sleep, and waking one takes longer than
+most kernels.
+"""
+
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from buda_emu.arithmetic.jit.job_slot import (
+    BUSY,
+    CLAIMED,
+    GRAIN,
+    HELPED,
+    IN_PYTHON,
+    INSIDE,
+    ITEMS,
+    NUMBER,
+    OPEN,
+    PARTS,
+    RAISED,
+    SHARED,
+    JobSlot,
+    add,
+    pause,
+    read,
+    work_on,
+)
+from buda_emu.arithmetic.jit.kernel import disabled, helper, kernel
+
+_TRIED_SPINS: Final = 2_000
+_TRIES: Final = 3  # in one of them, others may get the processor
+
+
+@cache
+def spins_in(seconds: float) -> int:
+    """How many spins take that long, measured once; 0 where kernels are not compiled, as others get nothing done
+    meanwhile."""
+    if disabled:
+        return 0
+    slot = JobSlot()
+    serve(slot.address, 0, 1)  # compiled, or loaded
+    took: list[float] = []
+    for _ in range(_TRIES):
+        start = time.perf_counter()
+        serve(slot.address, 0, _TRIED_SPINS)
+        took.append(time.perf_counter() - start)
+    return 1 + int(_TRIED_SPINS * seconds / min(took))
+
+
+@helper
+def claimed(start: int, stop: int) -> Iterator[int]:
+    """start .. stop - 1, or this thread's share of the items of a slot's job."""
+    if stop >= 0:
+        for item in range(start, stop):
+            yield item
+    else:
+        items, grain, parts = read(start, ITEMS), read(start, GRAIN), read(start, PARTS)
+        own = 0
+        while add(start, CLAIMED, 1) < parts:
+            part = own if stop == SHARED else parts - 1 - add(start, HELPED, 1)
+            own += 1
+            for item in range(part * grain, min(part * grain + grain, items)):
+                yield item
+
+
+@kernel
+def await_helpers(slot: int, spins: int) -> None:
+    """Until none of them is busy with a job that is done in Python, for `spins` spins at most."""
+    for _ in range(spins):
+        if read(slot, BUSY) == 0:
+            break
+        pause()
+
+
+@kernel
+def serve(slot: int, seen: int, spins: int) -> int:
+    """A helper's part in all jobs after number `seen`, until one is done in Python, or for `spins` spins there is none.
+
+    The number of the latest job that it knows of.
+    """
+    left = spins
+    while left > 0:
+        number = read(slot, NUMBER)
+        if number == seen:
+            left -= 1
+            pause()
+            continue
+        left, seen = spins, number
+        if read(slot, IN_PYTHON) == number:
+            break
+        if add(slot, INSIDE, 1) >= OPEN:
+            raised = work_on(slot)
+            if raised != 0:
+                add(slot, RAISED, raised - read(slot, RAISED))
+                add(slot, CLAIMED, read(slot, PARTS))  # nobody claims further ones
+        add(slot, INSIDE, -1)
+    return seen

@@ -1,0 +1,111 @@
+"""The SFPU functions that need nothing but arithmetic, in place on a region of every tile (OPS 5).
+
+A region is `runs` runs of `length` elements, the starts 32 apart: (1, 1024) a whole tile, (1, 128) its first four
+rows, (32, 16) its first sixteen columns (OPS 5.2).
+"""
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+
+ABS: Final = 0
+SQUARE: Final = 1
+SQRT: Final = 2
+RECIPROCAL: Final = 3
+POWER: Final = 4
+LRELU: Final = 5
+
+_LARGEST_INVERSE: Final = np.float32(8388608.0)  # 1 / eps, the inverse of zero
+_NAN: Final = np.float32(np.nan)
+
+
+Region: TypeAlias = tuple[int, int]
+"""Runs, and their length."""
+
+
+@kernel
+def elementary_tiles(
+    start: int,
+    stop: int,
+    tiles: Tensor,
+    region: Region,
+    failed: NDArray[np.bool_],
+    code: int,
+    slope: np.float32,
+    exponent: int,
+) -> None:
+    """Applies a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
+
+    `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
+    negative value, reciprocals that are NaN or -inf. Of such elements, all NaN become one NaN, whatever their sign was.
+    """
+    n, (runs, length) = tiles.shape[1], region
+    for item in claimed(start, stop):
+        entry = item // n
+        tile = tiles[entry, item - entry * n]
+        failures = 0
+        for run in range(runs):
+            part = tile[32 * run : 32 * run + length]
+            if code == ABS:
+                for k in range(length):
+                    part[k] = abs(part[k])
+            elif code == SQUARE:
+                for k in range(length):
+                    part[k] = part[k] * part[k]
+            elif code == SQRT:
+                for k in range(length):
+                    x = part[k]
+                    failures += not x >= np.float32(0)
+                    part[k] = np.sqrt(x) if x >= np.float32(0) else _NAN
+            elif code == RECIPROCAL:
+                for k in range(length):
+                    x = part[k]
+                    inverse = np.float32(1) / x if x != np.float32(0) else _LARGEST_INVERSE
+                    failures += not inverse > np.float32(-np.inf)
+                    part[k] = inverse if inverse == inverse else _NAN
+            elif code == POWER:
+                for k in range(length):
+                    power = np.float32(1)
+                    for _ in range(exponent):
+                        power = part[k] * power
+                    part[k] = power
+            else:
+                for k in range(length):
+                    x = part[k]
+                    part[k] = x * (np.float32(1) if x > np.float32(0) else slope)
+        if failures:
+            failed[item] = True
+
+
+@kernel
+def dropout_tiles(
+    start: int, stop: int, tiles: Tensor, region: Region, keep: NDArray[np.float32], scale: np.float32
+) -> None:
+    """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
+    n, (runs, length) = tiles.shape[1], region
+    for item in claimed(start, stop):
+        entry = item // n
+        tile = tiles[entry, item - entry * n]
+        for run in range(runs):
+            part, kept = tile[32 * run : 32 * run + length], keep[32 * run : 32 * run + length]
+            for k in range(length):
+                part[k] = kept[k] * part[k] * scale
+
+
+@kernel
+def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
+    """+0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
+    n, (runs, length) = tiles.shape[1], region
+    for item in claimed(start, stop):
+        entry = item // n
+        tile = tiles[entry, item - entry * n]
+        for run in range(runs):
+            for k in range(32 * run + length, 32 * run + 32):
+                tile[k] = np.float32(0)
+        for k in range(max(32 * runs, length), 1024):
+            tile[k] = np.float32(0)

@@ -1,0 +1,121 @@
+"""The code of `kernels/tensix/conversions/blocks.py`: a vector is the 16 datums that share an exponent."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared
+from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic, shared_intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import I8, I32, Vectors
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import (
+    FARTHEST,
+    FRACTION,
+    GROUP,
+    LEADING,
+    MOST,
+    SHARED_ONE,
+    assemble_groups,
+    spread_groups,
+)
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+
+_EXPONENT: Final = 23  # where that of a single begins
+
+
+@shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
+def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
+    code = Vectors(builder, GROUP)
+    assembled = Assembled(code, down, most, cut, codes, exponents)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
+        assembled.store(x, loop.index)
+
+
+class Assembled:
+    """Groups of words become codes and the exponents that they share."""
+
+    def __init__(self, code: Vectors, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
+        builder = code.builder
+        self.code, self.codes, self.exponents = code, codes, exponents
+        self.field = code.every_word(builder.add(down, SIZE(7)))
+        self.sign_place = code.every_word(builder.sub(SIZE(7), cut))
+        self.down, self.most, self.cut = (code.every_word(number) for number in (down, most, cut))
+
+    def store(self, x: Value, group: Value) -> None:
+        """Those of one group."""
+        code, builder = self.code, self.code.builder
+        exponent = builder.and_(builder.lshr(x, self.field), self.most)
+        leading = builder.select(builder.icmp_signed("==", exponent, code.word(0)), code.word(0), code.word(LEADING))
+        significand = builder.or_(builder.and_(builder.lshr(x, self.down), code.word(FRACTION)), leading)
+        shared = code.largest_in(exponent)
+        distance = code.least(builder.sub(code.every(shared), exponent), code.word(FARTHEST))
+        half = builder.shl(code.word(1), distance)
+        size = builder.lshr(builder.add(significand, half), builder.add(distance, code.word(1)))
+        size = builder.lshr(code.least(size, code.word(MOST)), self.cut)
+        signed = builder.or_(size, builder.shl(builder.lshr(x, code.word(31)), self.sign_place))
+        signed = builder.select(builder.icmp_signed("==", size, code.word(0)), code.word(0), signed)
+        place = builder.mul(group, SIZE(GROUP))
+        code.store(builder.trunc(signed, ir.VectorType(I8, GROUP)), self.codes, place, align=1)
+        builder.store(builder.trunc(shared, I8), builder.gep(self.exponents, [group]))
+
+
+@intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
+def _spread_groups(_context: Any, builder: Builder, *given: Value) -> None:
+    *plain, exponent_bits = given
+    name = f"spread_groups_{plain[0].type.pointee.width}"
+    wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
+    with builder.if_else(wide) as (then, otherwise):
+        with then:
+            call_shared(builder, f"{name}_wide", plain, _emit_wide)
+        with otherwise:
+            call_shared(builder, f"{name}_narrow", plain, _emit_narrow)
+
+
+def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Exponents are counted modulo 256."""
+        added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
+        return builder.and_(added, code.word(0x7FFFFFFF))
+
+    _emit_spread(builder, words, codes, exponents, align, 255, moved)
+
+
+def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Exponents end at 0."""
+        exponent = builder.add(builder.lshr(pattern, code.word(_EXPONENT)), code.every(shared))
+        exponent = builder.shl(code.largest(exponent, code.word(0)), code.word(_EXPONENT))
+        return builder.or_(exponent, builder.and_(pattern, code.word((1 << _EXPONENT) - 1)))
+
+    _emit_spread(builder, words, codes, exponents, align, 31, moved)
+
+
+def _emit_spread(
+    builder: Builder,
+    words: Value,
+    codes: Value,
+    exponents: Value,
+    align: Value,
+    most: int,
+    moved: Callable[[Vectors, Value, Value], Value],
+) -> None:
+    code = Vectors(builder, GROUP)
+    align = code.every_word(align)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        shared = builder.zext(builder.load(builder.gep(exponents, [loop.index])), I32)
+        x = builder.zext(code.load(codes, place, ir.VectorType(I8, GROUP), align=1), code.words)
+        x = builder.shl(x, align)
+        magnitude = builder.and_(x, code.word(FRACTION))
+        pattern = code.as_words(builder.sitofp(magnitude, code.floats))
+        word = moved(code, pattern, builder.sub(shared, I32(SHARED_ONE)))
+        none = builder.icmp_signed("==", x, code.word(0))
+        word = builder.select(builder.icmp_signed("==", magnitude, code.word(0)), code.word(most << _EXPONENT), word)
+        word = builder.select(none, code.word(0), word)
+        sign = builder.shl(builder.lshr(x, code.word(7)), code.word(31))
+        word = builder.or_(word, sign)
+        if words.type.pointee.width == 16:
+            word = builder.trunc(builder.lshr(word, code.word(16)), code.halves)
+        code.store(word, words, place)

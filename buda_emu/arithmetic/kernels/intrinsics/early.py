@@ -1,0 +1,61 @@
+"""The code of `kernels/tensix/conversions/early.py`."""
+
+from numba.core import cgutils, types
+
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value
+from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import Vectors
+from buda_emu.arithmetic.kernels.intrinsics.blocks import Assembled
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import GROUP
+from buda_emu.arithmetic.kernels.tensix.conversions.early import MAGNITUDE, early_groups, early_halves, early_words
+from buda_emu.arithmetic.kernels.tiles.tile_memory import TILE
+
+
+class _Early:
+    """An early conversion of the packer; `small`, the bits that stay of what is below the least, is 0 if not given."""
+
+    def __init__(self, code: Vectors, *numbers: Value, small: Value | None = None) -> None:
+        self.code = code
+        self.numbers = [code.every_word(number) for number in numbers]
+        self.small = None if small is None else code.every_word(small)
+
+    def load(self, words: Value, place: Value) -> Value:
+        """The words from there on, converted."""
+        code, builder = self.code, self.code.builder
+        up, kept, most, first, half, mask, least = self.numbers
+        word = builder.shl(code.load(words, place, code.words), up)
+        size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), kept), most)
+        size = builder.select(builder.icmp_signed("<", size, first), code.word(0), size)
+        size = builder.and_(builder.add(size, half), mask)
+        signed = builder.or_(size, builder.and_(word, code.word(~MAGNITUDE)))
+        rest = code.word(0) if self.small is None else builder.and_(word, self.small)
+        return builder.select(builder.icmp_signed("<", size, least), rest, signed)
+
+
+@shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
+def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
+    *numbers, small, row = rest
+    code = Vectors(builder, GROUP)
+    early = _Early(code, *numbers, small=small)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        code.store(early.load(words, place), row, place)
+
+
+@shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
+def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
+    code = Vectors(builder, GROUP)
+    early, assembled = _Early(code, *numbers[:7]), Assembled(code, *numbers[7:])
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
+
+
+@shared_intrinsic(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
+def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
+    *numbers, halves = rest
+    code = Vectors(builder, GROUP)
+    early = _Early(code, *numbers)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        word = builder.lshr(early.load(words, place), code.word(16))
+        code.store(builder.trunc(word, code.halves), halves, place)

@@ -1,0 +1,197 @@
+"""The code of `kernels/tensix/elementwise/eltwise_by_singles.py`."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from numba.core import cgutils, types
+
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.arithmetic.jit.intrinsics.declare import intrinsic, shared_intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors, lanes_for
+from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import (
+    AWAY,
+    EXPONENT,
+    FP16_MOST,
+    FRACTION_BITS,
+    INVERSE,
+    LEAST,
+    LEAST_PRODUCT,
+    LIFT,
+    MAGIC,
+    MAGNITUDE,
+    MOST,
+    MOST_PRODUCT,
+    ROUNDING,
+    SIGN,
+    SRC_BITS,
+    SRCA_CUTS,
+    SRCB_CUTS,
+    UPWARD,
+    add_words,
+    multiply_exactly,
+    multiply_words,
+)
+from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE
+
+_WORDS: Final = (types.Array, types.Array, types.Array)
+
+
+@intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
+def _add_words(context: Any, builder: Builder, *given: Value) -> None:
+    _for_mode(context, builder, given, "add_words", _emit_add)
+
+
+@intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
+def _multiply_words(context: Any, builder: Builder, *given: Value) -> None:
+    _for_mode(context, builder, given, "multiply_words", _emit_multiply)
+
+
+def _for_mode(context: Any, builder: Builder, given: Sequence[Value], name: str, emit: Any) -> None:
+    """One function for each mode, told by the last argument but one."""
+    width, (*others, mode, special) = lanes_for(context), given
+    for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
+        with builder.if_then(builder.icmp_signed("==", mode, SIZE(number))):
+            call_shared(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
+
+
+class _Code(Vectors):
+    """What both kinds of step share."""
+
+    def lifted(self, x: Value, lift: Value) -> Value:
+        """As `_lifted`."""
+        zero = self.builder.icmp_signed("==", self.builder.and_(x, self.word(EXPONENT)), self.word(0))
+        word = self.builder.add(self.builder.and_(x, self.word(SRC_BITS)), lift)
+        return self.builder.select(zero, self.word(0), word)
+
+    def exponent(self, x: Value) -> Value:
+        """The bits of the exponent."""
+        return self.builder.and_(x, self.word(EXPONENT))
+
+    def rounded(self, total: Value, common: Value, mode: int) -> Value:
+        """Counts of 2^-10 of `common`, rounded to what Dst holds, as words."""
+        builder = self.builder
+        half, kept = ROUNDING[mode]
+        bits = builder.and_(builder.add(self.as_words(total), self.word(half)), self.word(kept))
+        unit = self.as_floats(builder.sub(common, self.word(FRACTION_BITS << 23)))
+        bits = self.as_words(builder.fmul(self.as_floats(bits), unit))
+        if mode != FP16:
+            return bits
+        size = builder.and_(bits, self.word(MAGNITUDE))
+        too_large = builder.icmp_signed(">=", size, self.word((LIFT + 32) << 23))
+        size = builder.select(too_large, self.word(FP16_MOST), size)
+        too_small = builder.icmp_signed("<", size, self.word((LIFT + 1) << 23))
+        return builder.select(too_small, self.word(0), builder.or_(size, builder.and_(bits, self.word(SIGN))))
+
+    def part(self, x: Value, kept: Value, without: Value) -> Value:
+        """A part of a significand as a single: what `kept` has of a word, without what `without` has."""
+        builder = self.builder
+        return builder.fsub(self.as_floats(builder.and_(x, kept)), self.as_floats(builder.and_(x, without)))
+
+    def note(self, found: Value, special: Value) -> None:
+        """Set lanes of `special` for good."""
+        builder = self.builder
+        seen = self.load(special, SIZE(0), self.words)
+        self.store(builder.or_(seen, builder.sext(found, self.words)), special, SIZE(0))
+
+
+def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, flip, lift, special = given
+    code = _Code(builder, width)
+    flips, lifts = code.every_word(flip), code.every_word(lift)
+    with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
+        place = builder.mul(loop.index, SIZE(width))
+        first = code.lifted(code.load(a, place, code.words), lifts)
+        second = code.lifted(builder.xor(code.load(b, place, code.words), flips), lifts)
+        top = code.largest(code.exponent(first), code.exponent(second))
+        unit = code.largest(top, code.word(LEAST))
+        inverse = code.as_floats(builder.sub(code.word(INVERSE | AWAY), unit))
+        magic = code.float(MAGIC)
+        counts = [
+            builder.fsub(llvm_fma(builder, code.floats, code.as_floats(x), inverse, magic), magic)
+            for x in (first, second)
+        ]
+        code.store(code.rounded(builder.fadd(*counts), unit, mode), word, place)
+        weak = builder.and_(
+            builder.icmp_signed("!=", top, code.word(0)), builder.icmp_signed("<", top, code.word(LEAST))
+        )
+        code.note(builder.or_(weak, builder.icmp_signed(">", top, code.word(MOST))), special)
+
+
+def _emit_factors(
+    code: "_Code", a: Value, b: Value, place: Value, lift: Value, special: Value
+) -> tuple[Value, Value, Value]:
+    """As `_factors`."""
+    builder = code.builder
+    first, second = (code.lifted(code.load(x, place, code.words), lift) for x in (a, b))
+    exponents = [builder.lshr(code.exponent(x), code.word(1)) for x in (first, second)]
+    weaker = code.least(*exponents)
+    none = builder.icmp_signed("==", weaker, code.word(0))
+    pair = builder.select(none, code.word(0), builder.add(*exponents))
+    weak = builder.or_(
+        builder.icmp_signed("<", pair, code.word(LEAST_PRODUCT >> 1)),
+        builder.icmp_signed("<", weaker, code.word(LEAST >> 1)),
+    )
+    strong = builder.or_(
+        builder.icmp_signed(">", pair, code.word(MOST_PRODUCT >> 1)),
+        builder.icmp_signed(">", code.largest(*exponents), code.word(MOST >> 1)),
+    )
+    code.note(builder.or_(builder.and_(builder.not_(none), weak), strong), special)
+    return first, second, pair
+
+
+def _cuts(code: "_Code", second: Value, cuts: tuple[int, int]) -> tuple[Value, Value]:
+    """The masks of `_Code.part` for the first or the second part."""
+    builder = code.builder
+    kept = builder.select(second, I32(cuts[1]), I32(cuts[0]))
+    without = builder.select(second, I32(cuts[0]), I32(0))
+    return code.every(kept), code.every(without)
+
+
+def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    builder = code.builder
+    low = builder.icmp_signed("!=", builder.and_(phase, SIZE(1)), SIZE(0))
+    high = builder.icmp_signed(">=", phase, SIZE(2))
+    return _cuts(code, low, SRCA_CUTS), _cuts(code, high, SRCB_CUTS)
+
+
+def _emit_multiply(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, phase, lift, special = given
+    code = _Code(builder, width)
+    lifts = code.every_word(lift)
+    cuts_a, cuts_b = _phase_cuts(code, phase)
+    shift = builder.add(
+        builder.mul(builder.and_(phase, SIZE(1)), SIZE(5)), builder.mul(builder.lshr(phase, SIZE(1)), SIZE(7))
+    )
+    bias = code.every_word(builder.shl(builder.add(shift, SIZE(127)), SIZE(23)))
+    with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
+        place = builder.mul(loop.index, SIZE(width))
+        first, second, pair = _emit_factors(code, a, b, place, lifts, special)
+        none = builder.icmp_signed("==", pair, code.word(0))
+        exponent = builder.select(none, code.word(0), builder.sub(builder.shl(pair, code.word(1)), bias))
+        product = builder.fmul(code.part(first, *cuts_a), code.part(second, *cuts_b))
+        if mode == FP16:
+            positive = builder.icmp_signed(">", exponent, code.word(LIFT << 23))
+            product = builder.select(positive, product, code.float(0.0))
+        old = code.load(word, place, code.words)
+        common = code.largest(code.largest(exponent, code.exponent(old)), code.word(LEAST))
+        scale = code.as_floats(builder.sub(code.word(INVERSE), common))
+        away = code.as_floats(builder.sub(code.word(INVERSE | AWAY), common))
+        total = llvm_fma(builder, code.floats, code.as_floats(old), away, code.float(MAGIC))
+        total = builder.fadd(total, code.floor(llvm_fma(builder, code.floats, product, scale, code.float(UPWARD))))
+        code.store(code.rounded(builder.fsub(total, code.float(MAGIC)), common, mode), word, place)
+
+
+@shared_intrinsic(multiply_exactly, *_WORDS, types.intp, types.intp, types.Array, by_lanes=True)
+def _emit_multiply_exactly(
+    width: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
+) -> None:
+    code = _Code(builder, width)
+    lifts = code.every_word(lift)
+    cuts_a, cuts_b = _phase_cuts(code, phase)
+    with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
+        place = builder.mul(loop.index, SIZE(width))
+        first, second, _ = _emit_factors(code, a, b, place, lifts, special)
+        parts = code.part(first, *cuts_a), code.part(second, *cuts_b)
+        old = code.as_floats(code.load(word, place, code.words))
+        code.store(llvm_fma(builder, code.floats, *parts, old), word, place)

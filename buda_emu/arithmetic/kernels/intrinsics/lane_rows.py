@@ -1,0 +1,308 @@
+"""The code of `kernels/tensix/functions/lane_rows.py`: for each operation one loop over the vectors of a row, without
+branches, on the assumption that no lane holds an infinity or a NaN and no product overflows."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
+from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import I32, Vectors
+from buda_emu.arithmetic.kernels.tensix.functions import lane_rows as rows
+from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES
+from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import execute_row
+
+FIELDS: Final = 6
+SIGN: Final = 0x80000000
+MAGNITUDE: Final = 0x7FFFFFFF
+INFINITY: Final = 0x7F800000
+FRACTION: Final = 0x007FFFFF
+HIDDEN: Final = 0x00800000
+ONE: Final = 0x3F800000
+TWO_TO_26: Final = 0x4C800000
+
+Body = Callable[[Value, Value, Value], Value]
+"""The result's vector from those of the operands."""
+
+
+@shared_intrinsic(
+    execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp, by_lanes=True
+)
+def _emit(
+    lanes_of_vector: int,
+    builder: Builder,
+    code: Value,
+    step: Value,
+    lanes: Value,
+    tables: Value,
+    special: Value,
+    blackhole: Value,
+) -> None:
+    first = builder.mul(step, SIZE(FIELDS))
+    operation, *places, number = [builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)]
+    places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
+    row = _Row(builder, lanes_of_vector, lanes, places, special)
+    builder.store(I32(0), special)
+    blackhole = builder.icmp_signed("!=", blackhole, blackhole.type(0))
+    end: Value = builder.append_basic_block("end")
+    switch: Value = builder.switch(operation, end)
+
+    def case(number: int, emit: Callable[[], None]) -> None:
+        block = builder.append_basic_block()
+        switch.add_case(I32(number), block)
+        builder.position_at_end(block)
+        emit()
+        builder.branch(end)
+
+    case(rows.FMA, lambda: _multiply_add(row, blackhole))
+    case(rows.MULTIPLY, lambda: _multiply(row, number))
+    for sum_, flip in ((rows.ADD_FLOATS, 0), (rows.SUBTRACT_FLOATS, SIGN)):
+        case(sum_, partial(_add_floats, row, flip, blackhole))
+    case(rows.LOOKUP, lambda: _lookup(row, builder.gep(tables, [_table(builder, number)])))
+    case(rows.TO_INTEGER, lambda: _to_integer(row, number))
+    case(rows.SHIFT_LEFT, lambda: row.each(lambda a, _b, _c: builder.shl(a, row.code.every(number))))
+    case(rows.SHIFT_RIGHT, lambda: row.each(lambda a, _b, _c: builder.lshr(a, row.code.every(number))))
+    for simple, body in _SIMPLE.items():
+        case(simple, partial(row.each, partial(body, row.code)))
+    builder.position_at_end(end)
+
+
+def _table(builder: Builder, number: Value) -> Value:
+    return builder.mul(builder.sext(number, SIZE(0).type), SIZE(2 * rows.TABLE_BREAKS + 1))
+
+
+class _Row:
+    """The loop over the vectors of a row."""
+
+    def __init__(self, builder: Builder, count: int, lanes: Value, places: list[Value], special: Value) -> None:
+        self.code = Vectors(builder, count)
+        self._lanes = lanes
+        self._out, *self._operands = places
+        self._special = special
+        self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
+
+    def each(self, body: Body) -> None:
+        """Compute the result, vector by vector."""
+        builder = self.code.builder
+        with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
+            at = builder.mul(loop.index, SIZE(self.code.width))
+            operands = [
+                self.code.load(self._lanes, builder.add(place, at), self.code.words) for place in self._operands
+            ]
+            self.code.store(body(*operands), self._lanes, builder.add(self._out, at))
+
+    def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:
+        """The same, where `body` also tells which lanes are special."""
+        builder = self.code.builder
+        builder.store(self._none(), self._found)
+
+        def noted(a: Value, b: Value, c: Value) -> Value:
+            result, special = body(a, b, c)
+            builder.store(builder.or_(builder.load(self._found), special), self._found)
+            return result
+
+        self.each(noted)
+        builder.store(builder.sext(self._any(), I32), self._special)
+
+    def all_negative(self) -> Value:
+        """Whether the third operand is in every lane."""
+        code, builder = self.code, self.code.builder
+        builder.store(self._none(), self._found)
+        with cgutils.for_range(builder, SIZE(LANES // code.width)) as loop:
+            at = builder.add(self._operands[2], builder.mul(loop.index, SIZE(code.width)))
+            other = builder.icmp_signed(">=", code.load(self._lanes, at, code.words), code.word(0))
+            builder.store(builder.or_(builder.load(self._found), other), self._found)
+        return builder.not_(self._any())
+
+    def _none(self) -> ir.Constant:
+        return ir.Constant(self._found.type.pointee, [False] * self.code.width)
+
+    def _any(self) -> Value:
+        bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
+        return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+# ------------------------------------------------------------------------------------------------------- arithmetic
+def _multiply_add(row: _Row, blackhole: Value) -> None:
+    """x * y + z (DEVICE_NUMERICS 3.1)."""
+    builder = row.code.builder
+    with builder.if_else(blackhole) as (then, otherwise):
+        with then:
+            row.each_finite(partial(_fma, row.code, True))
+        with otherwise:
+            row.each_finite(partial(_fma, row.code, False))
+
+
+def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+    b = code.builder
+    zero = code.word(0)
+    ex, ey, ez = (_exponent(code, word) for word in (x, y, z))
+    ep = b.sub(b.add(ex, ey), code.word(127))
+    # A product that is zero or underflows leaves the addend.
+    gone = b.icmp_signed("<", code.least(b.sub(code.least(ex, ey), code.word(1)), ep), zero)
+    p, ep = b.select(gone, zero, _product(code, x, y)), b.select(gone, zero, ep)
+    q = b.shl(b.or_(b.and_(z, code.word(FRACTION)), code.word(HIDDEN)), code.word(3))
+    q = b.select(b.icmp_signed("==", ez, zero), zero, q)
+    # Aligned to the larger exponent; the lost bits are ORed into bit 0 unless nothing else is left.
+    p_leads = b.icmp_signed(">=", ep, ez)
+    lead, other = b.select(p_leads, p, q), b.select(p_leads, q, p)
+    distance = code.least(code.magnitude(b.sub(ep, ez)), code.word(31))
+    kept = b.lshr(other, distance)
+    lost = b.sub(other, b.shl(kept, distance))
+    other = b.or_(kept, code.least(code.least(lost, kept), code.word(1)))
+    product_sign = b.xor(x, y)
+    differ = b.icmp_signed("<", b.xor(product_sign, z), zero)
+    total = b.select(differ, b.sub(lead, other), b.add(lead, other))
+    negative = b.icmp_signed("<", b.select(p_leads, product_sign, z), zero)
+    total = b.select(negative, b.sub(zero, total), total)
+    pattern = _rounded(code, total, code.largest(ep, ez), blackhole)
+    largest = code.largest(code.largest(ex, ey), code.largest(ez, ep))
+    special = b.icmp_signed(">", largest, code.word(254))
+    if blackhole:  # zeros have signs, and small results rules of their own
+        nothing = b.icmp_signed("==", total, zero)
+        small = b.icmp_signed("<", b.and_(pattern, code.word(MAGNITUDE)), code.word(0x01000000))
+        special = b.or_(special, b.and_(small, b.not_(nothing)))
+        signed_zero = b.and_(b.and_(product_sign, z), code.word(SIGN))
+        pattern = b.select(nothing, signed_zero, pattern)
+    return pattern, special
+
+
+def _product(code: Vectors, x: Value, y: Value) -> Value:
+    """`fma.product`."""
+    b = code.builder
+    first = code.as_floats(b.or_(b.and_(x, code.word(FRACTION)), code.word(ONE)))
+    second = code.as_floats(b.or_(b.and_(y, code.word(FRACTION)), code.word(TWO_TO_26)))
+    high = b.fmul(first, second)
+    low = llvm_fma(b, code.floats, first, second, b.fneg(high))
+    whole = code.integers_down(low)
+    exact = b.fcmp_ordered("==", low, b.sitofp(whole, code.floats))
+    p = b.add(b.fptosi(high, code.words), whole)
+    return b.select(exact, p, b.or_(p, code.word(1)))
+
+
+def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
+    """`fma.rounded`."""
+    b = code.builder
+    size, shift = code.magnitude(total), b.sub(exponent, code.word(153))
+    if not blackhole:
+        size = b.and_(size, b.xor(b.and_(b.lshr(size, code.word(27)), code.word(2)), code.word(-1)))
+    bits = code.as_words(b.sitofp(size, code.floats))
+    field = b.add(b.lshr(bits, code.word(23)), shift)
+    pattern = b.add(bits, b.shl(shift, code.word(23)))
+    pattern = b.select(b.icmp_signed(">=", field, code.word(255)), code.word(INFINITY), pattern)
+    pattern = b.or_(pattern, b.and_(total, code.word(SIGN)))
+    none = b.or_(b.icmp_signed("<=", field, code.word(0)), b.icmp_signed("==", total, code.word(0)))
+    return b.select(none, code.word(0), pattern)
+
+
+def _multiply(row: _Row, number: Value) -> None:
+    """x * y + 0, which is the rounded product where it is neither special nor tiny."""
+    code, b = row.code, row.code.builder
+
+    def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
+        size, *sizes = (b.and_(word, code.word(MAGNITUDE)) for word in (pattern, x, y))
+        zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
+        usual = b.sub(size, code.word(HIDDEN + 2))
+        unusual = b.icmp_unsigned(">=", usual, code.word(INFINITY - HIDDEN - 2))
+        infinite = b.icmp_signed(">=", code.largest(*sizes), code.word(INFINITY))  # a zero times it is none
+        return b.select(zero, code.word(0), pattern), b.or_(b.and_(unusual, b.not_(zero)), infinite)
+
+    not_needed = b.and_(b.icmp_signed("==", number, I32(rows.UNLESS)), row.all_negative())
+    with b.if_then(b.not_(not_needed)):
+        row.each_finite(body)
+
+
+def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
+    """x + y or x - y, as one times x: the rounded sum without denormals."""
+    code, b = row.code, row.code.builder
+    kept = code.every(b.select(blackhole, I32(SIGN), I32(0)))
+
+    def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
+        y = b.xor(y, code.word(flip))
+        operands = [b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)]
+        pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
+        special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
+        return b.select(_is_none(code, pattern), b.and_(pattern, kept), pattern), special
+
+    row.each_finite(body)
+
+
+def _exponent(code: Vectors, word: Value) -> Value:
+    return code.builder.and_(code.builder.lshr(word, code.word(23)), code.word(255))
+
+
+def _is_none(code: Vectors, word: Value) -> Value:
+    """Where the exponent is 0."""
+    return code.builder.icmp_signed("==", code.builder.and_(word, code.word(INFINITY)), code.word(0))
+
+
+# ------------------------------------------------------------------------------------------------------- the others
+def _lookup(row: _Row, table: Value) -> None:
+    """The value of the range in which each lane lies."""
+    code, b = row.code, row.code.builder
+    every = [code.every(b.load(b.gep(table, [SIZE(n)]))) for n in range(2 * rows.TABLE_BREAKS + 1)]
+    breaks, values = every[: rows.TABLE_BREAKS], every[rows.TABLE_BREAKS :]
+
+    def body(x: Value, _b: Value, _c: Value) -> Value:
+        found = values[-1]
+        for bound, value in zip(reversed(breaks), reversed(values[:-1]), strict=True):
+            found = b.select(b.icmp_unsigned("<", x, bound), value, found)
+        return found
+
+    row.each(body)
+
+
+def _to_integer(row: _Row, limit: Value) -> None:
+    """fp32 to the nearest integer, ties away from zero."""
+    code, b = row.code, row.code.builder
+    most = code.every(limit)
+
+    def body(x: Value, _b: Value, _c: Value) -> Value:
+        e = b.sub(_exponent(code, x), code.word(127))
+        drop = code.least(code.largest(b.sub(code.word(23), e), code.word(1)), code.word(25))
+        size = b.or_(b.and_(x, code.word(FRACTION)), code.word(HIDDEN))
+        size = b.lshr(b.add(size, b.shl(code.word(1), b.sub(drop, code.word(1)))), drop)
+        size = b.select(b.icmp_signed(">=", e, code.word(16)), most, code.least(size, most))
+        size = b.select(b.icmp_signed("<", e, code.word(-1)), code.word(0), size)
+        signed = b.or_(b.and_(x, code.word(SIGN)), size)
+        return b.select(b.icmp_signed("==", size, code.word(0)), code.word(0), signed)
+
+    row.each(body)
+
+
+def _truth(code: Vectors, condition: Value) -> Value:
+    return code.builder.sext(condition, code.words)
+
+
+def _to_float(code: Vectors, x: Value, _b: Value, _c: Value) -> Value:
+    size = code.builder.sitofp(code.builder.and_(x, code.word(MAGNITUDE)), code.floats)
+    return code.builder.or_(code.builder.and_(x, code.word(SIGN)), code.as_words(size))
+
+
+def _greater(code: Vectors, x: Value, y: Value, _: Value) -> Value:
+    """The larger in the order of sign and magnitude."""
+    b = code.builder
+    keys = [b.xor(word, b.lshr(b.ashr(word, code.word(31)), code.word(1))) for word in (x, y)]
+    return b.select(b.icmp_signed(">=", *keys), x, y)
+
+
+_SIMPLE: Final[Mapping[int, Callable[[Vectors, Value, Value, Value], Value]]] = MappingProxyType(
+    {
+        rows.MERGE: lambda code, a, b, c: code.builder.or_(code.builder.and_(a, b), c),
+        rows.AND: lambda code, a, b, _: code.builder.and_(a, b),
+        rows.OR: lambda code, a, b, _: code.builder.or_(a, b),
+        rows.EXPONENT: lambda code, a, _b, _c: _exponent(code, a),
+        rows.ADD: lambda code, a, b, _: code.builder.add(a, b),
+        rows.SUBTRACT: lambda code, a, b, _: code.builder.sub(a, b),
+        rows.EQUAL: lambda code, a, b, _: _truth(code, code.builder.icmp_signed("==", a, b)),
+        rows.LESS: lambda code, a, b, _: _truth(code, code.builder.icmp_signed("<", a, b)),
+        rows.SELECT: lambda code, a, b, c: code.builder.select(code.builder.icmp_signed("<", a, code.word(0)), b, c),
+        rows.TO_FLOAT: _to_float,
+        rows.GREATER: _greater,
+    }
+)

@@ -1,0 +1,162 @@
+"""The code of `kernels/tensix/products/prepared.py`. Vectors are neighbouring columns of a row, of half a face for
+SrcB."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from buda_emu.arithmetic.jit.intrinsics.code import SIZE, Builder, Value, splat
+from buda_emu.arithmetic.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.arithmetic.jit.intrinsics.vectors import I16, Vectors
+from buda_emu.arithmetic.kernels.tensix.products.prepared import (
+    COUNTS,
+    HALVES,
+    MORE,
+    MORE_OF_POWER,
+    NO_EXPONENT,
+    POWER,
+    SPAN,
+    SRCA_BOTH,
+    SRCA_FIRST,
+    SRCB_FIRST,
+    prepare_srca,
+    prepare_srcb,
+)
+from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE
+
+Place = Callable[[Value], Value]
+
+_FIELD = 0x7F800000
+_SHIFT = COUNTS.bit_length() - 1
+_MOST = 255 * COUNTS
+_ARRAYS = (types.Array,) * 4
+
+
+@shared_intrinsic(prepare_srca, *_ARRAYS, types.intp, types.intp, by_lanes=True)
+def _emit_prepare_srca(
+    lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
+) -> None:
+    code = Vectors(builder, lanes, 2 * lanes)
+    more = code.every_word(builder.shl(lift, SIZE(23)))
+    half = TILE // 4  # both groups of an inner face lie one after the other
+
+    def first_of(pair: Value) -> Value:
+        return builder.add(pair, builder.and_(pair, SIZE(half)))
+
+    def put(lifted: Value, place: Value) -> None:
+        code.store(builder.and_(lifted, code.word(SRCA_FIRST)), parts, place)
+
+    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), more, put)
+
+    def faces_of(place: Value) -> tuple[Value, Value]:
+        return place, builder.add(place, SIZE(HALVES // 2))
+
+    _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
+    with _more_parts(code, words, phases, 0b1010, more, lanes) as (lifted, place):
+        first, both = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCA_FIRST, SRCA_BOTH))
+        code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
+
+
+@shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
+def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
+    exponent, parts, words, ends, phases, lift, plus = given
+    narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
+    shifted = builder.shl(lift, SIZE(23))
+
+    def first_of(pair: Value) -> Value:
+        return builder.shl(pair, SIZE(1))
+
+    def put(lifted: Value, place: Value) -> None:
+        first = builder.or_(builder.and_(lifted, narrow.word(SRCB_FIRST)), narrow.word(MORE))
+        nothing = builder.icmp_signed("==", lifted, narrow.word(0))
+        narrow.store(builder.select(nothing, narrow.word(0), first), parts, place)
+
+    least = _emit_pairs(narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), put)
+
+    def faces_of(place: Value) -> tuple[Value, Value]:
+        return builder.shl(place, SIZE(1)), builder.add(builder.shl(place, SIZE(1)), SIZE(GROUP))
+
+    _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)
+    with _more_parts(code, words, phases, 0b1100, code.every_word(shifted), lanes) as (lifted, place):
+        first, power = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCB_FIRST, POWER))
+        second = builder.fmul(builder.fsub(code.as_floats(lifted), first), code.float(float(1 << 7)))
+        code.store(builder.fadd(second, builder.fmul(power, code.float(float(MORE_OF_POWER)))), parts, place)
+
+
+def _emit_pairs(
+    code: Vectors,
+    exponent: Value,
+    words: Value,
+    ends: Value,
+    layout: tuple[Place, int, Value],
+    more: Value,
+    put: Callable[[Value, Value], None],
+) -> Value:
+    """Exponents, their range, of which it gives the lower end, and `put` for all words.
+
+    layout: where the word stands that belongs to a pair of exponents, how far after it the other one is, and what is
+    added to exponents.
+    """
+    builder = code.builder
+    first_of, apart, plus = layout
+    plus = code.every_word(plus)
+    least = cgutils.alloca_once_value(builder, code.word(_MOST))
+    most = cgutils.alloca_once_value(builder, code.word(0))
+    with cgutils.for_range(builder, SIZE(TILE // 2 // code.width)) as loop:
+        pair = builder.mul(loop.index, SIZE(code.width))
+        first = first_of(pair)
+        counted: list[Value] = []
+        for place in (first, builder.add(first, SIZE(apart))):
+            word = code.load(words, place, code.words)
+            field = builder.and_(builder.lshr(word, code.word(23 - _SHIFT)), code.word(_MOST))
+            none = builder.icmp_signed("==", field, code.word(0))
+            builder.store(code.largest(builder.load(most), field), most)
+            lowest = builder.select(none, code.word(_MOST), field)
+            builder.store(code.least(builder.load(least), lowest), least)
+            counted.append(builder.select(none, code.word(NO_EXPONENT), builder.add(field, plus)))
+            put(builder.select(none, code.word(0), builder.add(word, more)), place)
+        low, high = builder.and_(counted[0], code.word(0xFFFF)), builder.shl(counted[1], code.word(16))
+        code.store(builder.or_(low, high), exponent, pair)
+    found = [code.least_in(builder.load(least)), code.largest_in(builder.load(most))]
+    found = [builder.lshr(end, ir.Constant(end.type, _SHIFT)) for end in found]
+    for n, end in enumerate(found):
+        builder.store(end, builder.gep(ends, [SIZE(n)]))
+    return builder.zext(found[0], SIZE)
+
+
+def _emit_bytes(
+    code: Vectors, exponent: Value, faces_of: Callable[[Value], tuple[Value, Value]], least: Value, flip: int
+) -> None:
+    """Exponents as bytes. faces_of: where those of both faces stand for a word of bytes; least: what counts the least
+    one."""
+    builder = code.builder
+    below = builder.sub(least, SIZE(COUNTS * (SPAN + 1)))
+    base = splat(builder, builder.trunc(below, I16), code.halves)
+    nothing, shift = (ir.Constant(code.halves, [number] * code.halves.count) for number in (NO_EXPONENT, _SHIFT))
+    with cgutils.for_range(builder, SIZE(TILE // 4 // code.width)) as loop:
+        place = builder.mul(loop.index, SIZE(code.width))
+        pairs: list[Value] = []
+        for face in faces_of(place):
+            halves = code.load(exponent, face, code.halves)
+            byte = builder.lshr(builder.sub(halves, base), shift)
+            byte = builder.select(builder.icmp_signed("==", halves, nothing), ir.Constant(code.halves, None), byte)
+            words = code.as_words(byte)
+            pairs.append(builder.and_(builder.or_(words, builder.lshr(words, code.word(8))), code.word(0xFFFF)))
+        both = builder.or_(pairs[0], builder.shl(pairs[1], code.word(16)))
+        code.store(builder.xor(both, code.word(flip)), exponent, builder.add(place, SIZE(HALVES)))
+
+
+@contextmanager
+def _more_parts(
+    code: Vectors, words: Value, phases: Value, which: int, more: Value, lanes: int
+) -> Generator[tuple[Value, Value]]:
+    """Where one of `which` is among the phases: words, lifted, and where their other part belongs."""
+    builder = code.builder
+    needed = builder.icmp_signed("!=", builder.and_(phases, SIZE(which)), SIZE(0))
+    with builder.if_then(needed), cgutils.for_range(builder, SIZE(TILE // lanes)) as loop:
+        place = builder.mul(loop.index, SIZE(lanes))
+        word = code.load(words, place, code.words)
+        none = builder.icmp_signed("==", builder.and_(word, code.word(_FIELD)), code.word(0))
+        yield builder.select(none, code.word(0), builder.add(word, more)), builder.add(place, SIZE(TILE))

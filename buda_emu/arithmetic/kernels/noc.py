@@ -1,0 +1,343 @@
+"""What transfers put on the NoCs of a chip, and how long they take by it, where ops move (`timing.transfers.moving`).
+
+Ways (links, ports) have numbers; those of a chip are a block, apart for what is loaded once. In a block: links by NoC,
+axis, x and y of the router that they leave, then ports by kind (core, DRAM), direction (into, out of), NoC, x and y.
+A *row* has the ways of one transfer, each with the cycles for which the transfer keeps it busy.
+"""
+
+from math import ceil
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LINKS, WAYS = 4, 12
+"""Of each router: links that leave it, and these with ports."""
+READS, BETWEEN, WRITES = 0, 1, 2
+"""What a transfer is: out of DRAM, from op to op, anything else."""
+_ALL: Final = 2
+"""Of the axes of a NoC."""
+
+
+class Mesh(NamedTuple):
+    """`width` and `height` of a NoC; the x and y of the columns and rows of cores that run ops. Of each way: bytes in a
+    cycle, its place in the row that is made (else -1), and the last source that was sent over it (`stamp`: how many
+    there were)."""
+
+    width: int
+    height: int
+    xs: Ints
+    ys: Ints
+    rate: Floats
+    place: Ints
+    seen: Ints
+    stamp: Ints
+
+
+class Grids(NamedTuple):
+    """Of each op: where its grid stands, its rows and columns, and whether they are transposed."""
+
+    top: Ints
+    left: Ints
+    rows: Ints
+    columns: Ints
+    transposed: Ints
+
+
+class Edges(NamedTuple):
+    """Of each transfer: the number of the op whose cores it is cut by (`near`), and of the op at the other end (`far`),
+    or -1, and then its places are `places`. `writes`: it leaves the near op, by NoC 1; `block`: the first number of its
+    ways; `kind` of the far ports, -1 where none is known; `size`: bytes of each core; `crossing`: its only way, or -1.
+
+    Groups of cores that need the same data are at group[n] .. group[n+1]-1, their cells and sources likewise; a source
+    is a cell of the far op or a place, with its share of the bytes.
+    """
+
+    near: Ints
+    far: Ints
+    writes: Ints
+    block: Ints
+    kind: Ints
+    size: Floats
+    crossing: Ints
+    group: Ints
+    cell_first: Ints
+    cells: Ints
+    source_first: Ints
+    sources: Ints
+    shares: Floats
+    places: Ints
+
+
+class Rows(NamedTuple):
+    """Ways of transfers: [row, place] numbers and cycles; how many places are `filled`, and how far a core reads
+    (`Path.far`)."""
+
+    ways: Ints
+    cycles: Floats
+    filled: Ints
+    far: Ints
+
+
+class Change(NamedTuple):
+    """For how many cycles each way is `busy`. Of a move: by way the cycles that it adds, and whether it `counts`; the
+    ways that changed and the cycles that they had; the transfers that it touches, and the cycles that these take; by
+    transfer the new row, or -1. `found`: how many such ways and transfers there are."""
+
+    busy: Floats
+    cycles: Floats
+    counts: Ints
+    ways: Ints
+    before: Floats
+    edges: Ints
+    takes: Floats
+    row: Ints
+    found: Ints
+
+
+@helper
+def _place(cell: int, op: int, grids: Grids, mesh: Mesh) -> tuple[int, int]:
+    """x and y of a cell of an op."""
+    row, column = cell // grids.columns[op], cell % grids.columns[op]
+    if grids.transposed[op]:
+        row, column = column, row
+    return int(mesh.xs[grids.left[op] + column]), int(mesh.ys[grids.top[op] + row])
+
+
+@helper
+def _add(way: int, size: float, row: int, rows: Rows, mesh: Mesh) -> None:
+    """Bytes over a way, which a row gets where it does not have it."""
+    place = mesh.place[way]
+    if place < 0:
+        place = rows.filled[row]
+        mesh.place[way] = place
+        rows.ways[row, place] = way
+        rows.cycles[row, place] = 0.0
+        rows.filled[row] = place + 1
+    rows.cycles[row, place] += size
+
+
+@helper
+def _travel(
+    noc: int,
+    start: tuple[int, int],
+    end: tuple[int, int],
+    block: int,
+    size: float,
+    row: int,
+    rows: Rows,
+    mesh: Mesh,
+) -> None:
+    """NoC 0 goes right, then down; NoC 1 up, then left (PERF 1.2). What a group has in common goes once."""
+    (x, y), (to_x, to_y) = start, end
+    for turn in range(_ALL):
+        axis = turn if noc == 0 else 1 - turn
+        while (x != to_x) if axis == 0 else (y != to_y):
+            way = block + ((noc * 2 + axis) * mesh.width + x) * mesh.height + y
+            if mesh.seen[way] != mesh.stamp[0]:
+                mesh.seen[way] = mesh.stamp[0]
+                _add(way, size, row, rows, mesh)
+            step = 1 if noc == 0 else -1
+            if axis == 0:
+                x = (x + step) % mesh.width
+            else:
+                y = (y + step) % mesh.height
+
+
+@helper
+def _port(kind: int, out: int, noc: int, x: int, y: int, mesh: Mesh) -> int:
+    """Its number in a block."""
+    return (LINKS + (kind * 2 + out) * 2 + noc) * mesh.width * mesh.height + x * mesh.height + y
+
+
+@helper
+def _fill(edge: int, row: int, edges: Edges, grids: Grids, mesh: Mesh, rows: Rows) -> None:
+    """Make the row of a transfer."""
+    rows.filled[row], rows.far[row] = 0, 3
+    if edges.crossing[edge] >= 0:
+        _add(edges.crossing[edge], edges.size[edge], row, rows, mesh)
+    first, last = edges.group[edge], edges.group[edge + 1]
+    writes, block, near = edges.writes[edge], edges.block[edge], edges.near[edge]
+    if first < last:
+        rows.far[row] = 0
+    for group in range(first, last):
+        cells = range(edges.cell_first[group], edges.cell_first[group + 1])
+        for source in range(edges.source_first[group], edges.source_first[group + 1]):
+            size = edges.size[edge] * edges.shares[source]
+            mesh.stamp[0] += 1
+            if edges.far[edge] >= 0:
+                far_x, far_y = _place(edges.sources[source], edges.far[edge], grids, mesh)
+            else:
+                far_x, far_y = edges.places[edges.sources[source], 0], edges.places[edges.sources[source], 1]
+            for number in cells:
+                x, y = _place(edges.cells[number], near, grids, mesh)
+                if writes:
+                    _travel(1, (x, y), (far_x, far_y), block, size, row, rows, mesh)
+                else:
+                    _travel(0, (far_x, far_y), (x, y), block, size, row, rows, mesh)
+                rows.far[row] = max(rows.far[row], 2 * (x != far_x) + (y != far_y))
+                _add(block + _port(0, writes, writes, x, y, mesh), size, row, rows, mesh)
+            if edges.kind[edge] >= 0:
+                way = block + _port(edges.kind[edge], 1 - writes, writes, far_x, far_y, mesh)
+                _add(way, size, row, rows, mesh)
+    for place in range(rows.filled[row]):
+        way = rows.ways[row, place]
+        mesh.place[way] = -1
+        rows.cycles[row, place] /= mesh.rate[way]
+
+
+@kernel
+def fill_rows(edges: Edges, grids: Grids, mesh: Mesh, rows: Rows, busy: Floats) -> None:
+    """Make the rows of all transfers, and the cycles for which all of them together keep each way `busy`."""
+    for edge in range(edges.near.shape[0]):
+        _fill(edge, edge, edges, grids, mesh, rows)
+        for place in range(rows.filled[edge]):
+            busy[rows.ways[edge, place]] += rows.cycles[edge, place]
+
+
+@helper
+def _fullest(row: int, rows: Rows, busy: Floats) -> float:
+    most = 0.0
+    for place in range(rows.filled[row]):
+        most = max(most, float(busy[rows.ways[row, place]]))
+    return most
+
+
+@kernel
+def fullest_ways(rows: Rows, busy: Floats, least: Floats, takes: Floats) -> None:
+    """Write the cycles of each transfer: those of the fullest way of its row, `least` at least."""
+    for edge in range(takes.shape[0]):
+        takes[edge] = max(least[edge], _fullest(edge, rows, busy))
+
+
+@helper
+def _count(row: int, sign: float, rows: Rows, change: Change, found: int) -> int:
+    """Add a row to the change; the ways that it has by now."""
+    for place in range(rows.filled[row]):
+        way = rows.ways[row, place]
+        if change.counts[way] == 0:
+            change.counts[way] = 1
+            change.ways[found] = way
+            found += 1
+        change.cycles[way] += sign * rows.cycles[row, place]
+    return found
+
+
+@kernel
+def weigh_move(
+    moved: Ints,
+    edges: Edges,
+    grids: Grids,
+    mesh: Mesh,
+    rows: tuple[Rows, Rows],
+    least: Floats,
+    few: float,
+    change: Change,
+) -> None:
+    """What it does to transfers that those at the ends of which an op `moved` have other rows: `rows` are the present
+    ones and the new ones. Ways that change by no more than `few` cycles are left as they are; a transfer takes `least`
+    cycles at least. Writes `change`, also for how long ways are busy, which `take_back` undoes."""
+    old, new = rows
+    busy = change.busy
+    found = 0
+    for number in range(moved.shape[0]):
+        _fill(moved[number], number, edges, grids, mesh, new)
+        change.row[moved[number]] = number
+    for number in range(moved.shape[0]):
+        found = _count(moved[number], -1.0, old, change, found)
+    for number in range(moved.shape[0]):
+        found = _count(number, 1.0, new, change, found)
+    for number in range(found):
+        way = change.ways[number]
+        change.before[number] = busy[way]
+        if abs(change.cycles[way]) > few:
+            busy[way] += change.cycles[way]
+        else:
+            change.counts[way] = 0
+    touched = 0
+    for edge in range(least.shape[0]):
+        row = change.row[edge]
+        touches = row >= 0
+        for place in range(old.filled[edge]):
+            if touches:
+                break
+            touches = change.counts[old.ways[edge, place]] == 1
+        if touches:
+            most = _fullest(row, new, busy) if row >= 0 else _fullest(edge, old, busy)
+            change.edges[touched] = edge
+            change.takes[touched] = max(least[edge], most)
+            touched += 1
+    for number in range(found):
+        change.counts[change.ways[number]] = 0
+        change.cycles[change.ways[number]] = 0.0
+    change.found[0], change.found[1] = found, touched
+
+
+@kernel
+def take_back(moved: Ints, change: Change) -> None:
+    """As if the last move had not been weighed."""
+    for number in range(change.found[0]):
+        change.busy[change.ways[number]] = change.before[number]
+    for number in range(moved.shape[0]):
+        change.row[moved[number]] = -1
+
+
+@kernel
+def keep_move(moved: Ints, change: Change, rows: tuple[Rows, Rows], takes: Floats) -> None:
+    """Make the new rows of the last move the present ones, and its cycles those of the transfers."""
+    old, new = rows
+    for number in range(moved.shape[0]):
+        edge = moved[number]
+        change.row[edge] = -1
+        old.filled[edge], old.far[edge] = new.filled[number], new.far[number]
+        for place in range(new.filled[number]):
+            old.ways[edge, place] = new.ways[number, place]
+            old.cycles[edge, place] = new.cycles[number, place]
+    for number in range(change.found[1]):
+        takes[change.edges[number]] = change.takes[number]
+
+
+class Steps(NamedTuple):
+    """Of each transfer the tasks that are its way, `first` .. `stop`-1; what it is (`READS`, `BETWEEN`, `WRITES`),
+    whether it is loaded once, and the cycles that it takes by itself. `read`: latencies by distance, then the cycles
+    before the first byte between ops, and those of each hop."""
+
+    first: Ints
+    stop: Ints
+    kind: Ints
+    once: Ints
+    alone: Floats
+    read: Ints
+
+
+@kernel
+def time_move(
+    steps: Steps, edges: Edges, grids: Grids, rows: tuple[Rows, Rows], change: Change, durations: Ints
+) -> None:
+    """Write how long the tasks of the transfers take that the last move touches (`timing.epoch.tasks.step_cycles`)."""
+    old, new = rows
+    for number in range(change.found[1]):
+        edge = change.edges[number]
+        row = int(change.row[edge])
+        far = new.far[row] if row >= 0 else old.far[edge]
+        most = _fullest(row, new, change.busy) if row >= 0 else _fullest(edge, old, change.busy)
+        travel = max(steps.alone[edge], most)
+        first, stop = steps.first[edge], steps.stop[edge]
+        latency = steps.read[far] if steps.kind[edge] == READS else 0
+        if steps.once[edge]:
+            begins, each = ceil(travel) + latency, 0
+        else:
+            each = max(1, ceil(travel / (stop - first)))
+            if steps.kind[edge] == BETWEEN:
+                a, b = edges.near[edge], edges.far[edge]
+                hops = abs(grids.top[a] - grids.top[b]) + abs(grids.left[a] - grids.left[b])
+                each += steps.read[4] + steps.read[5] * hops
+            begins = each + latency
+        for task in range(first, stop):
+            durations[task] = each
+        durations[first] = begins

@@ -1,0 +1,222 @@
+"""The dense matrix product over tiles (OPS 6.1).
+
+An item is a block of up to GROUP rows and some columns of output tiles, so that a tile of `b`, copied once into a
+panel where it is to be transposed or is not aligned, serves several rows. Sums run over DEPTH tiles of the inner
+dimension at a time, so that those of `a` stay in the cache.
+
+A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum that began
+at +0, which changes no bit.
+
+A term that is added to the product (a bias, a sum of gradients) and relu are done while a result tile is in the cache.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.products.dense_product import add_dense_product, dense_product
+from buda_emu.arithmetic.kernels.tiles.gather import Tensor
+from buda_emu.arithmetic.kernels.tiles.tile_memory import (
+    EDGE,
+    NO_RELU,
+    WORKING_TILES,
+    add_row,
+    add_tile,
+    copy_tile,
+    expect_tile,
+    fill_tile,
+    is_aligned,
+    is_finite,
+    is_zero,
+    relu_tile,
+    tile_at,
+    transpose_tile,
+    working_tiles,
+)
+
+DEPTH: Final = 16
+COLUMNS: Final = 32
+PARTS: Final = 64  # at least, for threads to share
+
+# Tiles of working memory.
+PAD: Final = 0
+PANEL: Final = 1
+PARKING: Final = 2
+ACCUMULATORS: Final = 3
+GROUP: Final = 4
+assert ACCUMULATORS + GROUP <= WORKING_TILES
+
+
+AS_IT_IS: Final = 0  # nothing is added
+ONTO: Final = 1  # term + product (OPS 6.12)
+PLUS: Final = 2  # product + term
+PLUS_ROW: Final = 3  # product + row 0 of the term's tile, in every row (OPS 6.1)
+
+
+class Ending(NamedTuple):
+    """What becomes of the product: `how` a term is added, an operand of the shape of the result, then relu."""
+
+    how: int
+    term: NDArray[np.float32]
+    term_index: NDArray[np.int32]
+    term_pad: np.float32
+    relu: int = NO_RELU
+    threshold: np.float32 = np.float32(0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the operand."""
+        return self.term.nbytes
+
+
+class Reading(NamedTuple):
+    """a_index: int32[t * rows * inner] is the source tile of each post-TM tile of a, negative for a tile full of
+    `a_pad`; b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: inside each tile of b first."""
+
+    a_index: NDArray[np.int32]
+    a_pad: np.float32
+    b_index: NDArray[np.int32]
+    b_pad: np.float32
+    b_transposed: bool
+
+
+class Extent(NamedTuple):
+    """Slices; tiles of each; columns of tiles of an item."""
+
+    t: int
+    rows: int
+    inner: int
+    cols: int
+    columns: int
+
+
+def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The definition, in numpy: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] to [..., R, C, 32, 32] (OPS 6.1)."""
+    leading = np.broadcast_shapes(a.shape[:-4], b.shape[:-4])
+    out = np.zeros((*leading, a.shape[-4], b.shape[-3], EDGE, EDGE), np.float32)
+    with np.errstate(all="ignore"):
+        for k in range(a.shape[-3]):
+            out += dense_product(a[..., :, None, k, :, :], b[..., None, k, :, :, :])
+    return out
+
+
+@lru_cache(maxsize=1024)
+def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]:
+    """(items, columns) for `matmul_tiles`: as many columns to a block as leave PARTS items, at most COLUMNS."""
+    groups = entries * t * -(-rows // GROUP)
+    columns = min(COLUMNS, -(-cols // -(-PARTS // groups)))
+    return groups * -(-cols // columns), columns
+
+
+@kernel
+def matmul_tiles(
+    start: int,
+    stop: int,
+    out: NDArray[np.float32],
+    a: NDArray[np.float32],
+    b: NDArray[np.float32],
+    reading: Reading,
+    extent: Extent,
+    ending: Ending,
+) -> None:
+    """out = a x b for each of t slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
+
+    Then what `ending` says.
+
+    out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
+    Items: blocks of GROUP rows and `columns` columns, those of one group of rows after each other (`matmul_blocks`).
+    """
+    a_index, a_pad, b_index, b_pad, b_transposed = reading
+    t, rows, inner, cols, columns = extent
+    how, term, term_index, term_pad, relu, threshold = ending
+    work = working_tiles()
+    panel = tile_at(work, 0, PANEL)
+    parking = tile_at(work, 0, PARKING)
+    fill_tile(tile_at(work, 0, PAD), a_pad)
+    zeros = np.empty(GROUP * DEPTH, np.bool_)  # whether the tiles of a at hand are
+    groups, blocks = (rows + GROUP - 1) // GROUP, (cols + columns - 1) // columns
+    for item in claimed(start, stop):
+        number = item // blocks
+        first_col = (item - number * blocks) * columns
+        last_col = min(first_col + columns, cols)
+        entry = number // (t * groups)
+        z = number // groups - entry * t
+        row = z * rows + number % groups * GROUP
+        group = min(GROUP, (z + 1) * rows - row)
+        a_entry = entry if a.shape[0] > 1 else 0
+        b_entry = entry if b.shape[0] > 1 else 0
+        first_b = z * inner * cols
+        for begin in range(0, inner, DEPTH):
+            end = min(begin + DEPTH, inner)
+            for g in range(group):
+                for k in range(begin, end):
+                    at = a_index[(row + g) * inner + k]
+                    zeros[g * DEPTH + k - begin] = is_zero(tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at))
+            for col in range(first_col, last_col):
+                for g in range(group):
+                    if begin == 0:
+                        fill_tile(tile_at(work, 0, ACCUMULATORS + g), np.float32(0))
+                    else:
+                        copy_tile(tile_at(work, 0, ACCUMULATORS + g), tile_at(out, entry, (row + g) * cols + col))
+                for k in range(begin, end):
+                    at = b_index[first_b + k * cols + col]
+                    right = panel
+                    if at < 0:
+                        fill_tile(panel, b_pad)
+                    elif b_transposed:
+                        transpose_tile(panel, tile_at(b, b_entry, at))
+                    elif is_aligned(tile_at(b, b_entry, at)):
+                        right = tile_at(b, b_entry, at)
+                    else:
+                        copy_tile(panel, tile_at(b, b_entry, at))
+                    no_right = is_zero(right)
+                    following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
+                    at = b_index[following] if following < b_index.size else -1
+                    soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
+                    for g in range(group):
+                        at = a_index[(row + g) * inner + k]
+                        left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                        expect_tile(tile_at(out, entry, (row + g) * cols + col), k - begin, end - begin)
+                        if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
+                            continue
+                        add_dense_product(tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group)
+                for g in range(group):
+                    place = (row + g) * cols + col
+                    here, sum_here = tile_at(out, entry, place), tile_at(work, 0, ACCUMULATORS + g)
+                    if end < inner or how == AS_IT_IS:
+                        copy_tile(here, sum_here)
+                    else:
+                        at = term_index[place]
+                        other = panel
+                        if at < 0:
+                            fill_tile(panel, term_pad)
+                        else:
+                            other = tile_at(term, entry if term.shape[0] > 1 else 0, at)
+                        if how == ONTO:
+                            add_tile(here, other, sum_here)
+                        elif how == PLUS:
+                            add_tile(here, sum_here, other)
+                        else:
+                            add_row(here, sum_here, other)
+                    if end == inner:
+                        relu_tile(here, relu, threshold)
+
+
+@kernel
+def count_beyond(start: int, stop: int, tiles: Tensor, limit: np.float32, counts: NDArray[np.int64]) -> None:
+    """counts[w*n] = how many elements of each tile of float32[w, n, 1024] exceed `limit` in magnitude; NaN does not.
+
+    Items: the w*n tiles.
+    """
+    per_entry = tiles.shape[1]
+    for item in claimed(start, stop):
+        count = 0
+        entry = item // per_entry
+        tile = tiles[entry, item - entry * per_entry]
+        for k in range(1024):
+            count += abs(tile[k]) > limit
+        counts[item] = count

@@ -1,0 +1,166 @@
+"""The sum of tile products of an identity (sparse) matmul (OPS 6.2), whose weight tiles are nearly empty."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.products.tile_product import (
+    EDGE,
+    TILE,
+    add_row_product,
+    add_sparse_tile_product,
+    add_tile_product,
+)
+from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import is_finite, tile_at
+
+
+class Weights(NamedTuple):
+    """Weight tiles float32[w or 1, tiles, 1024], and where they are not zero. Tiles are counted over all w, n of them.
+
+    `nonzero`: the ascending flat positions of elements that are not zero, those of tile n at begin[n]..begin[n + 1].
+    `single`: tiles with at most one such element in each row; these stand in row i of tile n at columns[n, i], with the
+    value factors[n, i] (a row without one: factor 0).
+    """
+
+    tiles: Tensor
+    nonzero: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    single: NDArray[np.bool_]
+    columns: NDArray[np.int64]
+    factors: NDArray[np.float32]
+
+    @staticmethod
+    def of(tiles: Tensor) -> "Weights":
+        """The form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
+        count = tiles.shape[0] * tiles.shape[1]
+        begin = np.zeros(count + 1, np.int64)
+        count_nonzero(tiles, begin[1:])
+        np.cumsum(begin, out=begin)
+        single, nonzero = np.empty(count, np.bool_), np.empty(begin[-1], np.int64)
+        columns, factors = np.zeros((count, EDGE), np.int64), np.zeros((count, EDGE), np.float32)
+        find_nonzero(tiles, begin, nonzero, single, columns, factors)
+        return Weights(tiles, nonzero, begin, single, columns, factors)
+
+
+class Terms(NamedTuple):
+    """All tile products of one entry, ordered by result row: those of row r in column group g are number begin[g, r] to
+    begin[g, r + 1] in `weight` (tile of the operand that is read) and `act_row` (row of tiles in acts).
+    begin: [groups, t * R + 1]."""
+
+    begin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    act_row: NDArray[np.int64]
+
+
+@kernel
+def count_nonzero(tiles: Tensor, counts: NDArray[np.int64]) -> None:
+    """How many elements of each tile of float32[w, n, 1024] are not zero."""
+    for tile in range(counts.size):
+        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        count = np.int32(0)
+        for k in range(TILE):
+            count += np.int32(here[k] != np.float32(0))
+        counts[tile] = count
+
+
+@kernel
+def find_nonzero(
+    tiles: Tensor,
+    begin: NDArray[np.int64],
+    nonzero: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    columns: NDArray[np.int64],
+    factors: NDArray[np.float32],
+) -> None:
+    """The fields of `Weights` from its tiles and begin."""
+    for tile in range(single.size):
+        single[tile] = True
+        at = begin[tile]
+        if begin[tile + 1] == at:
+            continue
+        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        for row in range(EDGE):
+            before = at
+            for column in range(EDGE):
+                value = here[row * EDGE + column]
+                if value != np.float32(0):
+                    nonzero[at] = tile * TILE + row * EDGE + column
+                    columns[tile, row] = column
+                    factors[tile, row] = value
+                    at += 1
+            if at > before + 1:
+                single[tile] = False
+
+
+@kernel
+def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
+    """Whether two arrays of one size are equal."""
+    for begin in range(0, a.size, TILE):
+        different = np.uint32(0)
+        for k in range(begin, min(begin + TILE, a.size)):
+            different |= a[k] ^ b[k]
+        if different:
+            return False
+    return True
+
+
+@kernel
+def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Tensor) -> None:
+    """marks[w, n] = whether that tile of float32[w, n, 1024] holds neither infinity nor NaN. Items: the w*n tiles."""
+    per_entry = tiles.shape[1]
+    for item in claimed(start, stop):
+        entry = item // per_entry
+        tile = item - entry * per_entry
+        marks[entry, tile] = is_finite(tile_at(tiles, entry, tile))
+
+
+@kernel
+def sparse_tiles(
+    start: int,
+    stop: int,
+    out: Tensor,
+    weights: Weights,
+    acts: Operand,
+    finite: NDArray[np.bool_],
+    products: Terms,
+    columns: tuple[int, int],
+) -> None:
+    """Every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these tiles.
+
+    acts: the operand of so many tiles a row as `columns` says first; `finite` [w or 1, source tiles] marks its source.
+    columns: tiles in a row; in a column group.
+    """
+    (terms, term_weight, term_row), (cols, group_cols) = products, columns
+    rows = terms.shape[1] - 1
+    source, index, pad_value, _ = acts
+    pad_is_finite = abs(pad_value) < np.float32(np.inf)
+    all_weights = weights.tiles.reshape(weights.tiles.size)
+    scratch = np.empty(TILE, np.float32)
+    line = np.empty(EDGE, np.float32)
+    for item in claimed(start, stop):
+        entry = item // (rows * cols)
+        tile = item - entry * rows * cols
+        row = tile // cols
+        column = tile - row * cols
+        act_entry = entry if source.shape[0] > 1 else 0
+        first_weight = entry * weights.tiles.shape[1] if weights.tiles.shape[0] > 1 else 0
+        target = out[entry, tile]
+        for k in range(TILE):
+            target[k] = np.float32(0)
+        group = column // group_cols
+        for term in range(terms[group, row], terms[group, row + 1]):
+            number = first_weight + term_weight[term]
+            position = term_row[term] * cols + column
+            at = index[position]
+            b = fetch_tile(acts, entry, position, scratch)
+            if not (pad_is_finite if at < 0 else finite[act_entry, at]):
+                add_tile_product(target, all_weights[number * TILE : (number + 1) * TILE], b, line, False)
+            elif weights.single[number]:
+                add_row_product(target, weights.columns[number], weights.factors[number], b)
+            else:
+                positions = weights.nonzero[weights.begin[number] : weights.begin[number + 1]]
+                add_sparse_tile_product(target, positions, number * TILE, all_weights, b, line)

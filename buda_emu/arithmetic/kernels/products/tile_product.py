@@ -1,0 +1,128 @@
+"""Tile products whose product and sum are rounded each on its own: identity matmul and depthwise (OPS 6.2, 6.3).
+
+The sum over k of one element starts at +0 and runs upward in k; it is then added to the accumulator once. The loops run
+over the columns j inside k: other elements, so the same bits. Nothing here may be contracted into fused multiply-adds.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, Tile, fetch_tile
+
+EDGE: Final = 32
+TILE: Final = EDGE * EDGE
+
+
+@helper
+def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool) -> None:
+    """accumulator += a x b for tiles of 1024; `line` is float32[32] to work in.
+
+    Eight steps of k at a time keep the sums in registers, in the order of one at a time. `skip`: leave out rows of `a`
+    that are zero, for a finite `b` and an accumulator without -0 (see below).
+    """
+    for i in range(EDGE):
+        if skip:
+            zero = True
+            for k in range(EDGE):
+                zero &= a[i * EDGE + k] == np.float32(0)
+            if zero:
+                continue
+        for j in range(EDGE):
+            line[j] = np.float32(0)
+        for k in range(0, EDGE, 8):
+            at = i * EDGE + k
+            a0, a1, a2, a3 = a[at], a[at + 1], a[at + 2], a[at + 3]
+            a4, a5, a6, a7 = a[at + 4], a[at + 5], a[at + 6], a[at + 7]
+            for j in range(EDGE):
+                s = line[j]
+                s += a0 * b[k * EDGE + j]
+                s += a1 * b[(k + 1) * EDGE + j]
+                s += a2 * b[(k + 2) * EDGE + j]
+                s += a3 * b[(k + 3) * EDGE + j]
+                s += a4 * b[(k + 4) * EDGE + j]
+                s += a5 * b[(k + 5) * EDGE + j]
+                s += a6 * b[(k + 6) * EDGE + j]
+                s += a7 * b[(k + 7) * EDGE + j]
+                line[j] = s
+        for j in range(EDGE):
+            accumulator[i * EDGE + j] += line[j]
+
+
+# The next two leave out zeros of `a`, for a finite `b` and an accumulator without -0. These would add zeros to sums
+# that begin with +0, and change nothing but the sign of a sum of zero; and a zero of either sign leaves such an
+# accumulator as it is. So the bits are those of `add_tile_product`.
+
+
+@helper
+def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile, b: Tile) -> None:
+    """accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros."""
+    for i in range(EDGE):
+        factor = factors[i]
+        k = columns[i] * EDGE
+        for j in range(EDGE):
+            accumulator[i * EDGE + j] += factor * b[k + j]
+
+
+@helper
+def add_sparse_tile_product(
+    accumulator: Tile, positions: NDArray[np.int64], first: int, elements: Tile, b: Tile, line: Tile
+) -> None:
+    """accumulator += a x b, where a begins at elements[first], and is not zero at the ascending `positions`."""
+    n = 0
+    count = positions.shape[0]
+    while n < count:
+        i = (positions[n] - first) // EDGE
+        end = first + (i + 1) * EDGE
+        for j in range(EDGE):
+            line[j] = np.float32(0)
+        while n < count and positions[n] < end:
+            factor = elements[positions[n]]
+            k = (positions[n] - first) % EDGE * EDGE
+            for j in range(EDGE):
+                line[j] += factor * b[k + j]
+            n += 1
+        for j in range(EDGE):
+            accumulator[i * EDGE + j] += line[j]
+
+
+@kernel
+def depthwise_tiles(
+    start: int,
+    stop: int,
+    out: Tensor,
+    in0: Operand,
+    in1: Operand,
+    finite: NDArray[np.bool_],
+    size: tuple[int, int, int],
+) -> None:
+    """out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
+
+    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite`
+    [w or 1, source tiles] marks its source (`products.sparse.mark_finite_tiles`). `size`: rows, cols, kernel_size.
+    Items: the tiles of `out`, over all w.
+    """
+    rows, cols, kernel_size = size
+    tiles = out.shape[1]
+    scratch0 = np.empty(TILE, np.float32)
+    scratch1 = np.empty(TILE, np.float32)
+    line = np.empty(EDGE, np.float32)
+    for item in claimed(start, stop):
+        entry = item // tiles
+        tile = item - entry * tiles
+        row = tile // cols
+        c = tile - row * cols
+        t = row // rows
+        target = out[entry, tile]
+        for i in range(TILE):
+            target[i] = np.float32(0)
+        for k in range(kernel_size):
+            a = fetch_tile(in0, entry, (row * kernel_size + k) * cols + c, scratch0)
+            position = (t * kernel_size + k) * cols + c
+            b = fetch_tile(in1, entry, position, scratch1)
+            at = in1[1][position]
+            skip = bool(at >= 0 and finite[entry if finite.shape[0] > 1 else 0, at])
+            add_tile_product(target, a, b, line, skip)

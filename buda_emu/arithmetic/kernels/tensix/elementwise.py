@@ -1,0 +1,232 @@
+"""ELWMUL, ELWADD, ELWSUB, max pool, and moves between Src registers and Dst, over tiles
+(`buda_emu.tensix.elementwise`).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.arithmetic.kernels.tensix.products.fidelity import exponent_of, srca_part, srcb_part
+from buda_emu.arithmetic.kernels.tensix.products.product import Source
+from buda_emu.arithmetic.kernels.tensix.words import (
+    EDGE,
+    FP16,
+    FP32,
+    TILE,
+    Lanes,
+    Setting,
+    Tensor,
+    Tiles,
+    fetch_words,
+    i32,
+    load_word,
+    load_words,
+    store_word,
+    store_words,
+)
+
+
+@kernel
+def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, phases: int, setting: Setting) -> None:
+    """dst += srca * srcb, one accumulation for each phase. Items: the tiles.
+
+    dst: uint32[n, 1024], Dst images of the setting's mode; srca and srcb: uint32[n, 1024] words. `phases`: bit p is set
+    where phase p runs.
+    """
+    mode, exponent_bits, blackhole = setting
+    word = np.empty(TILE, np.int32)
+    x = np.empty(TILE, np.int32)
+    v = np.empty(TILE, np.int32)
+    for item in range(start, stop):
+        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        load_words(word, image, mode)
+        for phase in range(4):
+            if phases >> phase & 1:
+                _multiply(x, v, a, b, phase, exponent_bias(mode, exponent_bits, phase))
+                _accumulate(word, x, v, mode, blackhole)
+        store_words(image, word, mode)
+
+
+@kernel
+def elwadd_tiles(
+    start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, subtract: bool, accumulate: bool, setting: Setting
+) -> None:
+    """dst = srca + srcb, or the difference; `accumulate`: added to what dst held. Items: the tiles.
+
+    Arrays as for `elwmul_tiles`.
+    """
+    mode, exponent_bits, blackhole = setting
+    word = np.zeros(TILE, np.int32)
+    x = np.empty(TILE, np.int32)
+    v = np.empty(TILE, np.int32)
+    flip = i32(-0x80000000) if subtract else i32(0)
+    wide_half = mode == FP32 and exponent_bits == 5
+    for item in range(start, stop):
+        image, a, b = dst[item].view(np.int32), srca[item].view(np.int32), srcb[item].view(np.int32)
+        if accumulate:
+            load_words(word, image, mode)
+        else:
+            for n in range(TILE):
+                word[n] = i32(0)
+        _add(x, v, a, b, flip, wide_half)
+        _accumulate(word, x, v, mode, blackhole)
+        store_words(image, word, mode)
+
+
+@helper
+def _accumulate(word: Lanes, x: Lanes, v: Lanes, mode: int, blackhole: bool) -> None:
+    """One sum for each datum of a tile."""
+    zero = i32(0)
+    if mode == FP32:
+        for n in range(TILE):
+            word[n] = accumulate_wide(word[n], x[n], v[n], zero, zero, blackhole)
+    else:
+        for n in range(TILE):
+            word[n] = accumulate_narrow(word[n], x[n], v[n], zero, zero, mode == FP16)
+
+
+@helper
+def _multiply(x: Lanes, v: Lanes, a: Lanes, b: Lanes, phase: int, bias: np.int32) -> None:
+    """Exponents and signed products of one phase."""
+    for n in range(TILE):
+        # A product with a zero has the exponent of the bias alone.
+        exponent = i32(max(i32(exponent_of(a[n]) + exponent_of(b[n])), i32(0)) + bias)
+        product = i32(srca_part(a[n], phase) * srcb_part(b[n], phase))
+        x[n] = max(exponent, i32(0))
+        v[n] = product if exponent > 0 else i32(0)
+
+
+@helper
+def _add(x: Lanes, v: Lanes, a: Lanes, b: Lanes, flip: np.int32, wide_half: bool) -> None:
+    """Exponents and signed sums; `flip` is XORed to b. `wide_half`: operands of family A, for an fp32 Dst."""
+    for n in range(TILE):
+        first, second = i32(a[n]), i32(b[n] ^ flip)
+        size0, size1 = i32(first & i32(0x7FFFE000)), i32(second & i32(0x7FFFE000))
+        size0 = i32(0) if size0 < 0x800000 else size0
+        size1 = i32(0) if size1 < 0x800000 else size1
+        ahead = size0 >= size1
+        large, small = max(size0, size1), min(size0, size1)
+        exponent = i32(large >> i32(23))
+        distance = min(i32(exponent - i32(small >> i32(23))), i32(12))
+        # Eleven bits each, or zero.
+        high = i32(i32(i32(large >> i32(13)) & i32(0x3FF)) | i32(0x400))
+        high = i32(0) if large == 0 else high
+        low = i32(i32(i32(small >> i32(13)) & i32(0x3FF)) | i32(0x400))
+        low = i32(0) if small == 0 else low
+        low = shift_right(i32(low + i32(shift_left(i32(1), distance) >> i32(1))), distance)
+        # A zero has no sign.
+        sign0 = i32(0) if size0 == 0 else i32(first >> i32(31))
+        sign1 = i32(0) if size1 == 0 else i32(second >> i32(31))
+        sign = sign0 if ahead else sign1
+        total = i32(high + low) if sign0 == sign1 else i32(high - low)
+        if wide_half:
+            exponent = i32(97) if large == 0 else i32(exponent + i32(112))
+        x[n] = exponent
+        v[n] = i32(i32(total ^ sign) - sign)
+
+
+@kernel
+def copy_to_dst_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, mode: int, exponent_bits: int) -> None:
+    """dst = srca as an op copies its operand, into fp32 by adding zero. Items: the tiles.
+
+    dst: uint32[n, 1024], Dst images of `mode`; srca: uint32[n, 1024] words. `exponent_bits`: 5 for operands of family
+    A, 8 for B.
+    """
+    rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
+    for item in range(start, stop):
+        image, words = dst[item].view(np.int32), srca[item].view(np.int32)
+        for n in range(TILE):
+            image[n] = store_word(copied(words[n], rebias, mode), mode)
+
+
+@kernel
+def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, kept: np.uint32) -> None:
+    """src = dst, of which an fp32 datum keeps the bits `kept`. Items: the tiles. Arrays as for `copy_to_dst_tiles`."""
+    mask = i32(kept) if mode == FP32 else i32(-1)
+    for item in range(start, stop):
+        words, image = src[item].view(np.int32), dst[item].view(np.int32)
+        for n in range(TILE):
+            words[n] = i32(load_word(image[n], mode) & mask)
+
+
+@kernel
+def recode_halves(
+    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint16], exponent: int, infinite: int
+) -> None:
+    """Datums of 16 bits unpacked, copied to a Dst of the same bits and packed: without an exponent (the bits of
+    `exponent`) they are 0, with that of `infinite` they have no fraction. uint16[n, 1024] each; items: the tiles."""
+    mask, most = np.uint16(exponent), np.uint16(infinite)
+    for item in range(start, stop):
+        target, source = out[item], codes[item]
+        for n in range(TILE):
+            x = source[n]
+            field = np.uint16(x & mask)
+            kept = np.uint16(x & np.uint16(np.uint16(0x8000) | mask)) if field == most else x
+            target[n] = np.uint16(0) if field == 0 else kept
+
+
+@helper
+def copied(word: np.int32, rebias: np.int32, mode: int) -> np.int32:
+    """The word that a copy leaves of one; `rebias` is added to the exponent in place."""
+    word = i32(word & i32(-0x2000))
+    exponent = i32(word & i32(0x7F800000))
+    if mode == FP32:
+        word = i32(word & i32(-0x800000)) if exponent == 0x7F800000 else word
+    return i32(0) if exponent == 0 else i32(word + rebias)
+
+
+LOWEST: Final = -(1 << 31)
+"""The place of a cleared Dst in the order."""
+
+
+@kernel
+def reduce_max_tiles(
+    start: int, stop: int, dst: Tensor, operand: Source, kept: np.uint32, setting: Setting, accumulate: bool
+) -> None:
+    """Each tile of dst = the maxima over as many tiles of the operand, in row 0, or of a transposed one in column 0.
+
+    dst: uint32[w, m, 1024], Dst images of the setting's mode, zero elsewhere. The operand's places: int32[m * n], the n
+    source tiles of each tile of dst. Of the words the comparison sees the bits `kept`. `accumulate`: begins with the
+    line that dst holds. Items: the tiles of dst.
+    """
+    source, index, pad, along_rows = operand
+    mode, exponent_bits, _ = setting
+    m = dst.shape[1]
+    count = index.size // m
+    tile = np.empty(TILE, np.int32)
+    largest = np.empty(EDGE, np.int32)
+    rebias = i32(112 << 23) if mode == FP32 and exponent_bits == 5 else i32(0)
+    stride = EDGE if along_rows else 1
+    for item in range(start, stop):
+        entry = item // m
+        at = item - entry * m
+        image = dst[entry, at].view(np.int32)
+        for j in range(EDGE):
+            largest[j] = i32(LOWEST)
+            if accumulate:
+                word = load_word(image[j * stride], mode)
+                largest[j] = _ordered(i32(word & i32(-0x2000)) if mode == FP32 else word)
+        for n in range(at * count, (at + 1) * count):
+            fetch_words(tile, source, entry, index[n], pad, along_rows)
+            for i in range(EDGE):
+                for j in range(EDGE):
+                    word = i32(tile[i * EDGE + j] & i32(kept))
+                    word = i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + rebias)
+                    largest[j] = max(largest[j], _ordered(word))
+        for j in range(TILE):
+            image[j] = i32(0)
+        for j in range(EDGE):
+            word = _ordered(largest[j])
+            if along_rows:  # through SrcB and the adder, which has moved the exponents of family A already
+                word = copied(word, i32(0), mode)
+            image[j * stride] = store_word(word, mode)
+
+
+@helper
+def _ordered(word: np.int32) -> np.int32:
+    """A word of sign and magnitude as an integer in the same order, and back."""
+    return i32(word ^ i32(i32(word >> i32(31)) & i32(0x7FFFFFFF)))

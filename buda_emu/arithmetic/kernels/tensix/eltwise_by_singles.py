@@ -1,0 +1,195 @@
+"""ELWADD and ELWMUL onto a cleared Dst in single precision, as vector code; `eltwise` computes whatever there is.
+
+A Src word is a single, and so are the parts of its significand that a phase multiplies: both have their value. Products
+of parts are exact, and what the chip rounds is rounded by adding 1.5 * 2^23 units, as in `group_sums`. Operands of
+family A get the exponents of singles first (`lift`). That holds while exponents keep away from the ends of their range:
+tiles in which they do not are left out.
+
+Called from Python the functions compute the same in numpy, and so define the code (`intrinsics/eltwise_by_singles.py`).
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.kernels.fma import fma_f32
+from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
+
+LANES: Final = 16
+"""Of the widest vectors: `special`, int32[LANES], tells lanes with numbers too large or too small."""
+LIFT: Final = 112
+"""What is added to exponents of 5 bits."""
+LEAST: Final = 12 << 23
+"""The least exponent of the larger operand of a sum: 10 below it is still a normal single."""
+MOST: Final = 250 << 23
+LEAST_PRODUCT: Final = (127 + 12 + 22) << 23  # exponents of a pair of factors, so that those of the last phase are 22
+MOST_PRODUCT: Final = (127 + 200) << 23  # would not fit: exponents are halved before they are added
+EXPONENT: Final = 0x7F800000
+MAGNITUDE: Final = 0x7FFFFFFF
+SRC_BITS: Final = -0x2000
+SIGN: Final = -0x80000000
+MAGIC: Final = 1.5 * 2.0**23
+UPWARD: Final = 0.5 + 2.0**-14  # half a unit, and what the chip's first rounding adds (`accumulate`)
+FRACTION_BITS: Final = 10
+INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
+AWAY: Final = 1 << 10
+FP16_MOST: Final = (LIFT + 31) << 23 | 0x3FF << 13
+SRCA_CUTS: Final = (-0x80000, -0x4000)  # what the first parts have of a word, and what both have
+SRCB_CUTS: Final = (-0x20000, -0x2000)
+ROUNDING: Final = {BF16: (0x8000, -0x10000), FP16: (0x1000, -0x2000), FP32: (0, -1)}
+
+
+@kernel
+def add_by_singles(
+    start: int,
+    stop: int,
+    dst: Tiles,
+    srca: Tiles,
+    srcb: Tiles,
+    subtract: bool,
+    setting: Setting,
+    left_out: NDArray[np.bool_],
+) -> None:
+    """dst = srca + srcb, or the difference. Items: the tiles. Arguments as for `eltwise.elwadd_tiles`.
+
+    left_out: bool[n], True on return for a tile that is not done.
+    """
+    mode = setting.mode
+    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    special = np.zeros(LANES, np.int32)
+    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
+    for item in range(start, stop):
+        a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
+        add_words(word, a, b, 1 << 31 if subtract else 0, lift, mode, special)
+        left_out[item] = _put(dst[item].view(np.int32), word, special, mode)
+
+
+@kernel
+def multiply_by_singles(
+    start: int,
+    stop: int,
+    dst: Tiles,
+    srca: Tiles,
+    srcb: Tiles,
+    phases: int,
+    setting: Setting,
+    left_out: NDArray[np.bool_],
+) -> None:
+    """dst = srca * srcb. Items: the tiles. Arguments as for `eltwise.elwmul_tiles` and `add_by_singles`."""
+    mode = setting.mode
+    word = aligned(np.empty(2 * TILE, np.int32), TILE)
+    special = np.zeros(LANES, np.int32)
+    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
+    for item in range(start, stop):
+        a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
+        for n in range(TILE):
+            word[n] = i32(0)
+        for phase in range(4):
+            if phases >> phase & 1:
+                if mode == FP32:
+                    multiply_exactly(word, a, b, phase, lift, special)
+                else:
+                    multiply_words(word, a, b, phase, lift, mode, special)
+        left_out[item] = _put(dst[item].view(np.int32), word, special, mode)
+
+
+@helper
+def _put(image: Lanes, word: Lanes, special: Lanes, mode: int) -> bool:
+    """The image of lifted words, unless something is special, which is forgotten then; whether it is."""
+    found = i32(0)
+    for n in range(LANES):
+        found = i32(found | special[n])
+        special[n] = i32(0)
+    if found != 0:
+        return True
+    if mode == FP16:
+        for n in range(TILE):
+            word[n] = i32(word[n] - i32(LIFT << 23)) if i32(word[n] & i32(EXPONENT)) else i32(0)
+    store_words(image, word, mode)
+    return False
+
+
+def add_words(word: Any, a: Any, b: Any, flip: int, lift: int, mode: int, special: Any) -> None:
+    """word = a + (b ^ flip), int32[1024] each; the result is lifted. `special` is set where the result is not right.
+
+    Both are rounded to units of 2^-10 of the larger one's exponent, halves away from zero, which loses nothing of that
+    one (2.5); then their sum is to what Dst holds.
+    """
+    half, kept = ROUNDING[mode]
+    with np.errstate(all="ignore"):
+        first, second = _lifted(a, lift), _lifted(b ^ np.array(flip, np.uint32).view(np.int32), lift)
+        top = np.maximum(first & i32(EXPONENT), second & i32(EXPONENT))
+        unit = np.maximum(top, i32(LEAST))
+        inverse = np.asarray(_difference(INVERSE | AWAY, unit)).view(np.float32)
+        magic = np.float32(MAGIC)
+        counts = [fma_f32(x.view(np.float32), inverse, magic) - magic for x in (first, second)]
+        bits = (np.asarray(counts[0] + counts[1]).view(np.int32) + i32(half)) & i32(kept)
+        result = bits.view(np.float32) * (unit - i32(FRACTION_BITS << 23)).view(np.float32)
+        word[:] = _ends(result.view(np.int32), mode)
+    special[0] |= bool(((top != 0) & (top < LEAST) | (top > MOST)).any())
+
+
+def multiply_words(word: Any, a: Any, b: Any, phase: int, lift: int, mode: int, special: Any) -> None:
+    """word += a * b in one phase, int32[1024] each, in a 16-bit Dst; word is lifted. `special` as for
+    `add_words`."""
+    half, kept = ROUNDING[mode]
+    with np.errstate(all="ignore"):
+        first, second, pair = _factors(a, b, lift, special)
+        shift = 5 * (phase & 1) + 7 * (phase >> 1)
+        exponent = np.where(pair == 0, i32(0), (pair << 1) - i32((127 + shift) << 23))
+        product = _part(first, SRCA_CUTS, phase & 1) * _part(second, SRCB_CUTS, phase >> 1)
+        if mode == FP16:  # an exponent of zero or less is none
+            product = np.where(exponent > i32(LIFT << 23), product, np.float32(0))
+        common = np.maximum(np.maximum(exponent, word & i32(EXPONENT)), i32(LEAST))
+        scale = np.asarray(_difference(INVERSE, common)).view(np.float32)
+        away = np.asarray(_difference(INVERSE | AWAY, common)).view(np.float32)
+        total = fma_f32(word.view(np.float32), away, np.float32(MAGIC))
+        total = total + np.floor(fma_f32(product, scale, np.float32(UPWARD)))
+        bits = (np.asarray(total - np.float32(MAGIC)).view(np.int32) + i32(half)) & i32(kept)
+        result = bits.view(np.float32) * (common - i32(FRACTION_BITS << 23)).view(np.float32)
+        word[:] = _ends(result.view(np.int32), mode)
+
+
+def multiply_exactly(word: Any, a: Any, b: Any, phase: int, lift: int, special: Any) -> None:
+    """The same in a 32-bit Dst, which holds the sum of all four products: it has 22 bits."""
+    with np.errstate(all="ignore"):
+        first, second, _ = _factors(a, b, lift, special)
+        part = _part(first, SRCA_CUTS, phase & 1), _part(second, SRCB_CUTS, phase >> 1)
+        word[:] = fma_f32(*part, word.view(np.float32)).view(np.int32)
+
+
+def _lifted(x: Any, lift: int) -> NDArray[np.int32]:
+    """The 19 bits of Src words, without what has the exponent 0."""
+    return np.where(x & i32(EXPONENT) == 0, i32(0), (x & i32(SRC_BITS)) + i32(lift))
+
+
+def _difference(constant: int, exponent: Any) -> Any:
+    return np.array(constant, np.uint32) - exponent.view(np.uint32)
+
+
+def _part(x: Any, cuts: tuple[int, int], second: int) -> Any:
+    first = (x & i32(cuts[0])).view(np.float32)
+    return (x & i32(cuts[1])).view(np.float32) - first if second else first
+
+
+def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Both factors, and half the sum of their exponents, 0 where one is a zero."""
+    first, second = _lifted(a, lift), _lifted(b, lift)
+    exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
+    pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
+    weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)
+    weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1) | (np.maximum(*exponents) > MOST >> 1)
+    special[0] |= bool(weak.any())
+    return first, second, pair
+
+
+def _ends(bits: Any, mode: int) -> Any:
+    """What an fp16 Dst makes of a lifted number that is too large or too small for it."""
+    if mode != FP16:
+        return bits
+    size = bits & i32(MAGNITUDE)
+    size = np.where(size >= i32((LIFT + 32) << 23), i32(FP16_MOST), size)
+    return np.where(size < i32((LIFT + 1) << 23), i32(0), size | (bits & i32(SIGN)))

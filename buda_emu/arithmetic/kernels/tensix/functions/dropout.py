@@ -1,0 +1,35 @@
+"""The random words of dropout (DEVICE_NUMERICS 3.3); `buda_emu.arithmetic.tensix.functions.dropout` is the
+definition.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+
+U = np.uint32
+
+_TAPS: Final = U(0xB400)
+_LANES: Final = 32
+
+
+@kernel
+def random_words(state: NDArray[np.uint32], words: NDArray[np.uint32], mask: NDArray[np.bool_]) -> None:
+    """Fill `words` uint32[n, 32, 32] in the order of passes and step `state` uint32[32].
+
+    `mask` bool[32, 32] is what the vector mode reaches; the rest is 0 and its passes do not happen.
+    """
+    for tile in range(words.shape[0]):
+        for face in range(4):
+            top, left = 16 * (face >> 1), 16 * (face & 1)
+            for step in range(8):
+                row, column = top + 4 * (step >> 1), left + (step & 1)
+                reached = mask[row, column]
+                for lane in range(_LANES):
+                    i, j = row + (lane >> 3), column + 2 * (lane & 7)
+                    word = state[lane]
+                    words[tile, i, j] = word if reached else U(0)
+                    if reached:
+                        state[lane] = U(U(word >> U(1)) ^ (_TAPS if U(word & U(1)) != U(0) else U(0)))

@@ -1,0 +1,151 @@
+"""The vector unit's multiply-add of a lane (DEVICE_NUMERICS 3.1), in 32-bit integers and steps in single precision;
+`buda_emu.arithmetic.tensix.functions.vector_unit` is the definition. Rows of lanes are `lane_rows`, those that it
+leaves done one by one.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.kernel import helper
+from buda_emu.arithmetic.kernels.fma import fma
+
+U = np.uint32
+I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
+
+LANES: Final = 256
+"""Lanes of one row: a quarter of a tile, so that the registers of a program fit the first-level cache."""
+
+_INFINITY: Final = U(0x7F800000)
+_FRACTION: Final = U(0x007FFFFF)
+_HIDDEN: Final = U(0x00800000)
+_SIGN: Final = U(0x80000000)
+_MAGNITUDE: Final = U(0x7FFFFFFF)
+_NAN: Final = U(0x7FC00000)
+_NAN_SEED: Final = U(0x7F800001)
+_ONE: Final = U(0x3F800000)
+_TWO_TO_26: Final = U(0x4C800000)
+
+
+@helper
+def exponent(x: Any) -> Any:
+    """The exponent field as int32."""
+    return I(U(U(x >> U(23)) & U(255)))
+
+
+@helper
+def significand(x: Any) -> Any:
+    """24 bits, 0 where the exponent is 0."""
+    m = U(U(x & _FRACTION) | _HIDDEN)
+    return m if U(x & _INFINITY) != U(0) else U(0)
+
+
+@helper
+def product(x: Any, y: Any) -> Any:
+    """The product of two significands of 24 bits in units of 2^20, bit 0 sticky; x and y are fp32 patterns.
+
+    As two floats of which the first is the rounded product and the second what it lacks, exactly.
+    """
+    a, b = U(U(x & _FRACTION) | _ONE).view(np.float32), U(U(y & _FRACTION) | _TWO_TO_26).view(np.float32)
+    high = np.float32(a * b)
+    low = fma(a, b, np.float32(-high))
+    whole = np.floor(low)
+    return U(U(I(high) + I(whole)) | (U(0) if low == whole else U(1)))
+
+
+@helper
+def aligned(value: Any, distance: Any) -> Any:
+    """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
+    distance = U(U(min(distance, I(31))) & U(31))
+    kept = U(value >> distance)
+    lost = U(value - U(kept << distance))
+    return U(kept | min(min(lost, kept), U(1)))
+
+
+@helper
+def signed_sum(p: Any, ep: Any, p_sign: Any, q: Any, ez: Any, q_sign: Any) -> Any:
+    """Product and addend, aligned to the larger exponent, as one signed integer of up to 29 bits."""
+    p_leads = ep >= ez
+    lead, other = (p if p_leads else q), (q if p_leads else p)
+    other = aligned(other, I(max(ep, ez) - min(ep, ez)))
+    total = I(I(lead) - I(other)) if U(p_sign ^ q_sign) >= _SIGN else I(I(lead) + I(other))
+    return I(-total) if (p_sign if p_leads else q_sign) >= _SIGN else total
+
+
+@helper
+def rounded(total: Any, er: Any, blackhole: Any) -> Any:
+    """The pattern of total * 2^(er - 153); the conversion to a float normalises and rounds to even.
+
+    Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
+    """
+    size, shift = U(abs(total)), I(er - I(153))
+    if not blackhole:
+        size = U(size & ~U(U(size >> U(27)) & U(2)))
+    bits = np.float32(I(size)).view(np.uint32)
+    field = I(exponent(bits) + shift)
+    pattern = U(bits + U(U(shift) << U(23)))
+    pattern = U((_INFINITY if field >= I(255) else pattern) | U(U(total) & _SIGN))
+    return U(0) if (field <= I(0)) | (total == I(0)) else pattern
+
+
+@helper
+def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
+    """Whether a lane has to be looked at again: its result is small, or an operand or the product is not finite."""
+    ex, ey, ez = exponent(x), exponent(y), exponent(z)
+    return max(max(ex, ey), ez) == I(255) or I(ex + ey) >= I(382) or U(out & _MAGNITUDE) <= U(0x01000000)
+
+
+@helper
+def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
+    """x * y + z of fp32 patterns, whatever they are."""
+    ex, ey, ez = exponent(x), exponent(y), exponent(z)
+    sp, sz = U(U(x ^ y) & _SIGN), U(z & _SIGN)
+    ep = I(ex + ey - 127)
+    bad = (ex == 255 and (U(x & _FRACTION) != 0 or ey == 0)) or (ey == 255 and (U(y & _FRACTION) != 0 or ex == 0))
+    from_infinity = not bad and (ex == 255 or ey == 255)
+    infinite = not bad and (from_infinity or ep >= 255)
+    z_nan, z_infinite = ez == 255 and U(z & _FRACTION) != 0, ez == 255 and U(z & _FRACTION) == 0
+    against = z_infinite and sz != sp and (from_infinity if blackhole else infinite)
+    if bad or against or z_nan:
+        if blackhole:
+            return _NAN
+        # Wormhole calculates on and marks the result.
+        seed = U((sp if bad or against else sz) | _NAN_SEED)
+        return U(U(_finite(x, y, z, I(min(ep, 255)), blackhole) & _MAGNITUDE) | seed)
+    if z_infinite:
+        return z
+    if infinite:
+        return U(sp | _INFINITY)
+    return _finite(x, y, z, ep, blackhole)
+
+
+@helper
+def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
+    """Steps 3 to 8 of the text, with the product's exponent given."""
+    p, q, ez = product(x, y), U(significand(z) << U(3)), exponent(z)
+    if exponent(x) == I(0) or exponent(y) == I(0) or ep < I(0):
+        p, ep = U(0), I(0)
+    total = signed_sum(p, ep, U(x ^ y), q, ez, z)
+    er = I(max(ep, ez))
+    if not blackhole:
+        return rounded(total, er, blackhole)
+    if total == I(0):
+        return U(U(x ^ y) & U(z & _SIGN))
+    length = I(0)
+    while (I(abs(total)) >> length) != 0:
+        length = I(length + 1)
+    er = I(er + length - 27)
+    if er > I(0):
+        return rounded(total, I(er - length + 27), blackhole)
+    return _below_normal(U(abs(total)), I(length - 26), U(total) & _SIGN)
+
+
+@helper
+def _below_normal(r: Any, n: Any, sign: Any) -> Any:
+    """Blackhole's result under the smallest exponent: it may still round up to the smallest normal."""
+    if n > 0:
+        r = U(U(r >> U(n)) | (U(1) if U(r & U(n | 1)) != 0 else U(0)))
+    else:
+        r = U(r << U(-n))
+    pattern = U(U(r + U(3) + U(U(r >> U(3)) & U(1))) >> U(3))
+    return U(sign | pattern) if pattern >= _HIDDEN else U(sign)

@@ -1,0 +1,139 @@
+"""Runs recorded programs of the vector unit over tiles of Dst (DEVICE_NUMERICS 3).
+
+`buda_emu.arithmetic.tensix.functions.programs` records them from the definitions. A program is a list of instructions
+on registers of 256 lanes, which stay in the first-level cache; every instruction is one loop of vector code
+(`lane_rows`).
+"""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.kernels.tensix.functions.fma import LANES, fma_any, may_be_special
+from buda_emu.arithmetic.kernels.tensix.functions.lane_rows import FMA, MULTIPLY, SUBTRACT_FLOATS, UNLESS, execute_row
+from buda_emu.arithmetic.kernels.tensix.functions.lanes import load_row, store_row
+from buda_emu.arithmetic.kernels.tensix.images import TILE
+from buda_emu.arithmetic.kernels.tensix.products.prepared import aligned
+
+Image = NDArray[np.uint32]
+"""uint32[tiles, 1024]: Dst datums of each tile, row by row."""
+
+
+U = np.uint32
+I = np.int32  # noqa: E741
+_SIGN: Final = U(0x80000000)
+_ONE: Final = U(0x3F800000)
+_ROW: Final = np.uint64(LANES)
+
+
+@kernel
+def run_instructions(
+    code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
+) -> None:
+    """The instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    special = np.zeros(1, np.int32)
+    for step in range(code.shape[0]):
+        execute_row(code, step, lanes, tables, special, blackhole)
+        if special[0] < 0:
+            _again(code, step, lanes, blackhole)
+
+
+class Code(NamedTuple):
+    """A recorded program: instructions int32[n, 6]; register i holds constants[i] in every lane, the two inputs come
+    next, the last instruction computes the result."""
+
+    instructions: NDArray[np.int32]
+    constants: NDArray[np.uint32]
+    tables: NDArray[np.uint32]
+    registers: int
+
+
+class Inputs(NamedTuple):
+    """Images of the two inputs and their modes, as in `buda_emu.arithmetic.kernels.tensix.functions.lanes`; whether the
+    program takes the second."""
+
+    first: Image
+    first_mode: int
+    second: Image
+    second_mode: int
+    two: bool
+
+
+@kernel
+def run_program(
+    start: int,
+    stop: int,
+    program: Code,
+    inputs: Inputs,
+    mask: NDArray[np.bool_],
+    out: Image,
+    out_mode: int,
+    blackhole: bool,
+) -> None:
+    """Tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first input."""
+    code, constants, tables, registers = program
+    first, first_mode, second, second_mode, two_inputs = inputs
+    lanes = aligned(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
+    for i in range(constants.size):
+        for k in range(i * LANES, (i + 1) * LANES):
+            lanes[k] = constants[i]
+    place = np.uint64(constants.size) * _ROW
+    result = np.uint64(code[code.shape[0] - 1, 1]) * _ROW
+    for tile in range(start, stop):
+        for block in range(0, TILE, LANES):
+            keep, target, here = (
+                first[tile, block : block + LANES],
+                out[tile, block : block + LANES],
+                mask[block : block + LANES],
+            )
+            if not _any(here):
+                for i in range(_ROW):
+                    target[i] = keep[i]
+                continue
+            load_row(keep, first_mode, lanes, place)
+            if two_inputs:
+                load_row(second[tile, block : block + LANES], second_mode, lanes, place + _ROW)
+            run_instructions(code, lanes, tables, blackhole)
+            store_row(lanes, result, out_mode, keep, here, target)
+
+
+@kernel
+def apply_table(
+    start: int, stop: int, image: Image, table: NDArray[np.uint16], mask: NDArray[np.bool_], out: Image
+) -> None:
+    """Tiles start..stop of 16-bit datums through a table of all 65536 results; where `mask` is unset they stay."""
+    for tile in range(start, stop):
+        source, target = image[tile], out[tile]
+        for i in range(TILE):
+            datum = source[i]
+            target[i] = U(table[U(datum & U(0xFFFF))]) if mask[i] else datum
+
+
+@helper
+def _any(mask: Any) -> Any:
+    """Whether anything is set."""
+    found = False
+    for i in range(_ROW):
+        found |= mask[i]
+    return found
+
+
+@helper
+def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
+    """The special lanes of a multiply-add, product or sum; registers are places in `lanes`, unsigned because numba
+    would test signed ones for wrapping."""
+    operation, unless = code[step, 0], code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
+    out, a = np.uint64(code[step, 1]) * _ROW, np.uint64(code[step, 2]) * _ROW
+    b, c = np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
+    for i in range(_ROW):
+        x, y, z = lanes[a + i], lanes[b + i], lanes[c + i]
+        if unless and I(z) < I(0):  # not needed where the condition holds
+            continue
+        if operation == MULTIPLY:
+            z = U(0)
+        elif operation != FMA:
+            x, z = U(_ONE | (_SIGN if operation == SUBTRACT_FLOATS else U(0))), x
+        if may_be_special(x, y, z, lanes[out + i]):
+            lanes[out + i] = fma_any(x, y, z, blackhole)

@@ -1,0 +1,361 @@
+"""The products of an identity matmul, whose sparse tiles have no more than one element in a line that is not zero.
+
+Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
+(DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
+all that is left of a tile's line: that of ELWMUL. In a 16-bit Dst it is vector code in singles (`eltwise_by_singles`),
+while exponents keep away from the ends of their range; a tile whose numbers do not, and a 32-bit Dst, take integers.
+
+What the first term leaves in an empty Dst is known where its elements are powers of two, as those of pickers are: they
+have the parts 64 and 0, so the phases add up the parts of the datum that SrcA gives them, which follow each other in
+one significand. Nothing is rounded, exponents are added, and from 255 on (8 bits) an infinity is all that is left.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import spread_groups
+from buda_emu.arithmetic.kernels.tensix.conversions.l1_acc import add_bf16_tile
+from buda_emu.arithmetic.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.arithmetic.kernels.tensix.products.prepared import INFINITE, aligned, cut_words, move_words, range_of
+from buda_emu.arithmetic.kernels.tensix.products.spills import spill_any
+from buda_emu.arithmetic.kernels.tensix.words import (
+    BF16,
+    EDGE,
+    FP16,
+    FP32,
+    TILE,
+    Index,
+    Lanes,
+    Setting,
+    Tiles,
+    i32,
+    load_word,
+    store_words,
+)
+
+BLOCKS: Final = 0
+HALVES: Final = 1
+WORDS: Final = 2
+
+ROOM: Final = 8 * TILE
+LEAST: Final = 24  # exponents of a first term, with room below for the later phases
+MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
+LEAST_FP16: Final = 6
+MOST_FP16: Final = 31
+BIAS: Final = 127
+DOWN: Final = -96
+FAR: Final = 200
+FEEBLE: Final = 12
+"""Where a word or a product has an exponent above FAR, all exponents of a tile are moved DOWN while terms are added in
+singles; none may be less than FEEBLE then."""
+FIRST_PART: Final = 0x780000
+BOTH_PARTS: Final = 0x7FC000
+"""Bits of a fraction that SrcA gives to the first two phases."""
+
+
+class Picks(NamedTuple):
+    """What the terms of an encoding do (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those of a
+    result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is spilled.
+
+    Elements of weight tile n that are not zero are number begin_of[n]..begin_of[n + 1] of `line`, `column`, `word`.
+    """
+
+    begin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    act_row: NDArray[np.int64]
+    ends: NDArray[np.bool_]
+    begin_of: NDArray[np.int64]
+    line: NDArray[np.int64]
+    column: NDArray[np.int64]
+    word: Lanes
+
+
+class Codes(NamedTuple):
+    """Tiles as they lie in L1 [w or 1, tiles, 1024], in one of these arrays, the others being empty: BLOCKS with their
+    exponents [w, tiles, 64] and `align`, by how much a code is shifted to fill 8 bits; HALVES; WORDS of 32 bits, of
+    which a register holds the bits `mask`."""
+
+    kind: int
+    bytes: NDArray[np.uint8]
+    exponents: NDArray[np.uint8]
+    align: int
+    halves: NDArray[np.uint16]
+    words: NDArray[np.uint32]
+    mask: int
+
+
+class Reading(NamedTuple):
+    """A source that lines are picked from: its `places`, `pad` and `transposed` are those of a
+    `products.product.Source`."""
+
+    codes: Codes
+    places: Index
+    pad: np.uint32
+    transposed: bool
+
+
+class Picking(NamedTuple):
+    """How lines are picked: the result has rows of `cols` tiles in groups of `group_cols`; bit p of `phases` is set
+    where phase p runs; `spill`: the way that a tile goes between two strips."""
+
+    cols: int
+    group_cols: int
+    phases: int
+    setting: Setting
+    spill: int
+
+
+@kernel
+def pick_tiles(
+    start: int,
+    stop: int,
+    dst: Tiles,
+    picks: Picks,
+    source: Reading,
+    picking: Picking,
+    in_l1: NDArray[np.uint16],
+    memory: NDArray[np.int32],
+) -> None:
+    """dst uint32[stop - start, 1024], Dst images of the setting's mode that are full of zeros, += the products of tiles
+    start..stop of the result, counted over all entries.
+
+    Not for operands of family A in a 32-bit Dst: there zeros have exponents. `in_l1`, uint16[stop - start, 1024] or
+    empty: where a bf16 Dst is packed after each strip, and added up as Float16_b; then dst is not looked at, and may
+    have any length. `memory`: ROOM words to work in; slices of an array of the kernel's own would be counted, which
+    takes longer than what is done with them.
+    """
+    codes, index, pad, transposed = source
+    cols, group_cols, phases, setting, spill = picking
+    mode, exponent_bits, blackhole = setting
+    entries = max(codes.bytes.shape[0], codes.halves.shape[0], codes.words.shape[0])
+    sums = in_l1.size > 0
+    packed = np.empty(TILE, np.uint16)
+    rows = picks.begin.shape[1] - 1
+    room = aligned(memory, 7 * TILE)
+    word, whole, own = part_of(room, 0, TILE), part_of(room, TILE, TILE), part_of(room, 2 * TILE, TILE)
+    before, factor = part_of(room, 3 * TILE, TILE), part_of(room, 4 * TILE, TILE)
+    part, more = part_of(room, 5 * TILE, TILE), part_of(room, 6 * TILE, TILE)
+    special = np.zeros(LANES, np.int32)
+    narrow = (mode == BF16 and exponent_bits == 8) or (mode == FP16 and exponent_bits == 5)
+    for item in range(start, stop):
+        entry = item // (rows * cols)
+        tile = item - entry * rows * cols
+        row = tile // cols
+        column = tile - row * cols
+        image = dst[0 if sums else item - start].view(np.int32)
+        first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
+        if first == last:
+            if sums:
+                for n in range(TILE):
+                    in_l1[item - start, n] = np.uint16(0)
+            continue
+        for n in range(TILE):
+            word[n] = i32(0)
+        begun, empty, singles, moved = False, True, narrow, 0
+        for term in range(first, last):
+            weight = picks.weight[term]
+            begin, end = int(picks.begin_of[weight]), int(picks.begin_of[weight + 1])
+            if begin < end:
+                at = int(index[picks.act_row[term] * cols + column])
+                _fetch(whole, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
+                if empty and _first_term(word, whole, own, picks, (begin, end), transposed, picking):
+                    begin = end
+                elif end < begin + EDGE:
+                    for n in range(TILE):
+                        own[n] = i32(0)
+                for number in range(begin, end):
+                    to = EDGE * picks.line[number]
+                    line, factors = part_of(own, to, EDGE), part_of(factor, to, EDGE)
+                    _pick_line(line, whole, picks.column[number], transposed)
+                    one = picks.word[number]
+                    for n in range(EDGE):
+                        factors[n] = one
+                empty = False
+                if begin < end and singles:
+                    singles, moved = _add_in_singles(word, own, factor, phases, mode, moved, before, special)
+                    if singles:
+                        begin = end
+                    elif moved:
+                        move_words(word, -moved)
+                        moved = 0
+                for phase in range(PHASES):
+                    if begin < end and phases >> phase & 1:
+                        bias = exponent_bias(mode, exponent_bits, phase)
+                        for n in range(TILE):
+                            part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
+                            exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+                            other = i32(i32(factor[n] >> i32(23)) & i32(255))
+                            more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
+                        _add(word, part, more, mode, blackhole)
+            if moved and (picks.ends[term] or term + 1 == last):
+                move_words(word, -moved)
+                moved = 0
+            if sums and (picks.ends[term] or term + 1 == last):
+                _pack_halves(packed, word)
+                if begun:
+                    add_bf16_tile(in_l1[item - start], packed)
+                else:
+                    stored = in_l1[item - start]
+                    for n in range(TILE):
+                        stored[n] = packed[n]
+                begun, empty, singles, moved = True, True, narrow, 0
+                for n in range(TILE):
+                    word[n] = i32(0)
+            elif picks.ends[term]:
+                spill_any(word, spill)
+        if not sums:
+            store_words(image, word, mode)
+
+
+@helper
+def _first_term(
+    word: Lanes, whole: Lanes, room: Lanes, picks: Picks, elements: tuple[int, int], transposed: bool, picking: Picking
+) -> bool:
+    """All phases of the first term, if its numbers allow it; else the words are zeros, as before. `room` is memory to
+    work in."""
+    (begin, end), (mode, exponent_bits, _) = elements, picking.setting
+    keep = i32(BOTH_PARTS if picking.phases & 0b0010 else FIRST_PART)
+    lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
+    bias = exponent_bias(mode, exponent_bits, 0)
+    least, most, picked = part_of(room, 0, EDGE), part_of(room, EDGE, EDGE), part_of(room, 2 * EDGE, EDGE)
+    for n in range(EDGE):
+        least[n], most[n] = lowest, i32(0)
+    fraction = i32(0)
+    for number in range(begin, end):
+        factor, place = picks.word[number], picks.column[number]
+        fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
+        more, flip = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias), i32(factor & i32(-0x80000000))
+        line = picked if transposed else part_of(whole, EDGE * place, EDGE)
+        if transposed:
+            _pick_line(line, whole, place, transposed)
+        _scaled(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
+    low, high = lowest, i32(0)
+    for n in range(EDGE):
+        low, high = min(low, least[n]), max(high, most[n])
+    if fraction == 0 and low >= lowest and high <= highest:
+        return True
+    for n in range(TILE):
+        word[n] = i32(0)
+    return False
+
+
+@helper
+def _pick_line(out: Lanes, whole: Lanes, place: int, transposed: bool) -> None:
+    """Row `place` of a tile, or its column."""
+    if transposed:
+        column = part_of(whole, place, TILE - place)
+        for n in range(EDGE):
+            out[n] = column[EDGE * n]
+    else:
+        row = part_of(whole, EDGE * place, EDGE)
+        for n in range(EDGE):
+            out[n] = row[n]
+
+
+@helper
+def _scaled(
+    out: Lanes, line: Lanes, least: Lanes, most: Lanes, more: np.int32, flip: np.int32, keep: np.int32, lowest: np.int32
+) -> None:
+    """A line times a power of two: `more` is added to exponents, which go into `least` and `most`."""
+    for n in range(EDGE):
+        own = line[n]
+        field = i32(i32(own >> i32(23)) & i32(255))
+        exponent = i32(field + more)
+        most[n] = max(most[n], i32(0) if field == 0 else exponent)
+        least[n] = min(least[n], lowest if field == 0 else exponent)
+        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own & keep))
+        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
+        out[n] = i32(0) if field == 0 else i32(size | i32(i32(own & i32(-0x80000000)) ^ flip))
+
+
+@helper
+def _add_in_singles(
+    word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
+) -> tuple[bool, int]:
+    """All phases of a term; whether its numbers are some for singles, else the words are as they were. `moved`: by how
+    much exponents of the words are greater; how much it is afterwards."""
+    lift = LIFT if mode == FP16 else 0
+    if mode == BF16:
+        least, most = range_of(word, 0)
+        own_least, own_most = range_of(own, 0)
+        _, factor_most = range_of(factor, 0)
+        if own_most == 0 or factor_most == 0:
+            return True, moved
+        if moved == 0 and (most > FAR or own_most + factor_most > FAR + BIAS):
+            if most and least + DOWN < FEEBLE:
+                return False, 0
+            moved = DOWN
+            move_words(word, moved)
+        if moved:
+            if own_most and (own_least + moved < FEEBLE or own_most + moved + factor_most > FAR + BIAS):
+                return False, moved
+            move_words(own, moved)
+    else:
+        move_words(word, lift)
+    for n in range(TILE):
+        before[n] = word[n]
+    for phase in range(PHASES):
+        if phases >> phase & 1:
+            multiply_words(word, own, factor, phase, lift << 23, mode, special)
+            if moved:
+                cut_words(word, moved)
+    found = i32(0)
+    for n in range(LANES):
+        found = i32(found | special[n])
+        special[n] = i32(0)
+    if found != 0:
+        for n in range(TILE):
+            word[n] = before[n]
+        if moved:
+            move_words(own, -moved)
+    if lift:
+        move_words(word, -lift)
+    return found == 0, moved
+
+
+@helper
+def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
+    """A bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
+    for n in range(TILE):
+        exponent = i32(word[n] & i32(0x7F800000))
+        kept = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
+        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(kept >> i32(16)) & i32(0xFFFF)))
+
+
+@helper
+def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
+    """One accumulation of sums of a single product."""
+    none = i32(0)
+    if mode == FP32:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_wide(word[n], exponent[n], v, none, none, blackhole)
+    else:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_narrow(word[n], exponent[n], v, none, none, mode == FP16)
+
+
+@helper
+def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
+    """The register words of a tile, full of `pad` where `at` is negative."""
+    if at < 0:
+        for n in range(TILE):
+            out[n] = i32(pad)
+    elif source.kind == BLOCKS:
+        spread_groups(out, source.bytes[entry, at], source.exponents[entry, at], source.align, exponent_bits)
+    elif source.kind == HALVES:
+        halves = source.halves[entry, at]
+        mode = FP16 if exponent_bits == 5 else BF16
+        for n in range(TILE):
+            out[n] = load_word(i32(halves[n]), mode)
+    else:
+        words = source.words[entry, at].view(np.int32)
+        for n in range(TILE):
+            out[n] = i32(words[n] & i32(source.mask))

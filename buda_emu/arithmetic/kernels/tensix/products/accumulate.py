@@ -1,0 +1,119 @@
+"""ACC as kernels compute it (`buda_emu.arithmetic.tensix.products`), in integers of 32 bits with signs, without
+branches.
+
+Two identities carry it. A sum in sign and magnitude that rounds its ties towards +inf is a signed integer plus half,
+shifted down. And normalising and rounding away from zero is what adding half to the pattern of a single does, once the
+exact integer is one.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.kernel import helper
+from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.kernels.tensix.words import FP32, i32
+
+ZERO_EXPONENT: Final = -(1 << 20)
+"""Exponent of a zero operand: far below all others."""
+
+
+@helper
+def shift_of(phase: int) -> int:
+    """By how much the exponents of a phase's products are less than those of phase 0 (2.1)."""
+    return 5 * (phase & 1) + 7 * (phase >> 1)
+
+
+@helper
+def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
+    """What is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
+    bias = -127
+    if exponent_bits == 5:
+        bias = 97 if mode == FP32 else -15
+    return i32(bias - shift_of(phase))
+
+
+@helper
+def accumulate_narrow(
+    word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, half_float: bool
+) -> np.int32:
+    """The word of a 16-bit Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it.
+
+    |v| < 2^15; x is not negative, and v is 0 where x is. `half_float`: Dst holds fp16, not bf16.
+    """
+    # All terms are rounded to units of 2^-10 of the common exponent: 13 of the 23 bits are discarded.
+    x = i32(i32(word >> i32(23)) & i32(255))
+    n = i32(i32(i32(word & i32(0x7FFFFF)) | i32(0x800000)) >> i32(13))
+    n = i32(0) if x == 0 else n
+    common = max(x, max(x0, x1))
+    distance = min(i32(common - x), i32(20))
+    n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
+    sign = i32(word >> i32(31))
+    n = i32(i32(n ^ sign) - sign)
+    n = i32(n + _narrow_term(v0, i32(common - x0)))
+    n = i32(n + _narrow_term(v1, i32(common - x1)))
+    bits = np.float32(n).view(np.int32)  # exact: less than 2^18
+    magnitude = i32(bits & i32(0x7FFFFFFF))
+    if half_float:
+        magnitude = i32(i32(magnitude + i32(0x1000)) & i32(-0x2000))
+        too_large, saturated = i32(32), i32(31 << 23 | 0x3FF << 13)
+    else:
+        magnitude = i32(i32(magnitude + i32(0x8000)) & i32(-0x10000))
+        too_large, saturated = i32(255), i32(255 << 23)
+    exponent = i32(i32(magnitude >> i32(23)) + i32(common - i32(127 + 10)))
+    result = i32(i32(exponent << i32(23)) | i32(magnitude & i32(0x7FFFFF)))
+    result = saturated if exponent >= too_large else result
+    result = i32(result | i32(bits & i32(-0x80000000)))
+    return i32(0) if (n == 0) | (exponent <= 0) else result
+
+
+@helper
+def _narrow_term(v: np.int32, distance: np.int32) -> np.int32:
+    """v / 2^distance to the nearest integer, ties upward.
+
+    The chip rounds twice, first with 13 bits more. That differs where v lies less than 2^-14 below a tie.
+    """
+    distance = min(distance, i32(20))
+    one = shift_left(i32(1), distance)
+    return shift_right(i32(i32(v + i32(one >> i32(1))) + i32(one >> i32(14))), distance)
+
+
+@helper
+def accumulate_wide(
+    word: np.int32, x0: np.int32, v0: np.int32, x1: np.int32, v1: np.int32, blackhole: bool
+) -> np.int32:
+    """The word of an fp32 Dst after the sums v0 and v1, in units of 2^-10 of 2^x, are added to it; |v| < 2^15."""
+    x = i32(i32(word >> i32(23)) & i32(255))
+    n = i32(i32(word & i32(0x7FFFFF)) | i32(0x800000))
+    n = i32(0) if x == 0 else n
+    common = max(x, max(x0, x1))
+    distance = min(i32(common - x), i32(25))
+    n = shift_right(i32(n + i32(shift_left(i32(1), distance) >> i32(1))), distance)
+    sign = i32(word >> i32(31))
+    n = i32(i32(n ^ sign) - sign)
+    n = i32(n + _wide_term(v0, i32(common - x0)))
+    n = i32(n + _wide_term(v1, i32(common - x1)))
+    sign = i32(n >> i32(31))
+    magnitude = i32(i32(n ^ sign) - sign)
+    # With the bit below the leading one cleared, the conversion cannot round up to the next power of two.
+    lead = np.float32(i32(magnitude & i32(~i32(magnitude >> i32(1))))).view(np.int32)
+    surplus = i32(i32(lead >> i32(23)) - i32(127 + 23))
+    surplus = max(surplus, i32(-31))
+    exponent = i32(common + surplus)
+    right, left = max(surplus, i32(0)), max(i32(-surplus), i32(0))
+    rounded = shift_right(i32(magnitude + i32(shift_left(i32(1), right) >> i32(1))), right)
+    rounded = shift_left(rounded, left)
+    exponent = i32(exponent + i32(rounded >> i32(24)))
+    if not blackhole:  # an error of the chip (2.3 step 5)
+        exponent = i32(common + i32(4)) if n == -1 else exponent
+    result = i32(i32(exponent << i32(23)) | i32(rounded & i32(0x7FFFFF)))
+    result = i32(255 << 23) if exponent >= 255 else result
+    result = i32(result | i32(sign & i32(-0x80000000)))
+    return i32(0) if (n == 0) | (exponent <= 0) else result
+
+
+@helper
+def _wide_term(v: np.int32, distance: np.int32) -> np.int32:
+    """v * 2^13 / 2^distance to the nearest integer, ties upward."""
+    distance = min(distance, i32(29))
+    return shift_right(i32(i32(v << i32(13)) + i32(shift_left(i32(1), distance) >> i32(1))), distance)

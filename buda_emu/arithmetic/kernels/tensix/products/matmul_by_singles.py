@@ -1,0 +1,257 @@
+"""The matrix product of tiles in singles (`group_sums`), while exponents are far enough from the ends of their range.
+
+A panel of result tiles is summed up together, one inner tile after the other, and an operand tile is prepared once for
+all of them. Numbers near the ends of Dst's range are computed further up or down, by an offset to all exponents, and
+after each accumulation cut where that range ends.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import exponent_bias
+from buda_emu.arithmetic.kernels.tensix.products.fidelity import PHASES, phase_and_face
+from buda_emu.arithmetic.kernels.tensix.products.group_sums import ABOVE, LOWEST_COMMON, LOWEST_WIDE, OFFSET, add_tile
+from buda_emu.arithmetic.kernels.tensix.products.prepared import (
+    COUNTS,
+    EXPONENTS,
+    INFINITE,
+    SPAN,
+    aligned,
+    move_words,
+    prepare_srca,
+    prepare_srcb,
+    range_of,
+)
+from buda_emu.arithmetic.kernels.tensix.products.product import Product
+from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, spill_words
+from buda_emu.arithmetic.kernels.tensix.words import (
+    BF16,
+    FP16,
+    FP32,
+    TILE,
+    Index,
+    Tensor,
+    i32,
+    load_words,
+    store_words,
+    words_at,
+)
+
+PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
+WIDTH: Final = 16  # of a panel
+LINE: Final = 16  # words of a cache line
+FLOAT_BIAS: Final = 127
+# What exponents must be for singles, of the operands, of their products, of words in Dst.
+LEAST_PART: Final = 16  # the parts are normal numbers
+MOST_PART: Final = 250  # and no infinities
+FINEST: Final = 12  # of the last phase's products below those of the first
+LEAST_SUM: Final = LOWEST_COMMON + 10  # an accumulation leaves nothing smaller than 2^-10 of its common exponent
+LEAST_WIDE_SUM: Final = LOWEST_WIDE + 23  # or 2^-23 in 32 bits
+MOST_SUM: Final = 200
+MOST_WORD: Final = 220
+GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
+
+
+class Way(NamedTuple):
+    """How tiles are gone through. `spill`, of `spills`: the way that a tile goes after those inner tiles for which
+    `ends` is set, but for the last. `fresh`: dst is not read, as if full of zeros. `moved`, even: by how much exponents
+    are greater here; 0 for operands of family A, and not above 0 for a way through blocks."""
+
+    spill: int
+    ends: NDArray[np.bool_]
+    fresh: bool
+    moved: int = 0
+
+
+@kernel
+def matmul_by_singles(
+    start: int,
+    stop: int,
+    dst: Tensor,
+    product: Product,
+    way: Way,
+    left_out: NDArray[np.bool_],
+    memory: NDArray[np.int32],
+) -> None:
+    """Arguments as for `tile_matmul.matmul_tiles`.
+
+    left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
+    memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
+    counted, which takes a fifteenth of the time.
+    """
+    in0, in0_index, in0_pad, _ = product.in0
+    in1, in1_index, in1_pad, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    phases = product.phases
+    mode, exponent_bits, blackhole = product.setting
+    spill, ends, fresh, moved = way
+    is_blackhole = 1 if blackhole else 0
+    per_slice = rows * cols
+    height, width = _panel(stop - start, rows, cols)
+    apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
+    room = aligned(memory, len(memory) - LINE)
+    used = height * width * TILE
+    panel, words = part_of(room, 0, used), part_of(room, used, TILE)
+    used += TILE
+    a_exponents, b_exponents = (
+        part_of(room, used, width * EXPONENTS),
+        part_of(room, used + width * EXPONENTS, height * EXPONENTS),
+    )
+    used += (width + height) * EXPONENTS
+    a_parts = part_of(room, used, width * apart).view(np.float32)
+    b_parts = part_of(room, used + width * apart, height * apart).view(np.float32)
+    used += (width + height) * apart
+    a_ranges, b_ranges = part_of(room, used, 2 * width), part_of(room, used + 2 * width, 2 * height)
+    steps = np.empty(2 * PHASES * faces, np.int32)
+    count = _steps_of(steps, faces, phases, product.faces_first)
+    dst_ranges = np.empty((height * width, 2), np.int64)
+    taken = np.empty(height * width, np.bool_)
+
+    bias = int(exponent_bias(mode, exponent_bits, 0))
+    offset = OFFSET if mode == FP16 else moved
+    above = ABOVE if mode == BF16 else 0  # of the words, as `add_tile` wants them
+    lift = (bias + offset + FLOAT_BIAS) // 2
+    plus = COUNTS * (bias + offset + ABOVE) + COUNTS // 2
+    # No sum is below it.
+    floor = OFFSET if mode == FP16 else LOWEST_COMMON if mode == BF16 else LOWEST_WIDE if exponent_bits == 8 else 0
+    lowest = COUNTS * (max(bias + offset, floor) + ABOVE) + COUNTS // 2
+    least_sum = max(LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM, moved + 1)
+    item = start
+    while item < stop:
+        # What is asked for of one slice of one entry, a panel of rows and columns at a time.
+        group = item // per_slice
+        entry = group // t
+        part = group - entry * t
+        begin, end = item - group * per_slice, min(stop - group * per_slice, per_slice)
+        item = group * per_slice + end
+        top_row, below = begin // cols, (end - 1) // cols + 1
+        from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
+        across, down = (to_col - from_col + width - 1) // width, (below - top_row + height - 1) // height
+        for corner in range(across * down):
+            left, top = from_col + corner % across * width, top_row + corner // across * height
+            right, bottom = min(left + width, to_col), min(top + height, below)
+            left_here = 0
+            for place in range((bottom - top) * (right - left)):
+                row, col = top + place // (right - left), left + place % (right - left)
+                number = row * cols + col
+                taken[place] = begin <= number < end
+                if taken[place]:
+                    word = part_of(panel, place * TILE, TILE)
+                    least, most = INFINITE, 0
+                    if fresh:
+                        for n in range(TILE):
+                            word[n] = i32(0)
+                    else:
+                        load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
+                        least, most = range_of(word, 0)
+                    beyond = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
+                    if mode != FP16 and beyond:
+                        taken[place] = False
+                        left_out[group * per_slice + number - start] = True
+                        continue
+                    if not fresh:
+                        move_words(word, offset + above)
+                    dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
+                    left_here += 1
+            for k in range(first, last):
+                if not left_here:
+                    break
+                for n in range(right - left):
+                    at = in1_index[(part * inner + k) * cols + left + n]
+                    source = words_at(words, in1, entry, at, in1_pad, in1_transposed)
+                    exponents, parts = (
+                        part_of(a_exponents, n * EXPONENTS, EXPONENTS),
+                        part_of(a_parts, n * apart, apart),
+                    )
+                    prepare_srca(exponents, parts, source, part_of(a_ranges, 2 * n, 2), phases, lift)
+                for n in range(bottom - top):
+                    at = in0_index[(part * rows + top + n) * inner + k]
+                    source = words_at(words, in0, entry, at, in0_pad, False)
+                    exponents, parts = (
+                        part_of(b_exponents, n * EXPONENTS, EXPONENTS),
+                        part_of(b_parts, n * apart, apart),
+                    )
+                    prepare_srcb(exponents, parts, source, part_of(b_ranges, 2 * n, 2), phases, lift, plus)
+                for place in range((bottom - top) * (right - left)):
+                    i, j = place // (right - left), place % (right - left)
+                    if not taken[place]:
+                        continue
+                    word = part_of(panel, place * TILE, TILE)
+                    a_least, a_most = int(a_ranges[2 * j]), int(a_ranges[2 * j + 1])
+                    b_least, b_most = int(b_ranges[2 * i]), int(b_ranges[2 * i + 1])
+                    low, high = a_least + b_least + bias + moved - FINEST, a_most + b_most + bias + moved + 1
+                    weakest, strongest = min(a_least, b_least) + lift, max(a_most, b_most) + lift
+                    if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
+                        least, most = range_of(word, above)
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least - above, most - above
+                    least, most = dst_ranges[place, 0], dst_ranges[place, 1]
+                    reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
+                    if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
+                        taken[place] = False
+                        left_here -= 1
+                        left_out[group * per_slice + (top + i) * cols + left + j - start] = True
+                        continue
+                    # A tile of zeros changes no word, unless zeros have an exponent.
+                    if bias > 0 or (a_most and b_most):
+                        exponents, others = (
+                            part_of(b_exponents, i * EXPONENTS, EXPONENTS),
+                            part_of(a_exponents, j * EXPONENTS, EXPONENTS),
+                        )
+                        least, most = min(least, low - (23 if mode == FP32 else 10)), max(most, high + GROWTH) + 1
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least, most
+                        near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
+                        least_top = a_least + b_least + bias + offset + ABOVE if near else 0
+                        cut = moved != 0 and not (moved < least and most < INFINITE + moved)
+                        add_tile(
+                            word.view(np.float32),
+                            exponents,
+                            others,
+                            part_of(b_parts, i * apart, apart),
+                            part_of(a_parts, j * apart, apart),
+                            steps,
+                            (count, faces, lowest, least_top, moved, 1 if cut else 0, mode, is_blackhole),
+                        )
+                    if spill != AS_IT_WAS and k + 1 < last and ends[k]:
+                        spill_words(word, spill)
+                        dst_ranges[place, 0] -= 1
+                        dst_ranges[place, 1] += 1
+            for place in range((bottom - top) * (right - left)):
+                if taken[place]:
+                    word = part_of(panel, place * TILE, TILE)
+                    number = (top + place // (right - left)) * cols + left + place % (right - left)
+                    if above:
+                        move_words(word, -above)  # zeros become 0
+                    if offset:
+                        move_words(word, -offset)
+                    store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
+
+
+def room_for(start: int, stop: int, rows: int, cols: int) -> int:
+    """How many words of memory the kernel works in."""
+    height, width = panel_of(stop - start, rows, cols)
+    return (height * width + 1) * TILE + (height + width) * (EXPONENTS + 2 * TILE + LINE) + LINE
+
+
+def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
+    """Rows and columns of tiles that are summed up at a time."""
+    width = max(1, min(cols, items, WIDTH))
+    return max(1, min(rows, (items + cols - 1) // cols + 1, PANEL // width)), width
+
+
+_panel: Final = helper(panel_of)
+
+
+@helper
+def _steps_of(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
+    """How many steps a tile's product takes, and of each the phase and the face."""
+    count = 0
+    for step in range(PHASES * faces):
+        phase, face = phase_and_face(step, faces, faces_first)
+        if phases >> phase & 1:
+            steps[2 * count], steps[2 * count + 1] = phase, face
+            count += 1
+    return count

@@ -1,0 +1,127 @@
+"""Operand tiles of the matrix unit taken apart once for all their products (`group_sums`): exponents as 16-bit
+integers, COUNTS times the field each, and as bytes where they are near each other; parts for the fidelity phases as
+singles, each in the place of the first one's bits.
+
+In a kernel that is vector code, one pass over the words (`intrinsics/prepared.py`); called from Python the functions
+compute the same in numpy, and so define it.
+"""
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper
+from buda_emu.arithmetic.jit.parts import part_of
+from buda_emu.arithmetic.kernels.tensix.words import GROUP, TILE, i32
+
+Exponents: TypeAlias = Any
+"""int32[EXPONENTS]. In each of the first HALVES words those of both groups of an inner face, the first in its lower
+half: of SrcA at [face][k in a group][column], of SrcB at [row][face][k in a group]. Then in each word those of both
+groups of both faces, the first in the lowest byte: of SrcA at [k in a group][column], of SrcB at [row][k in a group].
+
+A byte is 0 for a zero, SPAN + 1 for the least exponent of all, and so on; those of SrcA are less by 128. Bytes mean
+nothing where exponents are more than SPAN apart."""
+
+
+INFINITE: Final = 255
+
+COUNTS: Final = 64
+"""Half of what an exponent of 1 is in the upper 16 bits of a single, so that sums of two fit."""
+HALVES: Final = TILE // 2
+EXPONENTS: Final = HALVES + TILE // 4
+SPAN: Final = 63
+"""So that the sum of two bytes is one, and tells whether none of them is of a zero: then it is above 127."""
+NO_EXPONENT: Final = -(1 << 14)
+"""Of a zero: the sum of two still fits 16 bits."""
+_LINE: Final = 64
+SRCA_FIRST: Final = -0x80000  # what the first part has of a word
+SRCA_BOTH: Final = -0x4000  # and what both have
+SRCB_FIRST: Final = -0x20000  # both have all of it
+POWER: Final = -0x800000
+MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by, less than 1/4 of 1 in any product
+MORE_OF_POWER: Final = np.float32(MORE / 2**23)
+
+
+@helper
+def aligned(memory: Any, size: int) -> Any:
+    """`size` elements of a longer array, from a cache line on."""
+    first = (-memory.ctypes.data % _LINE) // memory.itemsize
+    return part_of(memory, first, size)
+
+
+@helper
+def range_of(words: Any, none: int) -> tuple[int, int]:
+    """The least and the largest exponent field of what is not zero, which it is up to `none`; (255, 0) where all is."""
+    least, most, nothing = i32(255), i32(0), i32(none)
+    for n in range(TILE):
+        exponent = i32(i32(words[n] >> i32(23)) & i32(255))
+        exponent = i32(0) if exponent <= nothing else exponent
+        most = max(most, exponent)
+        least = min(least, i32(255) if exponent == 0 else exponent)
+    return int(least), int(most)
+
+
+@helper
+def move_words(word: Any, by: int) -> None:
+    """Exponents grow by that; what has none above 0, before or after, counts as nothing."""
+    more, none = i32(by << 23), i32(max(-by, 0) << 23)
+    for n in range(TILE):
+        word[n] = i32(word[n] + more) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
+
+
+@helper
+def cut_words(word: Any, moved: int) -> None:
+    """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
+    least, most = i32(max(moved + 1, 0) << 23), i32((INFINITE + min(moved, 0)) << 23)
+    for n in range(TILE):
+        size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
+        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
+
+
+def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
+    """Of int32[1024], a tile of words: its exponents, int32[EXPONENTS], the parts that `phases` need, which has a bit
+    for each phase, and as `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the parts."""
+    _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
+    faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
+    faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
+    lifted = _lifted(words, lift)
+    first = (lifted & i32(SRCA_FIRST)).view(np.float32)
+    parts[:TILE] = first
+    if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
+        with np.errstate(all="ignore"):  # infinities, which `matmul_by_singles` does not use
+            parts[TILE : 2 * TILE] = ((lifted & i32(SRCA_BOTH)).view(np.float32) - first) * np.float32(1 << 5)
+
+
+def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
+    """The same of SrcB. `plus` is added to what counts exponents."""
+    _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
+    faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
+    faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
+    lifted = _lifted(words, lift)
+    first = lifted & i32(SRCB_FIRST)
+    parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
+    if phases & 0b1100:
+        with np.errstate(all="ignore"):
+            second = (lifted.view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
+            parts[TILE : 2 * TILE] = second + (lifted & i32(POWER)).view(np.float32) * MORE_OF_POWER
+
+
+def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
+    """Of words [n, group, m], and between which they are."""
+    field = words >> 23 & 255
+    ends[0] = np.where(field == 0, 255, field).min()
+    ends[1] = field.max()
+    value = np.where(field == 0, NO_EXPONENT, COUNTS * field + plus)
+    exponent[:HALVES] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
+
+
+def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
+    field = words >> 23 & 255
+    return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
+
+
+def _lifted(words: Any, lift: int) -> Any:
+    """Words with `lift` added to their exponents, 0 where there is none."""
+    word = words[:TILE]
+    return np.where(word & i32(0x7F800000), word + i32(lift << 23), i32(0))

@@ -1,0 +1,91 @@
+"""What a tile in Dst is after it went to intermed_df and back between two blocks of a product (DEVICE_NUMERICS 2.8):
+packed, unpacked and copied, without leaving the cache. `spilled` says what a pair of formats does to a word.
+
+The words are those of `matmul_by_singles`: no exponent is 0 but that of +0, and in 16 bits none is near 255. There a
+zero of `group_sums.add_tile`, with an exponent of ABOVE or less, stays one: it is kept or becomes 0, beside others 0.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.kernel import helper
+from buda_emu.arithmetic.kernels.fma import fma_f32
+from buda_emu.arithmetic.kernels.tensix.conversions.blocks import assemble_row, spread_groups
+from buda_emu.arithmetic.kernels.tensix.products.prepared import range_of
+from buda_emu.arithmetic.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
+
+AS_IT_WAS: Final = 0
+BLOCKS: Final = 1
+TF32: Final = 2
+SPILLS: Final[Mapping[tuple[int, str, str, str], int]] = MappingProxyType(
+    {
+        (BF16, "Float16_b", "Float16_b", "Float16_b"): AS_IT_WAS,
+        (FP16, "Float16", "Float16", "Float16"): AS_IT_WAS,
+        (BF16, "Bfp8_b", "Bfp8_b", "Bfp8_b"): BLOCKS,
+        (FP32, "Float32", "Float32", "Tf32"): TF32,
+    }
+)
+"""By what Dst holds, the packer's intermediate format, intermed_df, and its register format."""
+
+GROUP: Final = 16  # datums under one exponent
+EXPONENT: Final = 0x7F800000
+MAGNITUDE: Final = 0x7FFFFFFF
+SIGN: Final = -0x80000000
+HALF: Final = 0x10000  # of the last bit of the packer's source, which has 6 bits of fraction (4.2)
+KEPT: Final = 0x7FFE0000
+FRACTION_BITS: Final = 6  # of a magnitude of 7 bits, relative to the shared exponent
+MOST: Final = 127.0
+INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
+SMALLEST: Final = 1 << 23
+NEAREST_LEAST: Final = 20  # exponents with which `through_blocks` is left alone
+NEAREST_MOST: Final = 220
+LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros has none
+
+
+@helper
+def spill_any(word: Lanes, kind: int) -> None:
+    """The same of words of any exponents, such as a product by integers leaves."""
+    if kind != BLOCKS:
+        spill_words(word, kind)
+        return
+    least, most = range_of(word, 0)
+    if least > NEAREST_LEAST and most < NEAREST_MOST:
+        through_blocks(word.view(np.float32))
+        return
+    codes, shared = np.empty(TILE, np.uint8), np.empty(TILE // GROUP, np.uint8)
+    for n in range(TILE):
+        size = min(i32(word[n] & i32(MAGNITUDE)), i32(EXPONENT))
+        size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(SMALLEST) else i32(0)
+        word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(SIGN)) | size)
+    assemble_row(word, 7, False, codes, shared)
+    spread_groups(word, codes, shared, 0, 8)
+    for n in range(TILE):
+        word[n] = i32(0) if i32(word[n] & i32(EXPONENT)) == 0 else word[n]
+
+
+@helper
+def spill_words(word: Lanes, kind: int) -> None:
+    """The words of a tile after the way of that kind."""
+    if kind == BLOCKS:
+        through_blocks(word.view(np.float32))
+    elif kind == TF32:
+        for n in range(TILE):
+            exponent = i32(word[n] & i32(EXPONENT))
+            kept = i32(word[n] & i32(-0x2000))
+            kept = i32(word[n] & i32(-0x800000)) if exponent == i32(EXPONENT) else kept
+            word[n] = i32(0) if exponent == 0 else kept
+
+
+def through_blocks(word: Any) -> None:
+    """float32[1024] words of a bf16 Dst to Bfp8_b and back: rounded to 6 bits of fraction, then in groups of 16 to 7
+    bits below the largest exponent, halves away from zero both times (4.2, 4.5, 1.2)."""
+    bits = word.view(np.int32)
+    size = np.asarray((bits & i32(MAGNITUDE)) + i32(HALF)) & i32(KEPT)
+    shared = np.maximum(size.reshape(-1, GROUP).max(axis=1) & i32(EXPONENT), i32(LEAST)).repeat(GROUP)
+    inverse = np.asarray(np.array(INVERSE, np.uint32) - shared.view(np.uint32)).view(np.float32)
+    count = np.minimum(np.floor(fma_f32(size.view(np.float32), inverse, np.float32(0.5))), np.float32(MOST))
+    value = np.asarray(count * (shared - i32(FRACTION_BITS << 23)).view(np.float32)).view(np.int32)
+    bits[:] = np.where(count == 0, i32(0), value | (bits & i32(SIGN)))

@@ -1,0 +1,200 @@
+"""The matrix product of tiles as the matrix unit accumulates it (`buda_emu.tensix.products.tile_matmul`, `mvmul`).
+
+Input 0 is SrcB, input 1 is SrcA. Two kernels make the same bits: one in singles, for what lies far enough from the ends
+of their range, as nearly everything does; one in integers, several times slower, compiled when it is first needed.
+"""
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.shifts import shift_right
+from buda_emu.arithmetic.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.arithmetic.kernels.tensix.products.fidelity import (
+    PHASES,
+    exponents,
+    phase_and_face,
+    srca_parts,
+    srcb_parts,
+)
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way, matmul_by_singles, room_for
+from buda_emu.arithmetic.kernels.tensix.products.product import Product
+from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, BLOCKS
+from buda_emu.arithmetic.kernels.tensix.words import (
+    EDGE,
+    FACE,
+    FP16,
+    FP32,
+    GROUP,
+    TILE,
+    Lanes,
+    Tensor,
+    fetch_words,
+    i32,
+    load_words,
+    store_words,
+)
+
+ROWS: Final = 8  # of SrcB, in one MVMUL
+
+
+@kernel
+def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
+    """Arguments as for `tile_matmul.matmul_tiles`; one item after the other."""
+    in0, in0_index, in0_pad, _ = product.in0
+    in1, in1_index, in1_pad, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    phases, faces_first = product.phases, product.faces_first
+    mode, exponent_bits, blackhole = product.setting
+    per_entry = t * rows * cols
+    word = np.empty(TILE, np.int32)
+    srca = np.empty(TILE, np.int32)
+    srcb = np.empty(TILE, np.int32)
+    exponent_a = np.empty(TILE, np.int32)
+    exponent_b = np.empty(TILE, np.int32)
+    part_a = np.empty((2, TILE), np.int32)
+    part_b = np.empty((2, TILE), np.int32)
+    for item in range(start, stop):
+        entry = item // per_entry
+        tile = item - entry * per_entry
+        row = tile // cols
+        col = tile - row * cols
+        image = dst[entry, tile].view(np.int32)
+        load_words(word, image, mode)
+        for k in range(first, last):
+            fetch_words(srcb, in0, entry, in0_index[row * inner + k], in0_pad, False)
+            fetch_words(srca, in1, entry, in1_index[(row // rows * inner + k) * cols + col], in1_pad, in1_transposed)
+            exponents(exponent_a, srca)
+            exponents(exponent_b, srcb)
+            # Phases 0 and 2 share a part of SrcA, 1 and 3 the other; 0 and 1 one of SrcB, 2 and 3 the other.
+            for half in range(2):
+                if phases & 0b0101 << half:
+                    srca_parts(part_a[half], srca, half)
+                if phases & 0b0011 << 2 * half:
+                    srcb_parts(part_b[half], srcb, 2 * half)
+            for step in range(PHASES * faces):
+                phase, face = phase_and_face(step, faces, faces_first)
+                if phases >> phase & 1:
+                    bias = exponent_bias(mode, exponent_bits, phase)
+                    b, a = part_b[phase >> 1], part_a[phase & 1]
+                    _multiply_face(word, exponent_b, b, exponent_a, a, face, (bias, mode, blackhole))
+        store_words(image, word, mode)
+
+
+@helper
+def _multiply_face(
+    word: Lanes,
+    exponent_b: Lanes,
+    part_b: Lanes,
+    exponent_a: Lanes,
+    part_a: Lanes,
+    face: int,
+    setting: tuple[np.int32, int, bool],
+) -> None:
+    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns.
+    `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
+    bias, mode, blackhole = setting
+    x0 = np.empty(ROWS * EDGE, np.int32)
+    v0 = np.empty(ROWS * EDGE, np.int32)
+    x1 = np.empty(ROWS * EDGE, np.int32)
+    v1 = np.empty(ROWS * EDGE, np.int32)
+    k = face * FACE
+    for at in range(0, TILE, ROWS * EDGE):
+        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, (at, k, bias))
+        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, (at, k + GROUP, bias))
+        if mode == FP32:
+            for n in range(ROWS * EDGE):
+                word[at + n] = accumulate_wide(word[at + n], x0[n], v0[n], x1[n], v1[n], blackhole)
+        else:
+            for n in range(ROWS * EDGE):
+                word[at + n] = accumulate_narrow(word[at + n], x0[n], v0[n], x1[n], v1[n], mode == FP16)
+
+
+@helper
+def _group_sums(
+    x: Lanes,
+    v: Lanes,
+    exponent_b: Lanes,
+    part_b: Lanes,
+    exponent_a: Lanes,
+    part_a: Lanes,
+    place: tuple[int, int, np.int32],
+) -> None:
+    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
+    `place`: first, k, and the exponents' bias."""
+    first, k, bias = place
+    eb, pb = exponent_b[first + k :], part_b[first + k :]
+    ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
+    for i in range(ROWS):
+        at = i * EDGE
+        for j in range(EDGE):
+            top = i32(0)  # a product with a zero has the exponent of the bias alone
+            for n in range(GROUP):
+                top = max(top, i32(eb[at + n] + ea[EDGE * n + j]))
+            total = i32(0)
+            for n in range(GROUP):
+                distance = i32(top - i32(eb[at + n] + ea[EDGE * n + j]))
+                total = i32(total + _term(pb[at + n], pa[EDGE * n + j], distance))
+            exponent = i32(top + bias)
+            x[at + j] = max(exponent, i32(0))
+            v[at + j] = total if exponent > 0 else i32(0)
+
+
+@helper
+def _term(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
+    """p * q / 2^distance to the nearest integer, ties away from zero.
+
+    Of a negative product one unit of the doubled value is taken off, which turns its ties downward.
+    """
+    v = i32(i32(p << i32(1)) * q)
+    v = shift_right(i32(v + i32(v >> i32(31))), min(distance, i32(30)))
+    return i32(i32(v + i32(1)) >> i32(1))
+
+
+_NO_ENDS: Final = np.zeros(0, np.bool_)
+_MOVED: Final = (-48, -96, 48)
+"""What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles."""
+
+
+def matmul_tiles(start: int, stop: int, dst: Tensor, product: Product, fresh: bool = False) -> None:
+    """dst += the product, in the chip's order.
+
+    dst: uint32[w, t * rows * cols, 1024], Dst images of the setting's mode. `fresh`: what is in those items of dst
+    before is not looked at, as if it were zeros.
+    Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared once for all items of a call, so several
+    rows of tiles in one call are faster.
+    """
+    for item in matmul_blocks(start, stop, dst, product, Way(AS_IT_WAS, _NO_ENDS, fresh)):
+        matmul_by_integers(item, item + 1, dst, product)
+
+
+def matmul_blocks(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
+    """`matmul_tiles`, with the way that tiles go between inner tiles; nothing is moved yet.
+
+    Gives back the items that are not done, whose tiles are as they were, or zeros: what is in them singles cannot hold.
+    """
+    left = _left_out(start, stop, dst, product, way)
+    if left and product.setting.exponent_bits == 8:
+        for moved in _MOVED:
+            if moved < 0 or way.spill != BLOCKS:
+                there = way._replace(moved=moved)
+                left = [item for run in runs(left) for item in _left_out(*run, dst, product, there)]
+    if way.fresh and left:
+        dst.reshape(-1, TILE)[left] = 0
+    return left
+
+
+def _left_out(start: int, stop: int, dst: Tensor, product: Product, way: Way) -> list[int]:
+    """What the kernel of singles leaves out of start..stop."""
+    left_out = np.zeros(stop - start, np.bool_)
+    memory = np.empty(room_for(start, stop, product.extent.rows, product.extent.cols), np.int32)
+    matmul_by_singles(start, stop, dst, product, way, left_out, memory)
+    return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
+
+
+def runs(items: list[int]) -> list[tuple[int, int]]:
+    """Rising numbers as runs of neighbours, from where to where."""
+    cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
+    return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]

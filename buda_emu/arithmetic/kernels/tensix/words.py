@@ -1,0 +1,111 @@
+"""Tiles of register words and of Dst images as the kernels take them (`buda_emu.arithmetic.tensix.registers`).
+
+Both are uint32[n, 1024], a tile in natural order of rows and columns in each row of the array. Inside a kernel they are
+looked at as int32.
+"""
+
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper
+
+Tiles: TypeAlias = NDArray[np.uint32]
+Tensor: TypeAlias = NDArray[np.uint32]
+"""uint32[w, n, 1024]; an operand may have one entry for every w. What `fetch_words` reads may be uint32[w, n, 512]: the
+upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
+Index: TypeAlias = NDArray[np.int32]
+Lanes: TypeAlias = NDArray[np.int32]
+
+EDGE: Final = 32
+TILE: Final = EDGE * EDGE
+FACE: Final = 16
+GROUP: Final = 8
+"""Products that the matrix unit sums under one exponent."""
+
+BF16: Final = 0
+FP16: Final = 1
+FP32: Final = 2
+MODES: Final = {"bf16": BF16, "fp16": FP16, "fp32": FP32}
+"""What a float Dst holds, for the kernels' arguments."""
+
+i32: Final = np.int32
+
+
+class Setting(NamedTuple):
+    """How the matrix unit takes floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for B."""
+
+    mode: int
+    exponent_bits: int
+    blackhole: bool
+
+
+@helper
+def load_word(datum: np.int32, mode: int) -> np.int32:
+    """The word of a datum of a Dst image."""
+    if mode == BF16:
+        return i32(datum << i32(16))
+    if mode == FP16:
+        return i32(i32(i32(datum & i32(0x8000)) << i32(16)) | i32(i32(datum & i32(0x7FFF)) << i32(13)))
+    return datum
+
+
+@helper
+def store_word(word: np.int32, mode: int) -> np.int32:
+    """The datum of a Dst image that takes a word."""
+    if mode == BF16:
+        return i32(i32(word >> i32(16)) & i32(0xFFFF))
+    if mode == FP16:
+        return i32(i32(i32(word >> i32(16)) & i32(0x8000)) | i32(i32(word >> i32(13)) & i32(0x7FFF)))
+    return word
+
+
+@helper
+def load_words(words: Lanes, image: Lanes, mode: int) -> None:
+    """The words of a tile's Dst image."""
+    for n in range(TILE):
+        words[n] = load_word(image[n], mode)
+
+
+@helper
+def store_words(image: Lanes, words: Lanes, mode: int) -> None:
+    """The Dst image that takes a tile's words."""
+    for n in range(TILE):
+        image[n] = store_word(words[n], mode)
+
+
+@helper
+def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> None:
+    """Tile `at` of an entry of a tensor, or one full of `pad` where `at` is negative."""
+    if at < 0:
+        for n in range(TILE):
+            out[n] = i32(pad)
+        return
+    tile = source[entry if source.shape[0] > 1 else 0, at].view(np.int32)
+    if source.shape[2] == TILE // 2:
+        if transposed:
+            for i in range(EDGE):
+                for j in range(EDGE):
+                    n = EDGE * j + i
+                    out[EDGE * i + j] = i32(i32(tile[n // 2] >> i32(16 * (n % 2))) << i32(16))
+        else:
+            for n in range(TILE // 2):
+                out[2 * n] = i32(tile[n] << i32(16))
+                out[2 * n + 1] = i32(tile[n] & i32(-1 << 16))
+    elif transposed:
+        for i in range(EDGE):
+            for j in range(EDGE):
+                out[EDGE * i + j] = tile[EDGE * j + i]
+    else:
+        for n in range(TILE):
+            out[n] = tile[n]
+
+
+@helper
+def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> Lanes:
+    """The same tile where it is, or in `room` where it has to be made."""
+    if at < 0 or transposed or source.shape[2] < TILE:
+        fetch_words(room, source, entry, at, pad, transposed)
+        return room
+    return source[entry if source.shape[0] > 1 else 0, at].view(np.int32)

@@ -1,0 +1,84 @@
+"""The two-operand element-wise ops, tile by tile (OPS 5, 6.4)."""
+
+from typing import Final
+
+import numpy as np
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import expect_tile, is_same, relu_tile, tile_at
+
+ADD: Final = 0
+SUBTRACT: Final = 1
+MULTIPLY: Final = 2
+MAXIMUM: Final = 3
+SCALE_SHIFT: Final = 4  # quantization, requantization: a * b + zero_point
+SHIFT_SCALE: Final = 5  # dequantization: (a + -zero_point) * b
+
+
+@helper
+def multiply(a: np.float32, b: np.float32) -> np.float32:
+    """a * b, but +0 if either is +0, even against infinity and NaN; -0 is not special (OPS 5)."""
+    a_is_zero = a == np.float32(0) and not np.signbit(a)
+    b_is_zero = b == np.float32(0) and not np.signbit(b)
+    return np.float32(0) if a_is_zero or b_is_zero else a * b
+
+
+@helper
+def combine(code: int, out: Tile, a: Tile, b: Tile, zero_point: np.float32) -> None:
+    """out = a OP b for the 1024 elements of one tile."""
+    if code == ADD:
+        for k in range(1024):
+            out[k] = a[k] + b[k]
+    elif code == SUBTRACT:
+        for k in range(1024):
+            out[k] = a[k] - b[k]
+    elif code == MULTIPLY:
+        for k in range(1024):
+            out[k] = multiply(a[k], b[k])
+    elif code == MAXIMUM:
+        for k in range(1024):
+            out[k] = a[k] if a[k] > b[k] else b[k]  # b where either is NaN and for zeros of either sign
+    elif code == SCALE_SHIFT:
+        for k in range(1024):
+            out[k] = multiply(a[k], b[k]) + zero_point
+    else:
+        for k in range(1024):
+            out[k] = multiply(a[k] + -zero_point, b[k])
+
+
+@kernel
+def binary_tiles(
+    start: int,
+    stop: int,
+    out: Tensor,
+    a: Operand,
+    b: Operand,
+    operation: tuple[int, np.float32],
+    dims: tuple[int, int],
+    relu: tuple[int, np.float32],
+) -> None:
+    """out[w, n, 1024] = a OP b, blanked outside `dims`, rows and columns, then `relu_tile`. Items: the w*n tiles.
+
+    `operation`: its code and zero point; `relu`: its code and threshold.
+    """
+    (code, zero_point), (height, width), (relu_code, threshold) = operation, dims, relu
+    tiles = out.shape[1]
+    scratch_a = np.empty(1024, np.float32)
+    scratch_b = np.empty(1024, np.float32)
+    for item in claimed(start, stop):
+        entry = item // tiles
+        tile = item - entry * tiles
+        if tile + 1 < tiles:
+            expect_tile(tile_at(out, entry, tile + 1), 0, 1)
+        to = out[entry, tile]
+        first = fetch_tile(a, entry, tile, scratch_a)
+        if is_same(tile_at(a[0], 0, 0), tile_at(out, 0, 0)):  # a loop that reads and writes one tile is not vector code
+            for k in range(1024):
+                scratch_a[k] = first[k]
+            first = scratch_a
+        combine(code, to, first, fetch_tile(b, entry, tile, scratch_b), zero_point)
+        if height < 32 or width < 32:
+            blank_tile(to, height, width)
+        relu_tile(tile_at(out, entry, tile), relu_code, threshold)

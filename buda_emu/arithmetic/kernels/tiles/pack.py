@@ -1,0 +1,67 @@
+"""Tiles that are moved as they are: a result on its way out of an op, pieces of operands, rows of a table."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, arrange_tile, fetch_tile
+from buda_emu.arithmetic.kernels.tiles.tile_memory import relu_tile, tile_at
+
+
+@kernel
+def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> None:
+    """tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
+    n = tiles.shape[1]
+    for item in claimed(start, stop):
+        entry = item // n
+        new = tiles[entry, item - entry * n]
+        old = previous[entry, item - entry * n]
+        for k in range(1024):
+            new[k] = old[k] + new[k]
+
+
+@kernel
+def relu_tiles(start: int, stop: int, tiles: Tensor, relu: int, threshold: np.float32) -> None:
+    """`tile_memory.relu_tile` of float32[w, n, 1024] in place. Items: the w*n tiles."""
+    n = tiles.shape[1]
+    for item in claimed(start, stop):
+        entry = item // n
+        relu_tile(tile_at(tiles, entry, item - entry * n), relu, threshold)
+
+
+@kernel
+def place_tiles(
+    start: int, stop: int, out: Tensor, operand: Operand, taken: NDArray[np.int32], places: NDArray[np.int32]
+) -> None:
+    """out[w, places[n]] = tile taken[n] of the operand's post-TM tiles. Items: n, over all w."""
+    count = places.shape[0]
+    scratch = np.empty(1024, np.float32)
+    for item in claimed(start, stop):
+        entry = item // count
+        n = item - entry * count
+        arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(taken[n]), scratch), 0)
+
+
+@kernel
+def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: NDArray[np.int64], cols: int) -> None:
+    """Element row n of every t slice of `out` is row picked[w, n] of the table, zeros where that is < 0.
+
+    out: float32[w, t * rows * cols, 1024]; picked: [w or 1, rows * 32]; table: float32[w or 1, tiles, 1024] with its
+    elements in host row-major order, `cols` tiles wide. Items: the tiles of `out`, over all w.
+    """
+    tiles = out.shape[1]
+    rows = picked.shape[1] // 32
+    for item in claimed(start, stop):
+        entry = item // tiles
+        tile = item - entry * tiles
+        column = tile % cols
+        first = tile // cols % rows * 32
+        to = out[entry, tile]
+        numbers = picked[entry if picked.shape[0] > 1 else 0]
+        source = table[entry if table.shape[0] > 1 else 0]
+        for i in range(32):
+            row = numbers[first + i]
+            at = (row * cols + column) * 32  # 32 neighbours never cross a tile of 1024
+            for j in range(32):
+                to[32 * i + j] = source[at // 1024, at % 1024 + j] if row >= 0 else np.float32(0)

@@ -1,0 +1,188 @@
+"""Quantisation of tiles in place, bit for bit what `buda_emu.arithmetic.formats.quantise` defines (FORMATS 3 and 4).
+
+Integer arithmetic on the bit patterns; infinities, NaN payloads and denormals come out as the definition says on every
+machine. One kernel for each kind of format, so that a run compiles only the kinds it meets.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import kernel
+from buda_emu.arithmetic.jit.shifts import shift_left, shift_right
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.spec.formats import FORMATS
+from buda_emu.support.errors import UnsupportedError
+
+Tiles = NDArray[np.float32]
+
+_TILE: Final = 1024
+_GROUP: Final = 16
+_SIGN: Final = 0x80000000
+_MAGNITUDE: Final = 0x7FFFFFFF
+_INFINITY: Final = 0x7F800000
+_FRACTION: Final = 0x7FFFFF
+_HIDDEN: Final = 0x800000
+_I: Final = np.int32
+
+
+def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
+    """The kernels that quantise to a format, to be run in that order, and what each takes after (start, stop, tiles).
+
+    `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them, as
+    a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
+    format.
+    """
+    block = _BLOCKS.get(format_name)
+    if block is not None:
+        return ((quantise_blocks, (*block, truncate)),)
+    if format_name not in _SCALARS:
+        raise UnsupportedError(f"unknown number format {format_name!r}")
+    return _SCALARS[format_name]
+
+
+@kernel
+def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
+    """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
+    words = tiles.view(np.uint32)
+    kept = np.uint32(mask)
+    for item in claimed(start, stop):
+        for k in range(_TILE):
+            words[item, k] &= kept
+
+
+@kernel
+def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: int) -> None:
+    """Formats with a 5-bit exponent and no infinities: Float16, Lf8 (FORMATS 3.4, 3.5)."""
+    words = tiles.view(np.uint32)
+    smallest = (127 - 14) << 23
+    beyond = (127 + 17) << 23
+    kept = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
+    largest = (beyond - 1) & kept
+    for item in claimed(start, stop):
+        for k in range(_TILE):
+            word = np.int64(words[item, k])
+            magnitude = word & _MAGNITUDE
+            cut = magnitude & kept
+            if magnitude < smallest:
+                cut = 0
+            if magnitude >= beyond:
+                cut = largest
+            words[item, k] = (word & _SIGN) | cut
+
+
+@kernel
+def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
+    """Lf8 values to what their bytes mean as Fp8_e4m3, whose tiles are written by the Lf8 packer (FORMATS 3.6)."""
+    words = tiles.view(np.uint32)
+    for item in claimed(start, stop):
+        for k in range(_TILE):
+            word = np.int64(words[item, k])
+            magnitude = word & _MAGNITUDE
+            code = 0  # the seven bits below the sign
+            if magnitude != 0:
+                code = (magnitude >> 21) - (112 << 2)
+            value = code << 20
+            if code >= 8:
+                value += 120 << 23
+            words[item, k] = (word & _SIGN) | value
+
+
+@kernel
+def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
+    """Integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
+    lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
+    for item in claimed(start, stop):
+        for k in range(_TILE):
+            x = tiles[item, k]
+            value = min(max(x if x == x else np.float32(0), lowest), highest)
+            whole = np.int32(value)
+            rest = value - np.float32(whole)
+            away = np.int32(1) if rest >= half else np.int32(-1) if rest <= -half else np.int32(0)
+            tiles[item, k] = np.float32(np.int32(whole + away))
+
+
+@kernel
+def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
+    """Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS 4.4)."""
+    words = tiles.view(np.uint32)
+    for item in claimed(start, stop):
+        for k in range(_TILE):
+            code = np.int64(0)
+            if np.int64(words[item, k]) & _MAGNITUDE <= _INFINITY:
+                value = tiles[item, k]
+                if value < np.float32(0):
+                    magnitude = min(-value, np.float32(2147483648.0))
+                    code = np.int64(magnitude)
+                    if magnitude - np.float32(code) >= np.float32(0.5):
+                        code += 1
+                    code |= _SIGN
+                elif value < np.float32(9223372036854775808.0):
+                    code = np.int64(value)
+            result = np.float32(code & _MAGNITUDE)
+            if code & _SIGN and result != np.float32(0):
+                result = -result
+            tiles[item, k] = result
+
+
+@kernel
+def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
+    """Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
+    words = tiles.view(np.int32)
+    drop, up = _I(24 - magnitude_bits), _I(7 - magnitude_bits)
+    rounding = _I(0 if truncate else 1 << (23 - magnitude_bits))
+    largest = _I((1 << magnitude_bits) - 1)
+    shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
+    halves = np.empty(_GROUP // 2, np.int32)
+    hidden, fraction_mask, magnitude_mask = _I(_HIDDEN), _I(_FRACTION), _I(_MAGNITUDE)
+    for item in claimed(start, stop):
+        for group in range(_TILE // _GROUP):
+            row = words[item, _GROUP * group : _GROUP * group + _GROUP]
+            for k in range(_GROUP // 2):  # the largest magnitude, by halves: that becomes vector code
+                halves[k] = max(_I(row[k] & magnitude_mask), _I(row[k + 8] & magnitude_mask))
+            for k in range(_GROUP // 4):
+                halves[k] = max(halves[k], halves[k + 4])
+            greatest = max(max(halves[0], halves[1]), max(halves[2], halves[3]))
+            shared = min(max(_I(_I(greatest >> _I(23)) - shift), _I(0)), top)
+            for k in range(_GROUP):
+                word = row[k]
+                exponent = _I(_I(_I(word >> _I(23)) & _I(255)) - shift)
+                fraction = _I(word & fraction_mask)
+                fraction = fraction_mask if exponent > top else _I(0) if exponent < _I(0) else fraction
+                exponent = min(max(exponent, _I(0)), top)
+                aligned = shift_right(_I(fraction | hidden), min(_I(shared - exponent), _I(31)))
+                magnitude = min(shift_right(_I(aligned + rounding), drop), largest)
+                # As a number of seven bits with a leading one; the float of it has normalised them.
+                wide = np.float32(shift_left(magnitude, up)).view(np.int32)
+                field = _I(_I(_I(_I(wide >> _I(23)) + _I(shared + shift)) - _I(127 + 6)) & _I(255))
+                value = _I(_I(word & ~magnitude_mask) | _I(_I(field << _I(23)) | _I(wide & fraction_mask)))
+                row[k] = _I(0) if (magnitude == _I(0)) | (_I(word & magnitude_mask) == _I(0)) else value
+
+
+Quantiser: TypeAlias = tuple[Callable[..., None], tuple[int, ...]]
+_SCALARS: Final[Mapping[str, tuple[Quantiser, ...]]] = MappingProxyType(
+    {
+        "Float32": (),
+        "Tf32": ((mask_bits, (0xFFFFE000,)),),
+        "Float16_b": ((mask_bits, (0xFFFF0000,)),),
+        "Float16": ((quantise_small_floats, (10,)),),
+        "Lf8": ((quantise_small_floats, (2,)),),
+        "Fp8_e4m3": ((quantise_small_floats, (2,)), (reread_lf8_as_e4m3, ())),
+        "Int8": ((quantise_integers, (-127, 127)),),
+        "UInt8": ((quantise_integers, (0, 255)),),
+        "UInt16": ((quantise_integers, (0, 65535)),),
+        "Int32": ((quantise_int32, ()),),
+        "RawUInt8": ((mask_bits, (0xFF,)),),
+        "RawUInt16": ((mask_bits, (0xFFFF,)),),
+        "RawUInt32": (),
+    }
+)
+"""The kernels that make up each format without shared exponents, in order, with their arguments."""
+
+_BLOCKS: Final[Mapping[str, tuple[int, bool]]] = MappingProxyType(
+    {name: (spec.mantissa_bits, spec.family == "a") for name, spec in FORMATS.items() if spec.kind == "block"}
+)
+"""Magnitude bits and narrowness of each block format."""

@@ -1,0 +1,160 @@
+"""Reductions of tiles: the maximum over rows, columns, whole tiles or z (OPS 6.7), and the k greatest values of a row
+(OPS 6.11).
+"""
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+from buda_emu.arithmetic.jit.thread_team import claimed
+from buda_emu.arithmetic.kernels.tiles.gather import Operand, Tensor, blank_tile, fetch_tile
+
+ROWS: Final = 0
+COLUMNS: Final = 1
+BOTH: Final = 2
+Z: Final = 3
+
+
+@helper
+def greater(value: np.float32, best: np.float32) -> np.float32:
+    """The value where it is greater than the best so far, which is kept where either is NaN."""
+    return value if value > best else best
+
+
+@kernel
+def reduce_tiles(
+    start: int, stop: int, out: Tensor, operand: Operand, bases: NDArray[np.int64], stride: int, count: int, dim: int
+) -> None:
+    """out[w, n, 1024]: tile i reduces the operand's tiles bases[i] + s*stride, s in 0..count-1. Items: the w*n tiles.
+
+    Rows, columns, both: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, what is not a result
+    is 0. For columns the operand comes with its tiles transposed. Z: element by element, "the new value unless it is
+    less", so a NaN replaces the accumulator and the next value replaces the NaN.
+    """
+    tiles = out.shape[1]
+    scratch = np.empty(1024, np.float32)
+    best = np.empty(32, np.float32)
+    for item in claimed(start, stop):
+        entry = item // tiles
+        tile = item - entry * tiles
+        base = int(bases[tile])
+        to = out[entry, tile]
+        if dim == Z:
+            for k in range(1024):
+                to[k] = np.float32(-np.inf)
+            for step in range(count):
+                data = fetch_tile(operand, entry, base + step * stride, scratch)
+                for k in range(1024):
+                    to[k] = to[k] if data[k] < to[k] else data[k]
+            continue
+        for j in range(32):
+            best[j] = np.float32(-np.inf)
+        for step in range(count):
+            data = fetch_tile(operand, entry, base + step * stride, scratch)
+            for i in range(0, 1024, 256):  # eight rows at a time keep the values in registers
+                for j in range(32):
+                    value = greater(data[i + j], best[j])
+                    value = greater(data[i + 32 + j], value)
+                    value = greater(data[i + 64 + j], value)
+                    value = greater(data[i + 96 + j], value)
+                    value = greater(data[i + 128 + j], value)
+                    value = greater(data[i + 160 + j], value)
+                    value = greater(data[i + 192 + j], value)
+                    best[j] = greater(data[i + 224 + j], value)
+        for k in range(1024):
+            to[k] = np.float32(0)
+        if dim == ROWS:
+            for j in range(32):
+                to[j] = best[j]
+        elif dim == COLUMNS:
+            for i in range(32):
+                to[32 * i] = best[i]
+        else:
+            greatest = best[0]
+            for j in range(1, 32):
+                greatest = greater(best[j], greatest)
+            to[0] = greatest
+
+
+LANES: Final = 32  # rows of a tile
+Columns: TypeAlias = NDArray[np.float32]  # [elements, LANES]
+
+
+@helper
+def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -> None:
+    """Applies the exchanges (i, j, largest, flip) of `network` int32[steps, 4] to all rows, one after the other.
+
+    Elements i and j change places if they are in the wrong order (OPS 6.11 CE), and with `flip` once more.
+    """
+    for step in range(network.shape[0]):
+        i, j = network[step, 0], network[step, 1]
+        largest, flip = network[step, 2] != 0, network[step, 3] != 0
+        for lane in range(LANES):
+            a, b = values[i, lane], values[j, lane]
+            before = b if largest else a
+            after = a if largest else b
+            swap = (before > after) | ((a == b) & ((a < np.float32(0)) == largest))
+            swap = swap != flip
+            x, y = indices[i, lane], indices[j, lane]
+            values[i, lane], values[j, lane] = (b, a) if swap else (a, b)
+            indices[i, lane], indices[j, lane] = (y, x) if swap else (x, y)
+
+
+@helper
+def index_number(x: np.float32) -> np.float32:
+    """An index as an integer: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
+    limit = np.float32(2147483648)
+    if not (x >= -limit and x < limit):
+        return -limit
+    return np.float32(np.trunc(x)) + np.float32(0)  # + 0: an integer has no negative zero
+
+
+@kernel
+def topk_rows(
+    start: int,
+    stop: int,
+    out: Tensor,
+    values: Operand,
+    indices: Operand,
+    network: NDArray[np.int32],
+    wanted: tuple[int, int, bool],
+    dims: tuple[int, int],
+) -> None:
+    """The k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS 6.11).
+
+    `network`: the exchanges of one row, see `run_network`. `wanted`: cores, k, and whether numbers are. out:
+    float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
+    rows of tiles times `cores`.
+    """
+    (cores, k, argmax), (height, width) = wanted, dims
+    out_columns = (k + LANES - 1) // LANES
+    tile_rows = out.shape[1] // (cores * out_columns)
+    columns = values[1].shape[0] // (tile_rows * cores)
+    n = columns * LANES
+    v = np.empty((n, LANES), np.float32)
+    x = np.empty((n, LANES), np.float32)
+    scratch = np.empty(LANES * LANES, np.float32)
+    for item in claimed(start, stop):
+        entry = item // (tile_rows * cores)
+        group = item - entry * tile_rows * cores  # (row of tiles, core)
+        for column in range(columns):
+            tile = fetch_tile(values, entry, group * columns + column, scratch)
+            for i in range(LANES):
+                for j in range(LANES):
+                    v[column * LANES + j, i] = tile[i * LANES + j]
+            tile = fetch_tile(indices, entry, group * columns + column, scratch)
+            for i in range(LANES):
+                for j in range(LANES):
+                    x[column * LANES + j, i] = index_number(tile[i * LANES + j])
+        run_network(v, x, network)
+        answer = x if argmax else v
+        for column in range(out_columns):
+            to = out[entry, group * out_columns + column]
+            for i in range(LANES):
+                for j in range(LANES):
+                    n_th = column * LANES + j
+                    to[i * LANES + j] = answer[n_th, i] if n_th < k else np.float32(0)
+            if height < 32 or width < 32:
+                blank_tile(to, height, width)

@@ -1,0 +1,194 @@
+"""The event loop of the timeline engine (`buda_emu.performance.timeline`): tasks on in-order units, waiting on counted
+objects; and the same where it is known beforehand which tasks each one waits for.
+
+Lists of lists are flat arrays with `first`: the items of x are at first[x] .. first[x+1]-1.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.jit.kernel import helper, kernel
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOBODY = -1
+
+
+@helper
+def _push(times: Ints, tasks: Ints, size: int, time: int, task: int) -> int:
+    """Add to a heap ordered by time, then by task; the new size."""
+    place = size
+    while place > 0:
+        parent = (place - 1) // 2
+        if times[parent] < time or (times[parent] == time and tasks[parent] < task):
+            break
+        times[place], tasks[place] = times[parent], tasks[parent]
+        place = parent
+    times[place], tasks[place] = time, task
+    return size + 1
+
+
+@helper
+def _drop(times: Ints, tasks: Ints, size: int) -> int:
+    """Take the first out of the heap; the new size."""
+    size -= 1
+    time, task = times[size], tasks[size]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            times[other] < times[child] or (times[other] == times[child] and tasks[other] < tasks[child])
+        ):
+            child = other
+        if time < times[child] or (time == times[child] and task < tasks[child]):
+            break
+        times[place], tasks[place] = times[child], tasks[child]
+        place = child
+    times[place], tasks[place] = time, task
+    return size
+
+
+class Lists(NamedTuple):
+    """Waits or signals of tasks: those of task n are at first[n] .. first[n+1]-1, each with its object and tokens."""
+
+    first: Ints
+    objects: Ints
+    tokens: Ints
+
+
+class Written(NamedTuple):
+    """For each task: when it starts and ends (-1: never); the task that ended or signalled last before its start (-1:
+    none); the object that it was last held by (-1: its unit alone)."""
+
+    start: Ints
+    end: Ints
+    cause: Ints
+    held_by: Ints
+
+
+@kernel
+def run_timeline(
+    units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
+) -> int:
+    """Run every task it can; how many have ended.
+
+    `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
+    `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
+    take are compared with, begins with it.
+    """
+    unit_first, unit_tasks = units
+    wait_first, wait_object, wait_count = waits
+    signal_first, signal_object, signal_count = signals
+    start, end, cause, held_by = written
+    unit_count = unit_first.shape[0] - 1
+    objects = level.shape[0]
+    given = level.copy()
+    head = unit_first[:-1].copy()
+    busy = np.zeros(unit_count, np.bool_)
+    times = np.empty(unit_count + 1, np.int64)
+    running = np.empty(unit_count + 1, np.int64)
+    unit_of = np.empty(duration.shape[0], np.int64)
+    for unit in range(unit_count):
+        for i in range(unit_first[unit], unit_first[unit + 1]):
+            unit_of[unit_tasks[i]] = unit
+    # units that wait for an object, oldest first
+    waiting_first = np.full(objects, NOBODY, np.int64)
+    waiting_last = np.full(objects, NOBODY, np.int64)
+    waiting_next = np.full(unit_count, NOBODY, np.int64)
+    signaller = np.full(objects, NOBODY, np.int64)
+    ready = np.empty(2 * unit_count + 1, np.int64)  # units to look at, each once
+    is_ready = np.zeros(unit_count, np.bool_)
+    woken_by = np.full(unit_count, NOBODY, np.int64)  # the object
+    count = 0
+    for unit in range(unit_count):
+        ready[count] = unit
+        is_ready[unit] = True
+        count += 1
+    size = ended = now = 0
+    while True:
+        position = 0
+        while position < count:
+            unit = ready[position]
+            position += 1
+            is_ready[unit] = False
+            if busy[unit] or head[unit] == unit_first[unit + 1]:
+                continue
+            task = unit_tasks[head[unit]]
+            blocked = NOBODY
+            for i in range(wait_first[task], wait_first[task + 1]):
+                waited = wait_object[i]
+                have = level[waited] if takes[i] else given[waited]
+                if have < wait_count[i]:
+                    blocked = waited
+                    break
+            if blocked != NOBODY:
+                held_by[task] = blocked
+                waiting_next[unit] = NOBODY
+                if waiting_first[blocked] == NOBODY:
+                    waiting_first[blocked] = unit
+                else:
+                    waiting_next[waiting_last[blocked]] = unit
+                waiting_last[blocked] = unit
+                continue
+            for i in range(wait_first[task], wait_first[task + 1]):
+                if takes[i]:
+                    level[wait_object[i]] -= wait_count[i]
+            if woken_by[unit] != NOBODY:
+                cause[task] = signaller[woken_by[unit]]
+            elif head[unit] > unit_first[unit]:
+                cause[task] = unit_tasks[head[unit] - 1]
+            woken_by[unit] = NOBODY
+            start[task] = now
+            busy[unit] = True
+            size = _push(times, running, size, int(now + duration[task]), int(task))
+        count = 0
+        if size == 0:
+            return ended
+        now = times[0]
+        while size > 0 and times[0] == now:  # all that end now, before anything starts
+            task = running[0]
+            size = _drop(times, running, size)
+            end[task] = now
+            ended += 1
+            unit = unit_of[task]
+            busy[unit] = False
+            head[unit] += 1
+            if not is_ready[unit]:
+                is_ready[unit] = True
+                ready[count] = unit
+                count += 1
+            for i in range(signal_first[task], signal_first[task + 1]):
+                signalled = signal_object[i]
+                level[signalled] += signal_count[i]
+                given[signalled] += signal_count[i]
+                signaller[signalled] = task
+                other = waiting_first[signalled]
+                while other != NOBODY:
+                    woken_by[other] = signalled
+                    if not is_ready[other]:
+                        is_ready[other] = True
+                        ready[count] = other
+                        count += 1
+                    other = waiting_next[other]
+                waiting_first[signalled] = waiting_last[signalled] = NOBODY
+
+
+@kernel
+def run_in_order(order: Ints, before_first: Ints, before: Ints, duration: Ints, end: Ints) -> int:
+    """When the last task ends. Task order[n] starts when those at before_first[n] .. before_first[n+1]-1 of `before`
+    have ended, which stand before it in `order`; `end` [tasks] is written."""
+    last = 0
+    for n in range(order.shape[0]):
+        start = 0
+        for i in range(before_first[n], before_first[n + 1]):
+            start = max(start, int(end[before[i]]))
+        task = order[n]
+        end[task] = start + duration[task]
+        last = max(last, int(end[task]))
+    return last

@@ -1,0 +1,375 @@
+"""The packer: from Dst to the bits in L1, with the intermediate format, ReLU, block formats and accumulation in L1
+(DEVICE_NUMERICS 4).
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import F32, U32, Codes
+from buda_emu.arithmetic.formats.codecs import BLOCK_CODECS, SCALAR_CODECS
+from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, load
+from buda_emu.arithmetic.tensix.registers import Core
+from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block, is_integer
+from buda_emu.support.errors import UnsupportedError
+
+_TOP: Final = 127
+
+
+def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Datums to (codes, shared exponents).
+
+    `datums` uint32[..., n], n a multiple of 16: bf16 patterns for family B, fp16 patterns for family A, of which 7 bits
+    of fraction count. An exponent of 0 leaves the fraction as it is, without a leading one: only a relu's threshold has
+    that (10: 4). Codes uint8[..., n] in the low bits (sign above the magnitude), exponents uint8[..., n / 16].
+    """
+    spec = FORMATS[out_df]
+    wide = (datums >> np.uint32(3) if spec.family == "a" else datums).astype(np.int32)
+    groups = wide.reshape(*datums.shape[:-1], datums.shape[-1] // BLOCK_DATUMS, BLOCK_DATUMS)
+    exponent = groups >> 7 & (31 if spec.family == "a" else 255)
+    significand = np.where(exponent == 0, 0, 128) | groups & 127
+    shared = exponent.max(axis=-1)
+    # From a distance of 8 on nothing is left: the significand is less than half a unit.
+    distance = np.minimum(shared[..., np.newaxis] - exponent, 8)
+    magnitude = np.minimum((significand + (1 << distance)) >> (distance + 1), _TOP)
+    magnitude = np.where(distance >= 8, 0, magnitude) >> (7 - spec.mantissa_bits)
+    sign = groups >> (12 if spec.family == "a" else 15) & 1
+    codes = np.where(magnitude == 0, 0, sign << spec.mantissa_bits | magnitude)
+    return codes.astype(np.uint8).reshape(datums.shape), shared.astype(np.uint8)
+
+
+Intermediate = Literal["Float32", "Tf32", "Float16_b", "Bfp8_b", "Float16", "Bfp8", "Int32", "Int8", "UInt8", "UInt16"]
+"""Float32 and Tf32 are fp32 words, Float16_b and Float16 16-bit patterns, Bfp8_b and Bfp8 such with 6 bits of
+fraction (E8M6, E5M6), integers are as stored."""
+
+RAW_AS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"})
+"""What raw words move as (1.1)."""
+
+_FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
+    {
+        "Float32": "Float32",
+        "Tf32": "Float32",
+        "Float16_b": "Float16_b",
+        # Rounded to 10 bits before the range of the exponent is narrowed, on Wormhole and Blackhole alike.
+        "Float16": "Tf32",
+        "Lf8": "Tf32",
+        "Fp8_e4m3": "Tf32",
+    }
+)
+
+
+@lru_cache(maxsize=256)
+def intermediate(
+    mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
+) -> Intermediate:
+    """The packer's first format for a Dst mode and an output format.
+
+    `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
+    leaves there. `from_single`: what is packed is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
+    goes into blocks of its family without a rounding to 6 bits before (10: 4.1). Raises UnsupportedError for a pair
+    that the chip has no way for.
+    """
+    out = RAW_AS.get(out_df, out_df)
+    family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
+    if is_integer(out):
+        if mode not in ("int32", "fp32"):
+            raise UnsupportedError(f"Dst in {mode} packed as {out_df}: integers leave a 32-bit Dst only")
+        return out  # pyright: ignore[reportReturnType] # the integer formats
+    if mode == "int32" or (integer_op and mode == "fp32"):
+        return "Float32"  # what dequantization left; narrower outputs are cut on the way out
+    if mode == "fp32":
+        return "Bfp8_b" if is_block(out) else _FROM_FP32[out]
+    dst_family = "a" if mode == "fp16" else "b"
+    if core == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
+        raise UnsupportedError(
+            f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
+        )
+    if is_block(out) and not (from_single and family == dst_family):
+        return "Bfp8" if dst_family == "a" else "Bfp8_b"
+    return "Float16" if dst_family == "a" else "Float16_b"
+
+
+@lru_cache(maxsize=256)
+def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
+    """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst (4.3), in a fused op
+    from any Dst (10: 6), else of bf16; both truncate. For integer outputs, inferred, the whole part as a number."""
+    if is_integer(out_df):
+        return int(min(threshold, 0x7FFFFFFF))
+    narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
+    codec = SCALAR_CODECS["Float16" if narrow else "Float16_b"]
+    return int(codec.encode(np.array([threshold], dtype=np.float32))[0])
+
+
+ReluMode = Literal[0, 1, 2, 3]
+"""0 off; 1 negative to 0; 2 also what is not above the threshold (Min); 3 negative to 0 and above it to it (Max)."""
+
+RELU_MODES: Final[dict[str, ReluMode]] = {"none": 2, "min": 2, "max": 3}
+"""By the netlist's word `relu_mode`."""
+
+WORDS: Final = ("Float32", "Tf32")
+INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
+
+
+def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
+    """Datums of an intermediate format after the relu; `threshold` as `intermediate.relu_threshold` gives it.
+
+    At x = threshold > 0 the Min mode gives 0.
+    """
+    if mode == 0:
+        return datums
+    if held_as in INTEGERS:
+        return _integer_relu(datums, held_as, mode, threshold)
+    wide = held_as in WORDS
+    negative = datums >> np.uint32(31 if wide else 15) != 0
+    if mode == 1:
+        return np.where(negative, np.uint32(0), datums)
+    limit = np.uint32(threshold << 16 if wide else threshold)
+    if mode == 2:
+        return np.where(negative | (datums <= limit), np.uint32(0), datums)
+    # The upper limit is compared with 19 bits only.
+    compared = datums & np.uint32(0xFFFFE000) if wide else datums
+    return np.where(negative, np.uint32(0), np.where(compared > limit, limit, datums))
+
+
+def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
+    """Clearing negatives is known; a threshold is inferred, as a number beside the magnitude."""
+    sign = np.uint32({"Int32": 0x80000000, "Int8": 0x80}.get(held_as, 0))
+    limit = np.uint32(threshold)
+    cleared = datums & sign != 0
+    if mode == 2:
+        cleared |= datums <= limit
+    return np.where(cleared, np.uint32(0), np.minimum(datums, limit) if mode == 3 else datums)
+
+
+class Packed(NamedTuple):
+    """A tensor as its format stores it.
+
+    `datums` has one uint8, uint16 or uint32 per element in natural order; `exponents` one uint8 per 16 neighbours for
+    block formats, else None.
+    """
+
+    datums: Codes
+    exponents: NDArray[np.uint8] | None = None
+
+
+_DATUM_TYPE: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+_INTEGER_LIMITS: Final = {"Int8": 127, "UInt8": 255, "UInt16": 65535}
+
+
+def pack(
+    dst: U32,
+    mode: DstMode,
+    held_as: Intermediate,
+    out_df: str,
+    relu_mode: ReluMode = 0,
+    threshold: int = 0,
+    core: Core = "wormhole_b0",
+) -> Packed:
+    """Dst datums (uint32, see `lanes`) as stored in the output format; `held_as` is the intermediate one (4.1)."""
+    datums = relu(early(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
+    if is_block(out_df):
+        return Packed(*assemble(late(datums, held_as, out_df), out_df))
+    return Packed(late(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
+
+
+def decode(out_df: str, packed: Packed) -> F32:
+    """The values of stored bits as the host reads them, float32 of the datums' shape (6.1, FORMATS 3 and 4)."""
+    if packed.exponents is None:
+        return SCALAR_CODECS[out_df].decode(packed.datums)
+    codes = packed.datums.astype(np.uint8)
+    groups = codes.reshape(*codes.shape[:-1], codes.shape[-1] // BLOCK_DATUMS, BLOCK_DATUMS)
+    return BLOCK_CODECS[out_df].decode(packed.exponents, groups).reshape(codes.shape)
+
+
+def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = "") -> U32:
+    """Dst to the intermediate format; what narrows rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a bf16
+    with exponent 0 keeps its sign (10: 4)."""
+    if held_as in INTEGERS:
+        return _integer(dst, held_as)
+    if mode in ("fp32", "int32"):
+        return _early_from_fp32(dst, held_as, core)
+    if mode == "bf16" and held_as in ("Float16_b", "Bfp8_b"):
+        magnitude = np.minimum(dst & np.uint32(0x7FFF), np.uint32(0x7F80))  # NaN becomes an infinity
+        value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
+        if out_df == "Fp8_e4m3":
+            return value | dst & np.uint32(0x8000)
+        return _rounded_to_e8m6(value) if held_as == "Bfp8_b" else value
+    if mode == "fp16" and held_as in ("Float16", "Bfp8"):
+        value = dst
+        if held_as == "Bfp8":
+            magnitude = dst & np.uint32(0x7FFF)
+            rounded = np.where(magnitude > 0x7FF7, np.uint32(0x7FF0), (magnitude + np.uint32(8)) & np.uint32(0xFFF0))
+            value = dst & np.uint32(0x8000) | rounded
+        return np.where(value & np.uint32(0x7C00) == 0, np.uint32(0), value)
+    raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
+
+
+def late(datums: U32, held_as: Intermediate, out_df: str) -> U32:
+    """The intermediate format to the output's; for block formats to bf16 or fp16 patterns (4.4)."""
+    out = RAW_AS.get(out_df, out_df)
+    if held_as in INTEGERS or out in ("Float32", "Tf32"):
+        return _widened(datums, held_as)
+    if FORMATS[out].family == "b":
+        return _to_bf16(datums, held_as, block=is_block(out))
+    half = _to_fp16(datums, held_as)
+    if out == "Lf8":
+        return half >> np.uint32(8)
+    return _to_e4m3(half) if out == "Fp8_e4m3" else half
+
+
+def _integer(dst: U32, held_as: Intermediate) -> U32:
+    """Sign and magnitude, clamped; unsigned formats have no negatives. UInt16 by analogy with UInt8."""
+    if held_as == "Int32":
+        return dst
+    sign, magnitude = dst >> np.uint32(31), dst & np.uint32(0x7FFFFFFF)
+    bounded = np.minimum(magnitude, np.uint32(_INTEGER_LIMITS[held_as]))
+    if held_as == "Int8":
+        return sign << np.uint32(7) | bounded
+    return np.where(sign != 0, np.uint32(0), bounded)
+
+
+def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
+    if held_as == "Float32":
+        return dst
+    magnitude = np.minimum(dst & np.uint32(0x7FFFFFFF), np.uint32(0x7F800000))  # NaN becomes an infinity
+    word = dst & np.uint32(0x80000000) | magnitude
+    if held_as == "Float16_b":
+        return _without_exponent_0((word + np.uint32(0x8000)) >> np.uint32(16))
+    if held_as == "Bfp8_b":
+        return _without_exponent_0(_rounded_to_e8m6(word >> np.uint32(16)))
+    if held_as == "Tf32":
+        rounded = (word + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+        # Wormhole's kernel sets a threshold under which the narrow exponent has no room.
+        least = 1 if core == "blackhole" else FAMILY_SHIFT + 1
+        return np.where(rounded >> np.uint32(23) & np.uint32(255) < least, np.uint32(0), rounded)
+    raise UnsupportedError(f"Dst in fp32 to intermediate {held_as}: the packer has no such conversion")
+
+
+def _rounded_to_e8m6(value: U32) -> U32:
+    """bf16 rounded half up on its last bit."""
+    return (value + np.uint32(1)) & np.uint32(0xFFFE)
+
+
+def _without_exponent_0(value: U32) -> U32:
+    """bf16 with exponent 0 as +0."""
+    return np.where(value & np.uint32(0x7F80) == 0, np.uint32(0), value)
+
+
+def _widened(datums: U32, held_as: Intermediate) -> U32:
+    """To an fp32 word; integers stay."""
+    if held_as in ("Float16_b", "Bfp8_b"):
+        return datums << np.uint32(16)
+    if held_as not in ("Float16", "Bfp8"):
+        return datums
+    return load(datums, "fp16")
+
+
+def _to_bf16(datums: U32, held_as: Intermediate, block: bool) -> U32:
+    """To bf16: fp32 is cut, fp16 is moved to the wider exponent and cut."""
+    if held_as in ("Float16_b", "Bfp8_b"):
+        return datums
+    if held_as in WORDS:
+        value = datums >> np.uint32(16)
+        return _without_exponent_0(value) if block else value
+    exponent = datums >> np.uint32(10) & np.uint32(31)
+    moved = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(7) | (datums & np.uint32(0x3FF)) >> np.uint32(3)
+    return np.where(exponent == 0, np.uint32(0), datums & np.uint32(0x8000) | moved)
+
+
+def _to_fp16(datums: U32, held_as: Intermediate) -> U32:
+    """To fp16: fp32 and bf16 keep a signed zero below the exponents of 5 bits, and the last code above them."""
+    if held_as in ("Float16", "Bfp8"):
+        return datums
+    word = datums if held_as in WORDS else datums << np.uint32(16)
+    exponent = (word >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT
+    code = exponent.astype(np.uint32) << np.uint32(10) | word >> np.uint32(13) & np.uint32(0x3FF)
+    code = np.where(exponent < 0, np.uint32(0), np.where(exponent > 31, np.uint32(0x7FFF), code))
+    return word >> np.uint32(16) & np.uint32(0x8000) | code
+
+
+def _to_e4m3(half: U32) -> U32:
+    exponent = (half >> np.uint32(10) & np.uint32(31)).astype(np.int32)
+    code = (exponent - 8).astype(np.uint32) << np.uint32(3) | half >> np.uint32(7) & np.uint32(7)
+    code = np.where(exponent <= 8, np.uint32(0), np.where(exponent >= 24, np.uint32(0x7F), code))
+    return half >> np.uint32(8) & np.uint32(0x80) | code
+
+
+_F64 = NDArray[np.float64]
+
+
+def accumulate(out_df: str, old: Codes, new: Codes) -> Codes:
+    """Old and packed new datums of Float32, Float16_b or Float16 to their sum, same type and shape."""
+    adders = {"Float32": _add_fp32, "Float16_b": _add_bf16, "Float16": _add_fp16}
+    if out_df not in adders:
+        raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
+    return adders[out_df](old.astype(np.uint32), new.astype(np.uint32)).astype(old.dtype)
+
+
+def _add_fp32(old: U32, new: U32) -> U32:
+    """IEEE addition without denormals; there is one NaN."""
+    with np.errstate(all="ignore"):
+        total = (_flushed(old).view(np.float32) + _flushed(new).view(np.float32)).view(np.uint32)
+    is_nan = total & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
+    return np.where(is_nan, np.uint32(0x7FC00000), _flushed(total))
+
+
+def _add_bf16(old: U32, new: U32) -> U32:
+    """In double precision, rounded once to bf16; only opposite infinities make a NaN."""
+    old_value, new_value = _bf16_value(old), _bf16_value(new)
+    # A NaN in L1 counts as the largest double, one from the packer as the ordinary number it would be.
+    largest = np.copysign(np.finfo(np.float64).max, _signs(old))
+    old_value = np.where(old & np.uint32(0x7FFF) > 0x7F80, largest, old_value)
+    with np.errstate(all="ignore"):
+        total = old_value + new_value
+    is_nan = np.isnan(total)
+    bits = np.where(is_nan, 0.0, total).view(np.int64)
+    exponent = (bits >> 52 & 0x7FF) - 1023 + 127
+    sign = (bits >> 63 & 1) << 15
+    fraction = bits & ((1 << 52) - 1)
+    kept, rest, half = fraction >> 45, fraction & ((1 << 45) - 1), 1 << 44
+    up = (rest > half) | ((rest == half) & (kept & 1 != 0))
+    code = (exponent << 7 | kept) + up
+    code = np.where(exponent <= 0, 0, np.where(exponent >= 255, 0x7F80, code))
+    return np.where(is_nan, 0x7FC0, sign | code).astype(np.uint32)
+
+
+def _add_fp16(old: U32, new: U32) -> U32:
+    """In single precision, where exponent 31 is an ordinary one."""
+    total = (_fp16_value(old) + _fp16_value(new)).view(np.uint32)
+    sign = total >> np.uint32(16) & np.uint32(0x8000)
+    exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT
+    fraction = (total & np.uint32(0x7FFFFF)).astype(np.int32)
+    kept, rest, half = fraction >> 13, fraction & 0x1FFF, 0x1000
+    up = (rest > half) | ((rest == half) & (kept & 1 != 0))
+    code = np.minimum((exponent << 10 | kept) + up, 0x7FFF)
+    code = np.where(exponent == 0, 0, np.where(exponent < 0, 0x7FFF, code)).astype(np.uint32)
+    cancelled = np.where(old >> np.uint32(10) & np.uint32(31) >= 30, np.uint32(0x7FFF), np.uint32(0))
+    return sign | np.where(total & np.uint32(0x7FFFFFFF) == 0, cancelled, code)
+
+
+def _flushed(word: U32) -> U32:
+    """Denormals to signed zeros."""
+    return np.where(word & np.uint32(0x7F800000) == 0, word & np.uint32(0x80000000), word)
+
+
+def _signs(code: U32) -> _F64:
+    return np.where(code & np.uint32(0x8000) != 0, -1.0, 1.0)
+
+
+def _bf16_value(code: U32) -> _F64:
+    """Infinities are such; any other exponent is an ordinary one, 0 a signed zero."""
+    exponent = (code >> np.uint32(7) & np.uint32(255)).astype(np.int32)
+    fraction = (code & np.uint32(0x7F)).astype(np.float64)
+    magnitude = np.where(exponent == 0, 0.0, np.ldexp(1 + fraction / 128, exponent - 127))
+    return _signs(code) * np.where(code & np.uint32(0x7FFF) == 0x7F80, np.inf, magnitude)
+
+
+def _fp16_value(code: U32) -> NDArray[np.float32]:
+    """Exact in single precision; exponent 0 is a signed zero."""
+    exponent = code >> np.uint32(10) & np.uint32(31)
+    wide = (exponent + np.uint32(FAMILY_SHIFT)) << np.uint32(23) | (code & np.uint32(0x3FF)) << np.uint32(13)
+    return ((code & np.uint32(0x8000)) << np.uint32(16) | np.where(exponent == 0, np.uint32(0), wide)).view(np.float32)

@@ -1,0 +1,155 @@
+"""ELWMUL, ELWADD, ELWSUB, max pool and moves between Src registers and Dst (DEVICE_NUMERICS 2)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode
+from buda_emu.arithmetic.tensix.products import Sum, accumulate, product
+from buda_emu.arithmetic.tensix.registers import (
+    REGISTERS,
+    SIGN,
+    SRC_BITS,
+    Core,
+    exponent_of,
+    require_pairing,
+    sign_of,
+    significand_of,
+    to_image,
+    to_word,
+)
+from buda_emu.spec.formats import Family
+from buda_emu.support.errors import UnsupportedError
+
+
+def elwmul(dst: U32, srca: U32, srcb: U32, phase: int, family: Family, mode: DstMode, core: Core) -> U32:
+    """The Dst image after the products of one phase are added to it; all shapes are the same."""
+    require_pairing(family, mode)
+    terms = product(srca, srcb, phase, family, mode)
+    # A zero operand has left +0 with the exponent of the bias; an exponent that is not positive drops the term too.
+    dropped = terms.exponent <= 0
+    one = Sum(
+        sign=np.where(dropped, 0, terms.sign),
+        exponent=np.maximum(terms.exponent, 0),
+        magnitude=np.where(dropped, 0, terms.magnitude << 13),
+    )
+    return accumulate(dst, [one], family, mode, core)
+
+
+def elwadd(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
+    """The Dst image of srca + srcb, added to `dst` where one is given; all shapes are the same."""
+    require_pairing(family, mode)
+    a, b = (np.where(exponent_of(x) == 0, np.uint32(0), x & SRC_BITS) for x in (srca, srcb))
+    a_larger = a & ~SIGN >= b & ~SIGN
+    larger, smaller = np.where(a_larger, a, b), np.where(a_larger, b, a)
+    zero = smaller & ~SIGN == 0
+    exponent = exponent_of(larger)
+    distance = exponent - exponent_of(smaller)
+    large = np.where(larger & ~SIGN == 0, 0, significand_of(larger))
+    small = np.where(zero, 0, significand_of(smaller))
+    right = np.clip(distance, 1, 12)
+    aligned = np.where(distance == 0, small, np.where(distance < 12, (small + (1 << (right - 1))) >> right, 0))
+    total = np.where(sign_of(larger) == sign_of(smaller), large + aligned, large - aligned)
+    if (family, mode) == ("a", "fp32"):
+        exponent = np.where(exponent == 0, 97, exponent + 112)
+    one = Sum(sign_of(larger), exponent, total << 13)
+    return accumulate(np.zeros_like(a) if dst is None else dst, [one], family, mode, core)
+
+
+def elwsub(dst: U32 | None, srca: U32, srcb: U32, family: Family, mode: DstMode, core: Core) -> U32:
+    """The Dst image of srca - srcb, added to `dst` where one is given; all shapes are the same."""
+    return elwadd(dst, srca, srcb ^ SIGN, family, mode, core)
+
+
+def move_to_dst(srca: U32, mode: DstMode) -> U32:
+    """The Dst image of SrcA moved: zeros lose their sign; an fp32 Dst takes the 19 bits as they are."""
+    return to_image(np.where(exponent_of(srca) == 0, np.uint32(0), srca & SRC_BITS), mode)
+
+
+def copy_to_dst(srca: U32, family: Family, mode: DstMode, core: Core) -> U32:
+    """The Dst image that an op starts from when it copies a float operand: into fp32 the kernels add zero instead."""
+    if mode == "fp32":
+        return elwadd(None, srca, np.zeros_like(srca), family, mode, core)
+    return move_to_dst(srca, mode)
+
+
+def move_to_src(dst: U32, mode: DstMode, register: str) -> U32:
+    """Words of SrcA or SrcB of a Dst image that is used as an operand: 32 bits are truncated to the register's."""
+    if mode in ("bf16", "fp16"):
+        return to_word(dst, mode)
+    if register == "Tf32":
+        return dst & SRC_BITS
+    if register in ("Float16_b", "Bfp8_b"):
+        return dst & np.uint32(0xFFFF0000)
+    # 2.8: the other formats are rounded into a 16-bit Dst by the vector unit first.
+    raise UnsupportedError(f"a Dst of {mode} is not moved to a register of {register}")
+
+
+Dim = Literal["r", "c"]
+"""What a reduction leaves one of: row 0 of the tile, or column 0."""
+
+KEPT: Final[Mapping[str, np.uint32]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Float16_b", "Bfp8_b"), np.uint32(0xFFFF0000)),
+        **dict.fromkeys(("Tf32", "Float16", "Bfp8", "Lf8"), SRC_BITS),
+    }
+)
+"""What the comparison sees of a SrcA word."""
+
+LOWEST: Final = np.uint32(0xFFFFFFFF)
+"""What a cleared Dst counts as."""
+
+
+def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
+    """Row 0 of the Dst image [..., cols] after pooling the rows of srca [..., rows, cols].
+
+    dst: row 0 before, None when it was cleared. Only what is strictly greater in the order of sign and magnitude
+    replaces. Raises UnsupportedError for integers, of which nothing is known.
+    """
+    if register not in KEPT:
+        raise UnsupportedError(f"max pool of {register} is not known")
+    data = np.where(exponent_of(srca) == 0, np.uint32(0), srca & KEPT[register])
+    if mode == "fp32" and REGISTERS[register] == "a":
+        # Nothing is known of this; with the exponent of a single, as the adder has it, the values are kept.
+        data = np.where(data == 0, data, data + np.uint32(FAMILY_SHIFT << 23))
+    if dst is None:
+        running = np.full_like(data[..., 0, :], LOWEST)
+    else:
+        running = to_word(dst, mode) & (SRC_BITS if mode == "fp32" else LOWEST)
+    for row in range(srca.shape[-2]):
+        running = np.where(_ordered(data[..., row, :]) > _ordered(running), data[..., row, :], running)
+    return to_image(running, mode)
+
+
+def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -> U32:
+    """The Dst image [..., 32, 32] of the maximum over tiles [..., n, 32, 32] and over one dimension of a tile.
+
+    `r` pools down the columns into row 0. `c` pools transposed faces and carries the row, which runs through all
+    tiles, back as column 0: through SrcB and the adder. Zeros elsewhere, which is what the packer writes there.
+    """
+    rows = tiles.swapaxes(-1, -2) if dim == "c" else tiles
+    flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
+    pooled = max_pool(None, flat, register, mode)
+    out = np.zeros((*flat.shape[:-2], *tiles.shape[-2:]), np.uint32)
+    if dim == "r":
+        out[..., 0, :] = pooled
+    else:
+        out[..., :, 0] = _carried_over(pooled, register, mode, core)
+    return out
+
+
+def _carried_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
+    """What the way through SrcB and ELWADD with a SrcA of zeros leaves of a Dst image."""
+    family = REGISTERS[register] or "b"
+    if (family, mode) == ("a", "fp32"):  # rounded to 10 bits of fraction on the way, which is all there are
+        return pooled
+    return copy_to_dst(move_to_src(pooled, mode, register), family, mode, core)
+
+
+def _ordered(words: U32) -> NDArray[np.int32]:
+    """The word as an integer in the order of sign and magnitude."""
+    return np.where(words & SIGN != 0, words ^ ~SIGN, words).astype(np.uint32).view(np.int32)

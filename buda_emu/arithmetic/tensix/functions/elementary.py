@@ -1,0 +1,259 @@
+"""Elementary functions as the kernels of Wormhole B0 and Blackhole compute them (DEVICE_NUMERICS 3.3).
+
+Each is a sequence of vector instructions; where the text says a*b+c it is one multiply-add, a bare product is one with
+addend 0. Constants are fp32 patterns. `x` and results are lanes, before the store into Dst.
+"""
+
+from typing import Final
+
+from buda_emu.arithmetic.tensix.functions.lut import Lut, lut8, lut16
+from buda_emu.arithmetic.tensix.functions.vector_unit import V, VectorUnit
+
+MAGNITUDE: Final = 0x7FFFFFFF
+SIGN: Final = 0x80000000
+FRACTION: Final = 0x007FFFFF
+WITHOUT_EXPONENT: Final = 0x807FFFFF
+ONE: Final = 0x3F800000
+MINUS_ONE: Final = 0xBF800000
+HALF: Final = 0x3F000000
+MINUS_HALF: Final = 0xBF000000
+TWO: Final = 0x40000000
+
+SIGMOID: Final = lut16(
+    (0x33D9, 0x32F4, 0x318A, 0x300A, 0x2A35, 0x7C00), (0x9018, 0x23C8, 0x2BAA, 0x3027, 0x34CC, 0x37FF), 2, retain=True
+)
+TANH: Final = lut8((0x1DFF, 0x481A, 0xFF00))
+GELU: Final = lut16(
+    (0x322B, 0x37E7, 0x38F3, 0x38E1, 0x3852, 0x3800), (0x86D8, 0xB122, 0xB479, 0xB437, 0xAFA4, 0x7C00), 1, retain=False
+)
+GELU_DERIVATIVE_APPROX: Final = lut16(
+    (0x3A66, 0x3666, 0x2E66, 0xADC3, 0xACCD, 0x7C00), (0x3800, 0x399A, 0x3BEC, 0x3D14, 0x3CF1, 0x3C00), 1, retain=True
+)
+GELU_DERIVATIVE: Final = lut8((0x28FF, 0x3020, 0xFF10))
+SINE: Final = (0xBE2AAAAB, 0x3C088888, 0xB9500CFA, 0x3638EE91, 0xB2D72D88)
+COSINE: Final = (0xBF000000, 0x3D2AAAAB, 0xBAB60B60, 0x37D00CD1, 0xB493E86F)
+APPROXIMATE_TERMS: Final = 3
+
+
+def multiply(u: VectorUnit[V], a: V | int, b: V | int) -> V:
+    """SFPMUL."""
+    return u.fma(a, b, 0)
+
+
+def plus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
+    """SFPADD."""
+    return u.fma(ONE, a, b)
+
+
+def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
+    """a - b."""
+    return u.fma(MINUS_ONE, b, a)
+
+
+def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
+    """A piecewise linear table at |x|, with the sign of x or its own (3.2)."""
+    magnitude = u.bit_and(x, MAGNITUDE)
+    slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
+    y = u.fma(slope, magnitude, offset)
+    return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN)) if lut.retain else y
+
+
+def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
+    """recip(x, n): 1/|x| by Newton's steps on the significand."""
+    v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
+    r = multiply(u, u.fma(v, constant, TWO), constant)
+    for _ in range(iterations - 1):
+        r = multiply(u, u.fma(v, r, TWO), r)
+    field = u.add(u.subtract(u.exponent(r), u.exponent(x)), 126)
+    result = u.merge(r, FRACTION, u.shift_left(u.bit_and(field, 255), 23))
+    return u.select(u.negative(field), 0, result)
+
+
+def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
+    """1/x."""
+    r = inverse(u, x, 2 if approximate else 3, constant)
+    return u.select(u.negative(x), u.bit_or(r, SIGN), r)
+
+
+def exp(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """e^x."""
+    return exp_approximate(u, x) if approximate else exp_exact(u, x, 0x3F56594B, 0x3F5C0000, 0x3FB8AA3B)
+
+
+def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) -> V:
+    """e^x by a parabola on [0, 1) and squarings; `constant` is that of the reciprocal."""
+    a = u.bit_and(x, MAGNITUDE)
+    field = u.shift_right(a, 23)
+    a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
+    y = u.fma(a, u.fma(a, slope, offset), ONE)
+    for k in range(8):
+        y = u.select(u.less(field, 127 + k), y, multiply(u, y, y))
+    return u.select(u.negative(x), inverse(u, y, 3, constant), y)
+
+
+def exp_approximate(u: VectorUnit[V], x: V) -> V:
+    """e^x by writing x / ln 2 where the exponent stands."""
+    y = u.greater(x, 0xC2B10000)  # -88.5
+    t = u.fma(y, 0x43B8AA3B, 0x46FDE9A3)
+    return u.shift_left(u.to_integer(u.bit_and(t, MAGNITUDE), 65535), 15)
+
+
+def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Square root; a negative x is nothing special."""
+    if approximate:
+        return u.shift_right(u.add(x, ONE), 1)
+    half = multiply(u, x, MINUS_HALF)
+    r = u.subtract(0x5F370000, u.shift_right(x, 1))
+    for _ in range(2):
+        r = multiply(u, u.fma(multiply(u, r, r), half, 0x3FC00000), r)
+    return u.select(u.equal(x, 0), x, multiply(u, r, x))
+
+
+LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)
+
+
+def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
+    """Natural logarithm, the same in both modes; garbage below zero."""
+    del approximate
+    v = u.merge(x, WITHOUT_EXPONENT, ONE)
+    p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
+    exponent = to_sign_magnitude(u, u.subtract(u.exponent(x), 127))
+    return u.select(u.equal(x, 0), 0xFF800000, u.fma(u.to_float(exponent), ln2, p))
+
+
+def sigmoid(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """1 / (1 + e^-x), a table in both modes."""
+    del approximate
+    return plus(u, table(u, SIGMOID, x), HALF)
+
+
+def tanh(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Hyperbolic tangent, a table in both modes."""
+    del approximate
+    return table(u, TANH, x)
+
+
+def gelu(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """x * normal distribution, a table in both modes."""
+    del approximate
+    return u.fma(x, HALF, table(u, GELU, x))
+
+
+def gelu_derivative(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Derivative of gelu."""
+    if approximate:
+        y = table(u, GELU_DERIVATIVE_APPROX, x)
+        return u.select(u.negative(y), plus(u, y, ONE), y)
+    g = exp(u, multiply(u, multiply(u, x, x), MINUS_HALF), approximate=False)
+    # Not one multiply-add: the kernel loads constants between product and sum (10: 3).
+    product = multiply(u, multiply(u, g, x), 0x3ECC0000)
+    return plus(u, plus(u, product, table(u, GELU_DERIVATIVE, x)), HALF)
+
+
+def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Sine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduced(u, x)
+    o = sine_series(u, v, SINE[:APPROXIMATE_TERMS] if approximate else SINE, product=True)
+    return u.select(odd, multiply(u, o, MINUS_ONE), o)
+
+
+def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """Cosine, with the argument reduced to [-pi/2, pi/2]."""
+    v, odd = _reduced(u, x)
+    o = cosine_series(u, v, COSINE[:APPROXIMATE_TERMS] if approximate else COSINE)
+    return u.select(odd, multiply(u, o, MINUS_ONE), o)
+
+
+def sine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...], *, product: bool) -> V:
+    """v + c0 v^3 + c1 v^5 ... Where v is itself a product, the first term is added in a step of its own (10: 3)."""
+    o = t = v
+    for c in terms:
+        t = multiply(u, multiply(u, t, v), v)
+        o = plus(u, o, multiply(u, t, c)) if product else u.fma(t, c, o)
+        product = False
+    return o
+
+
+def cosine_series(u: VectorUnit[V], v: V, terms: tuple[int, ...]) -> V:
+    """1 + c0 v^2 + c1 v^4 ..."""
+    t = multiply(u, v, v)
+    o = u.fma(t, terms[0], ONE)
+    for c in terms[1:]:
+        t = multiply(u, multiply(u, t, v), v)
+        o = u.fma(t, c, o)
+    return o
+
+
+def _reduced(u: VectorUnit[V], x: V) -> tuple[V, V]:
+    """x minus the nearest multiple of pi, and the condition that the multiple is odd.
+
+    The chip rounds stochastically here; this is the deterministic choice (6.3 states the bound).
+    """
+    v = multiply(u, x, 0x3EA2F983)
+    w = u.to_integer(v, 32767)
+    v = multiply(u, minus(u, v, u.to_float(w)), 0x40490FDB)
+    return v, u.equal(u.bit_and(w, 1), 1)
+
+
+def square(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """x * x."""
+    del approximate
+    return multiply(u, x, x)
+
+
+def power(u: VectorUnit[V], x: V, exponent: int) -> V:
+    """x to a whole exponent; exponents below 2 give x * x."""
+    r = multiply(u, x, x)
+    for _ in range(exponent - 2):
+        r = multiply(u, r, x)
+    return r
+
+
+def absolute(u: VectorUnit[V], x: V, approximate: bool) -> V:
+    """|x|; a negative NaN is kept."""
+    del approximate
+    magnitude = u.bit_and(x, MAGNITUDE)
+    return u.select(u.less(magnitude, 0x7F800001), magnitude, x)
+
+
+def leaky_relu(u: VectorUnit[V], x: V, slope: int) -> V:
+    """x, or x * slope below zero; `slope` is a pattern with the lower half zero."""
+    return u.select(u.negative(x), multiply(u, x, slope), x)
+
+
+def relu_min(u: VectorUnit[V], x: V, threshold: int) -> V:
+    """0 below the threshold: the relu of a fused op's dest."""
+    return u.select(u.negative(minus(u, x, threshold)), 0, x)
+
+
+def relu_max(u: VectorUnit[V], x: V, threshold: int) -> V:
+    """Clamped to 0 .. threshold: the relu of a fused op's dest."""
+    above = minus(u, x, threshold)
+    y = u.select(u.negative(above), x, u.select(u.equal(above, 0), x, threshold))
+    return u.select(u.negative(y), 0, y)
+
+
+def maximum(u: VectorUnit[V], a: V, b: V) -> V:
+    """The larger of two floats."""
+    return u.select(u.negative(minus(u, a, b)), b, a)
+
+
+def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
+    """fp32 with its fraction rounded to 10 bits, ties away, before it is stored as fp16.
+
+    Exponent 0 is +0, exponent 255 an infinity (2.8).
+    """
+    rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
+    field = u.exponent(x)
+    finite = u.select(u.equal(field, 255), u.bit_and(x, 0xFF800000), rounded)
+    return u.select(u.equal(field, 0), 0, finite)
+
+
+def to_sign_magnitude(u: VectorUnit[V], x: V) -> V:
+    """Two's complement to sign and magnitude; the lowest integer becomes minus zero."""
+    return u.select(u.negative(x), u.bit_or(u.subtract(0, x), SIGN), x)
+
+
+def from_sign_magnitude(u: VectorUnit[V], x: V) -> V:
+    """Sign and magnitude to two's complement."""
+    return u.select(u.negative(x), u.subtract(0, u.bit_and(x, MAGNITUDE)), x)

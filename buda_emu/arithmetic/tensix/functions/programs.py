@@ -1,0 +1,206 @@
+"""Functions of the vector unit recorded as programs for the kernel that runs them fast.
+
+`record` calls a definition with a unit that notes the instructions instead of executing them, and gives the values
+registers. The kernel then takes the same steps as `NumpyUnit` does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.kernels.tensix.functions import lane_rows, vector_unit
+from buda_emu.arithmetic.kernels.tensix.functions.lanes import BF16, FP16, FP32, INT32
+from buda_emu.arithmetic.kernels.tensix.images import TILE, as_rows
+from buda_emu.arithmetic.tensix.functions.elementary import MINUS_ONE, ONE
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.support.errors import InternalError
+
+_MODES: Final[dict[DstMode, int]] = {"bf16": BF16, "fp16": FP16, "fp32": FP32, "int32": INT32}
+_INPUTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Instructions of the kernel; `registers` counts those with constants and inputs too."""
+
+    code: NDArray[np.int32]
+    constants: U32
+    tables: U32
+    registers: int
+
+    def run(
+        self,
+        dst: U32,
+        out: U32,
+        mask: NDArray[np.bool_],
+        load_mode: DstMode,
+        store_mode: DstMode | None = None,
+        second: tuple[U32, DstMode] | None = None,
+        blackhole: bool = False,
+        tiles: tuple[int, int] | None = None,
+    ) -> None:
+        """Compute `out` from the Dst image `dst`, and for programs of two inputs from `second` and its mode.
+
+        Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
+        copied. `store_mode` is that of the result where it differs.
+        `tiles` is the range to do, all by default.
+        """
+        other, other_mode = (dst, load_mode) if second is None else second
+        first, other, target = map(as_rows, (dst, other, out))
+        start, stop = tiles or (0, len(dst))
+        code = vector_unit.Code(self.code, self.constants, self.tables, self.registers)
+        inputs = vector_unit.Inputs(first, _MODES[load_mode], other, _MODES[other_mode], second is not None)
+        out_mode = _MODES[store_mode or load_mode]
+        vector_unit.run_program(start, stop, code, inputs, mask.reshape(TILE), target, out_mode, blackhole)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an instruction computes, or an input: numbered in order of appearance."""
+
+    index: int
+
+
+Operand = Value | int
+
+
+@dataclass(slots=True)
+class Recorder:
+    """A `VectorUnit` that notes instructions: operation, operands, number."""
+
+    steps: "list[Step]" = field(default_factory=list[Any])
+    tables: list[tuple[int, ...]] = field(default_factory=list[Any])
+
+    def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
+        """As `VectorUnit.fma`; sums and products without a third part have instructions of their own."""
+        if z == 0:
+            return self._note(lane_rows.MULTIPLY, x, y)
+        if x == ONE:
+            return self._note(lane_rows.ADD_FLOATS, z, y)
+        if x == MINUS_ONE:
+            return self._note(lane_rows.SUBTRACT_FLOATS, z, y)
+        return self._note(lane_rows.FMA, x, y, z)
+
+    def merge(self, a: Value, kept: int, added: Operand) -> Value:
+        return self._note(lane_rows.MERGE, a, kept, added)
+
+    def exponent(self, a: Value) -> Value:
+        return self._note(lane_rows.EXPONENT, a)
+
+    def bit_and(self, a: Value, b: Operand) -> Value:
+        return self._note(lane_rows.AND, a, b)
+
+    def bit_or(self, a: Value, b: Operand) -> Value:
+        return self._note(lane_rows.OR, a, b)
+
+    def shift_left(self, a: Value, places: int) -> Value:
+        return self._note(lane_rows.SHIFT_LEFT, a, number=places)
+
+    def shift_right(self, a: Value, places: int) -> Value:
+        return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
+
+    def add(self, a: Operand, b: Operand) -> Value:
+        return self._note(lane_rows.ADD, a, b)
+
+    def subtract(self, a: Operand, b: Operand) -> Value:
+        return self._note(lane_rows.SUBTRACT, a, b)
+
+    def negative(self, a: Value) -> Value:
+        """As `VectorUnit.negative`; the value is its own condition, which the sign bit of a word tells."""
+        return a
+
+    def equal(self, a: Value, b: Operand) -> Value:
+        return self._note(lane_rows.EQUAL, a, b)
+
+    def less(self, a: Value, b: Operand) -> Value:
+        return self._note(lane_rows.LESS, a, b)
+
+    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+        return self._note(lane_rows.SELECT, condition, a, b)
+
+    def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: Value) -> Value:
+        missing = lane_rows.TABLE_BREAKS - len(breaks)
+        row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
+        if row not in self.tables:
+            self.tables.append(row)
+        return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
+
+    def to_integer(self, a: Value, limit: int) -> Value:
+        return self._note(lane_rows.TO_INTEGER, a, number=limit)
+
+    def to_float(self, a: Value) -> Value:
+        return self._note(lane_rows.TO_FLOAT, a)
+
+    def greater(self, a: Operand, b: Operand) -> Value:
+        return self._note(lane_rows.GREATER, a, b)
+
+    def _note(self, operation: int, *operands: Operand, number: int = 0) -> Value:
+        self.steps.append((operation, operands, number))
+        return Value(_INPUTS + len(self.steps) - 1)
+
+
+Step = tuple[int, tuple[Operand, ...], int]
+"""Operation, operands, number."""
+
+
+def record(function: Callable[..., Value], inputs: int = 1) -> Program:
+    """The program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
+    recorder = Recorder()
+    result = function(recorder, *(Value(i) for i in range(inputs)))
+    if result.index != _INPUTS + len(recorder.steps) - 1:
+        raise InternalError("the result of a vector program is its last instruction")
+    recorder.steps = _only_where_needed(recorder.steps)
+    constants = list(dict.fromkeys(o for _, operands, _ in recorder.steps for o in operands if isinstance(o, int)))
+    code, registers = _allocated(recorder.steps, constants)
+    return Program(
+        np.array(code, dtype=np.int32),
+        np.array(constants, dtype=np.uint32),
+        np.array(recorder.tables or [(0,) * (2 * lane_rows.TABLE_BREAKS + 1)], dtype=np.uint32),
+        registers,
+    )
+
+
+def _only_where_needed(steps: list[Step]) -> list[Step]:
+    """Products that only a later choice reads are told its condition: where that holds, they need not be right."""
+    readers: dict[int, list[int]] = {}
+    for at, (_, operands, _) in enumerate(steps):
+        for operand in operands:
+            if isinstance(operand, Value):
+                readers.setdefault(operand.index, []).append(at)
+    found = list(steps)
+    for at, (operation, operands, _) in enumerate(steps):
+        value = Value(_INPUTS + at)
+        reader = readers.get(value.index, [])
+        if operation != lane_rows.MULTIPLY or len(reader) != 1 or steps[reader[0]][0] != lane_rows.SELECT:
+            continue
+        condition, _, otherwise = steps[reader[0]][1]
+        if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
+            found[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
+    return found
+
+
+def _allocated(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
+    """The instructions on registers, of which each serves again once its value has been read for the last time.
+
+    A result never shares a register with an operand of its own instruction.
+    """
+    last_use: dict[int, int] = {}
+    for at, (_, operands, _) in enumerate(steps):
+        last_use.update({o.index: at for o in operands if isinstance(o, Value)})
+    registers = len(constants) + _INPUTS
+    place = {i: len(constants) + i for i in range(_INPUTS)}
+    free: list[int] = []
+    code: list[tuple[int, ...]] = []
+    for at, (operation, operands, number) in enumerate(steps):
+        target = free.pop() if free else registers
+        registers = max(registers, target + 1)
+        place[_INPUTS + at] = target
+        read = [place[o.index] if isinstance(o, Value) else constants.index(o) for o in operands]
+        code.append((operation, target, *read, *[read[0]] * (3 - len(read)), number))
+        used = {o.index for o in operands if isinstance(o, Value)}
+        free.extend(place[i] for i in sorted(used) if last_use[i] == at)
+    return code, registers

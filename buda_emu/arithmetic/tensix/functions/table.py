@@ -1,0 +1,275 @@
+"""The functions of the vector unit as a table by name, and how one runs over tiles of Dst (DEVICE_NUMERICS 3).
+
+`bind` gives a function its parameters; `reference` computes it by the definition, `run` by the kernels with the same
+bits. Functions of one 16-bit datum run through a table of all their results.
+"""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32, single
+from buda_emu.arithmetic.formats.codecs import SCALAR_CODECS
+from buda_emu.arithmetic.kernels.tensix.functions import vector_unit as kernels
+from buda_emu.arithmetic.kernels.tensix.images import as_rows
+from buda_emu.arithmetic.tensix.functions import dropout, elementary, grayskull
+from buda_emu.arithmetic.tensix.functions.elementary import SIGN, from_sign_magnitude, multiply, plus, to_sign_magnitude
+from buda_emu.arithmetic.tensix.functions.programs import Program, record
+from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit, V, VectorUnit
+from buda_emu.arithmetic.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
+from buda_emu.arithmetic.tensix.registers import Core
+from buda_emu.support.caches import kept_in, read_kept, sources, write_kept
+from buda_emu.support.errors import InternalError, UnsupportedError
+
+FOLDER: Final = "tables"
+MOST_BYTES: Final = 16 << 20  # of all files; those that were not used for longest go first
+_ROOMS: Final = ("arithmetic/tensix", "arithmetic/formats", "spec")
+_MAGIC: Final = b"buda-emu table 1\n"
+_Table = NDArray[np.uint16]
+
+
+def kept_table(name: str, about: object, make: Callable[[], _Table]) -> _Table:
+    """uint16[65536], read-only: what `make` gives, or gave in an earlier process for the same `name` and `about`, an
+    object whose `repr` says all that the table depends on but this package's sources."""
+    file = _file(name, about)
+    kept = read_kept(file, _MAGIC, MOST_BYTES) if file else None
+    if kept is not None and len(kept) == (1 << 16) * 2:
+        table = np.frombuffer(kept, "<u2").astype(np.uint16)  # a copy, which begins where numbers may
+    else:
+        table = make()
+        if file:
+            write_kept(file, _MAGIC, table.astype("<u2").tobytes(), MOST_BYTES)
+    table.flags.writeable = False
+    return table
+
+
+def _file(name: str, about: object) -> str:
+    """Its place; "" where nothing can be kept."""
+    folder = kept_in(FOLDER)
+    if not folder:
+        return ""
+    text = repr((about, sources(*_ROOMS), sys.version, np.__version__))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return os.path.join(folder, f"{name}-{digest}")  # noqa: PTH118
+
+
+INT8_LIMIT = 127
+
+
+def quantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
+    """fp32 to Int8: a * scale + zero point, rounded ties away and clamped to +-127."""
+    return u.to_integer(u.fma(a, scale, zero_point), INT8_LIMIT)
+
+
+def requantization(u: VectorUnit[V], a: V, scale: V | int, zero_point: int) -> V:
+    """Int32 to Int8."""
+    return u.to_integer(u.fma(u.to_float(a), scale, zero_point), INT8_LIMIT)
+
+
+def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int) -> V:
+    """Int32 to fp32: (a - zero point) * scale in two steps; takes the zero point negated."""
+    return multiply(u, plus(u, u.to_float(a), minus_zero_point), scale)
+
+
+def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
+    """Sum modulo 2^32, not saturated; minus zero counts as 0."""
+    return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
+
+
+def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
+    """The larger by the sign of the difference modulo 2^32. The first stays as it is in Dst, the second is stored: of
+    minus zero that leaves +0 (10: 5)."""
+    other = from_sign_magnitude(u, b)
+    difference = u.subtract(from_sign_magnitude(u, a), other)
+    return u.select(u.negative(difference), to_sign_magnitude(u, other), a)
+
+
+def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
+    """As `integer_add`, but minus zero is -2^31 (10: 5)."""
+    return to_sign_magnitude(u, u.add(_cast(u, a), _cast(u, b)))
+
+
+def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
+    """As `integer_maximum`, but minus zero is -2^31, and stays what it is."""
+    return u.select(u.negative(u.subtract(_cast(u, a), _cast(u, b))), b, a)
+
+
+def _cast(u: VectorUnit[V], x: V) -> V:
+    """Sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
+    return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: `define(unit, *inputs, **parameters)` on lanes.
+
+    `reads` and `writes` are Dst modes that differ from that of the op; `reads` has one entry per input.
+    """
+
+    name: str
+    define: Callable[..., Any]
+    parameters: tuple[str, ...]
+    reads: tuple[DstMode | None, ...] = (None,)
+    writes: DstMode | None = None
+
+
+_MODE: Final = ("approximate",)
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        function.name: function
+        for function in (
+            Function("exp", elementary.exp, _MODE),
+            Function("log", elementary.log, _MODE),
+            Function("sqrt", elementary.sqrt, _MODE),
+            Function("gelu", elementary.gelu, _MODE),
+            Function("gelu_derivative", elementary.gelu_derivative, _MODE),
+            Function("reciprocal", elementary.reciprocal, _MODE),
+            Function("sigmoid", elementary.sigmoid, _MODE),
+            Function("tanh", elementary.tanh, _MODE),
+            Function("sine", elementary.sine, _MODE),
+            Function("cosine", elementary.cosine, _MODE),
+            Function("square", elementary.square, _MODE),
+            Function("abs", elementary.absolute, _MODE),
+            Function("power", elementary.power, ("exponent",)),
+            Function("lrelu", elementary.leaky_relu, ("slope",)),
+            Function("relu_min", elementary.relu_min, ("threshold",)),
+            Function("relu_max", elementary.relu_max, ("threshold",)),
+            Function("dropout", dropout.dropout, ("scale", "below"), reads=(None, "int32")),
+            Function("maximum", elementary.maximum, (), reads=(None, None)),
+            Function("cast_to_fp16", elementary.cast_to_fp16, (), reads=("fp32",), writes="fp16"),
+            Function("quantization", quantization, ("zero_point",), reads=("fp32", "fp32"), writes="int32"),
+            Function("requantization", requantization, ("zero_point",), reads=("int32", "fp32"), writes="int32"),
+            Function(
+                "dequantization",
+                dequantization,
+                ("minus_zero_point",),
+                reads=("int32", "fp32"),
+                writes="fp32",
+            ),
+            Function("integer_add", integer_add, (), reads=("int32", "int32"), writes="int32"),
+            Function("integer_maximum", integer_maximum, (), reads=("int32", "int32"), writes="int32"),
+        )
+    }
+)
+"""Every function. Parameters that are numbers are patterns: `single`, `bf16_cut` and `fp16_constant` make them."""
+
+_OWN: Final[Mapping[tuple[Core, str], Callable[..., Any]]] = MappingProxyType(
+    {
+        ("grayskull", "exp"): grayskull.exp,
+        ("grayskull", "log"): grayskull.log,
+        ("grayskull", "sqrt"): grayskull.sqrt,
+        ("grayskull", "gelu"): grayskull.gelu,
+        ("grayskull", "gelu_derivative"): grayskull.gelu_derivative,
+        ("grayskull", "reciprocal"): grayskull.reciprocal,
+        ("grayskull", "sigmoid"): grayskull.sigmoid,
+        ("grayskull", "sine"): grayskull.sine,
+        ("grayskull", "cosine"): grayskull.cosine,
+        ("blackhole", "integer_add"): integer_add_blackhole,
+        ("blackhole", "integer_maximum"): integer_maximum_blackhole,
+    }
+)
+"""What a core computes otherwise than Wormhole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function with its parameters on a core."""
+
+    function: Function
+    core: Core
+    parameters: tuple[tuple[str, int | bool], ...]
+
+    @property
+    def blackhole(self) -> bool:
+        """Whether the multiply-add is Blackhole's."""
+        return self.core == "blackhole"
+
+    @property
+    def define(self) -> Callable[..., Any]:
+        """`define(unit, *inputs)`."""
+        chosen = _OWN.get((self.core, self.function.name), self.function.define)
+        return partial(chosen, **dict(self.parameters))
+
+    @property
+    def whole_faces(self) -> bool:
+        """Whether it runs through whole faces in every vector mode: approximate exp does (3.2)."""
+        return self.function.name == "exp" and dict(self.parameters)["approximate"] is True
+
+    def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
+        """The Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
+        return tuple(own or mode for own in self.function.reads), self.function.writes or mode
+
+
+def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bound:
+    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name."""
+    if name not in FUNCTIONS:
+        raise UnsupportedError(f"no function {name!r} of the vector unit is known")
+    function = FUNCTIONS[name]
+    if set(parameters) != set(function.parameters):
+        raise InternalError(f"{name} takes {function.parameters}, not {tuple(parameters)}")
+    return Bound(function, core, tuple((key, parameters[key]) for key in function.parameters))
+
+
+def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+    """The result's Dst image from those of the inputs, uint32[n, 32, 32]: the definition.
+
+    Datums that the vector mode does not reach keep what the first image has there.
+    """
+    reads, writes = bound.modes(mode)
+    values = (load(image, own) for image, own in zip(images, reads, strict=True))
+    result = store(bound.define(NumpyUnit(bound.blackhole), *values), writes)
+    return np.where(touched(vector, bound.whole_faces), result, images[0])
+
+
+def run(
+    bound: Bound, mode: DstMode, out: U32, *images: U32, vector: VectorMode = "rc", tiles: tuple[int, int] | None = None
+) -> None:
+    """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
+    reads, writes = bound.modes(mode)
+    mask = touched(vector, bound.whole_faces)
+    if len(images) == 1 and reads[0] in ("bf16", "fp16"):
+        source, target = as_rows(images[0]), as_rows(out)
+        kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
+        return
+    second = (images[1], reads[1]) if len(images) == 2 else None
+    _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
+
+
+def bf16_cut(value: float) -> int:
+    """A parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
+    return single(value) & 0xFFFF0000
+
+
+def fp16_constant(value: float) -> int:
+    """A parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest.
+
+    The exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3).
+    """
+    code = int(SCALAR_CODECS["Float16"].encode(np.array([value], dtype=np.float32))[0])
+    return (code & 0x8000) << 16 | ((code & 0x7FFF) << 13) + (FAMILY_SHIFT << 23)
+
+
+@lru_cache(maxsize=64)
+def _program(bound: Bound) -> Program:
+    return record(bound.define, len(bound.function.reads))
+
+
+@lru_cache(maxsize=64)
+def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
+    """The results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have done."""
+
+    def defined() -> NDArray[np.uint16]:
+        every = np.arange(1 << 16, dtype=np.uint32)
+        result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
+        return result.astype(np.uint16)
+
+    return kept_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)

@@ -1,0 +1,238 @@
+"""The instructions of the vector unit (SFPU), and the unit that executes them in plain numpy (DEVICE_NUMERICS 3).
+
+Functions of this room are written once against `VectorUnit`. `NumpyUnit` computes them, which is their definition;
+`buda_emu.tensix.functions.programs` records them for the kernel that runs the same steps fast.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32, bit_length
+from buda_emu.arithmetic.tensix import lanes
+
+_I64 = NDArray[np.int64]
+_INFINITY: Final = 0x7F800000
+_NAN_SEED: Final = 0x7F800001
+_NAN: Final = 0x7FC00000
+_LEADING_BIT: Final = 26
+"""Where the leading one stands before rounding: 24 bits of significand and three more."""
+
+
+def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
+    """x * y + z of fp32 patterns, element by element; the arguments broadcast."""
+    x64, y64, z64 = np.broadcast_arrays(*(np.asarray(a).astype(np.int64) for a in (x, y, z)))
+    ex, ey, ez = ((a >> 23) & 255 for a in (x64, y64, z64))
+    mx, my, mz = (np.where(e == 0, 0, (a & 0x7FFFFF) | 0x800000) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    sp, sz = (x64 ^ y64) >> 31 & 1, z64 >> 31 & 1
+    # 1. The product in units of the addend's, with a sticky bit 0.
+    wide = 8 * mx * my
+    p, ep = (wide >> 23) | (wide & 0x7FFFFF != 0), ex + ey - 127
+    # 2. Infinities and NaNs.
+    x_nan, y_nan, z_nan = ((e == 255) & (a & 0x7FFFFF != 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    x_inf, y_inf, z_inf = ((e == 255) & (a & 0x7FFFFF == 0) for a, e in ((x64, ex), (y64, ey), (z64, ez)))
+    bad = x_nan | y_nan | (x_inf & (my == 0)) | (y_inf & (mx == 0))
+    infinite = ~bad & (x_inf | y_inf | (ep >= 255))
+    against = z_inf & (sz != sp) & (x_inf | y_inf if blackhole else infinite)
+    is_nan = bad | z_nan | against
+    seed = np.where(bad | against, sp, sz) << 31 | _NAN_SEED
+    special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | _INFINITY)
+    if blackhole:
+        special = np.where(is_nan, _NAN, special)
+    # What is special ends here, but for Wormhole's NaNs, which run on and are marked by the seed.
+    ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
+    ep = np.minimum(ep, 255)
+    finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
+    marked = np.where(is_nan, seed | (finite & 0x7FFFFFFF), finite)  # the sign is the seed's
+    return np.where(ended, special, marked).astype(np.uint32)
+
+
+def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
+    """Steps 3 to 8: the rounded sum of product and addend, each given as magnitude, exponent and sign."""
+    zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
+    # 3. A product that is zero or underflows leaves the addend, which is exact.
+    gone = (p == 0) | (ep < 0)
+    p, ep = np.where(gone, 0, p), np.where(gone, 0, ep)
+    # 4. Align. What is shifted out completely leaves no sticky bit.
+    er = np.maximum(ep, ez)
+    p, q = _shifted(p, er - ep), _shifted(q, er - ez)
+    # 5. Add.
+    total = np.where(sp == sz, p + q, p - q)
+    sign = np.where(total < 0, sz, sp)
+    r = np.abs(total)
+    sign = np.where(p == 0, sz, sign)
+    nothing = r == 0
+    # 6. Normalise.
+    n = bit_length(r) - (_LEADING_BIT + 1)
+    er = er + n
+    overflow = er >= 255
+    if blackhole:
+        low = er <= 0
+        n, er = np.where(low, n + 1, n), np.where(low, 0, er)
+        sticky = r & (np.maximum(n, 0) | 1) != 0
+    else:
+        sticky = r & 1 != 0
+    right, left = np.clip(n, 0, 31), np.clip(-n, 0, 31)
+    r = np.where(n > 0, (r >> right) | sticky, r << left)
+    underflow = er < 0
+    # 7. Round to nearest even on the three extra bits; a carry runs into the exponent.
+    pattern = (er << 23) + (r >> 3 & 0x7FFFFF)
+    pattern = pattern + ((r & 7) + (pattern & 1) > 4)
+    # 8. What has no exponent is zero.
+    sign = sign << 31
+    flushed = sign if blackhole else np.zeros_like(sign)
+    result = np.where(underflow | (pattern >> 23 == 0), flushed, sign | pattern)
+    result = np.where(overflow, sign | _INFINITY, result)
+    return np.where(nothing, zero, result)
+
+
+def _shifted(value: _I64, distance: _I64) -> _I64:
+    """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
+    distance = np.minimum(distance, 40)
+    kept = value >> distance
+    lost = value != kept << distance
+    return np.where(kept != 0, kept | lost, 0)
+
+
+V = TypeVar("V")
+"""Whatever stands for the 32 lanes of a register: words, or the truth values of a condition."""
+
+
+class VectorUnit(Protocol[V]):
+    """The instructions. A plain int is a constant: the same pattern in every lane."""
+
+    def fma(self, x: V | int, y: V | int, z: V | int) -> V:
+        """x * y + z (3.1)."""
+        ...
+
+    def merge(self, a: V, kept: int, added: V | int) -> V:
+        """The kept bits of `a` with others added: (a & kept) | added."""
+        ...
+
+    def exponent(self, a: V) -> V:
+        """The exponent field of a float, as an integer."""
+        ...
+
+    def bit_and(self, a: V, b: V | int) -> V:
+        """Bits set in both."""
+        ...
+
+    def bit_or(self, a: V, b: V | int) -> V:
+        """Bits set in either."""
+        ...
+
+    def shift_left(self, a: V, places: int) -> V:
+        """Towards the high bits; what falls out is lost."""
+        ...
+
+    def shift_right(self, a: V, places: int) -> V:
+        """Towards the low bits, zeros come in."""
+        ...
+
+    def add(self, a: V | int, b: V | int) -> V:
+        """Integer sum modulo 2^32."""
+        ...
+
+    def subtract(self, a: V | int, b: V | int) -> V:
+        """Integer difference modulo 2^32."""
+        ...
+
+    def negative(self, a: V) -> V:
+        """Condition: the sign bit is set, as "x < 0" is tested; -0 and negative NaNs are negative."""
+        ...
+
+    def equal(self, a: V, b: V | int) -> V:
+        """Condition: all 32 bits agree; -0 is not equal to 0."""
+        ...
+
+    def less(self, a: V, b: V | int) -> V:
+        """Condition: a < b as integers in two's complement."""
+        ...
+
+    def select(self, condition: V, a: V | int, b: V | int) -> V:
+        """`a` in the lanes where the condition holds, `b` in the others."""
+        ...
+
+    def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: V) -> V:
+        """`values[i]` where `a` is at least i of the ascending `breaks`, compared as unsigned integers."""
+        ...
+
+    def to_integer(self, a: V, limit: int) -> V:
+        """fp32 to the nearest integer in sign and magnitude, bounded (3.2)."""
+        ...
+
+    def to_float(self, a: V) -> V:
+        """Integer in sign and magnitude to fp32 (3.2)."""
+        ...
+
+    def greater(self, a: V | int, b: V | int) -> V:
+        """The larger in the order of sign and magnitude."""
+        ...
+
+
+_Words = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyUnit:
+    """A `VectorUnit` that executes at once on arrays of lanes, uint32 of any shape; conditions are arrays of bool."""
+
+    blackhole: bool = False
+
+    def fma(self, x: _Words | int, y: _Words | int, z: _Words | int) -> _Words:
+        return fma(_words(x), _words(y), _words(z), self.blackhole)
+
+    def merge(self, a: _Words, kept: int, added: _Words | int) -> _Words:
+        return a & _words(kept) | _words(added)
+
+    def exponent(self, a: _Words) -> _Words:
+        return a >> np.uint32(23) & np.uint32(255)
+
+    def bit_and(self, a: _Words, b: _Words | int) -> _Words:
+        return a & _words(b)
+
+    def bit_or(self, a: _Words, b: _Words | int) -> _Words:
+        return a | _words(b)
+
+    def shift_left(self, a: _Words, places: int) -> _Words:
+        return a << np.uint32(places)
+
+    def shift_right(self, a: _Words, places: int) -> _Words:
+        return a >> np.uint32(places)
+
+    def add(self, a: _Words | int, b: _Words | int) -> _Words:
+        return _words(a) + _words(b)
+
+    def subtract(self, a: _Words | int, b: _Words | int) -> _Words:
+        return _words(a) - _words(b)
+
+    def negative(self, a: _Words) -> _Words:
+        return a >> np.uint32(31) != 0
+
+    def equal(self, a: _Words, b: _Words | int) -> _Words:
+        return a == _words(b)
+
+    def less(self, a: _Words, b: _Words | int) -> _Words:
+        return a.view(np.int32) < _words(b).view(np.int32)
+
+    def select(self, condition: _Words, a: _Words | int, b: _Words | int) -> _Words:
+        return np.where(condition, _words(a), _words(b))
+
+    def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: _Words) -> _Words:
+        return np.array(values, dtype=np.uint32)[np.searchsorted(np.array(breaks, dtype=np.uint32), a, side="right")]
+
+    def to_integer(self, a: _Words, limit: int) -> _Words:
+        return lanes.to_integer(a, limit)
+
+    def to_float(self, a: _Words) -> _Words:
+        return lanes.to_float(a)
+
+    def greater(self, a: _Words | int, b: _Words | int) -> _Words:
+        return lanes.greater(_words(a), _words(b))
+
+
+def _words(value: _Words | int) -> U32:
+    """A constant as an array of no dimensions: unlike a scalar, it wraps around silently."""
+    return np.asarray(value, dtype=np.uint32)

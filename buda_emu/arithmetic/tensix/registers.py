@@ -1,0 +1,188 @@
+"""Register files: which formats an op's operands have in them, and their words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.kernels.tensix.words import MODES, Setting
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.spec.formats import FORMATS, Family, is_integer, is_raw
+from buda_emu.support.errors import UnsupportedError
+
+I64 = NDArray[np.int64]
+
+Core = Literal["grayskull", "wormhole_b0", "blackhole"]
+"""Whose arithmetic it is. Grayskull's matrix unit is taken to be Wormhole's (DEVICE_NUMERICS 6.3)."""
+
+CORES: Final[tuple[Core, ...]] = ("wormhole_b0", "blackhole", "grayskull")
+"""In the order of what is known of them."""
+
+_CORES: Final[Mapping[str, Core]] = MappingProxyType(
+    {"grayskull": "grayskull", "wormhole": "wormhole_b0", "wormhole_b0": "wormhole_b0", "blackhole": "blackhole"}
+)
+
+SIGN: Final = np.uint32(0x80000000)
+SRC_BITS: Final = np.uint32(0xFFFFE000)
+"""The 19 bits of a Src datum."""
+
+
+def core_of(arch: str) -> Core:
+    """The core of an architecture by its netlist word.
+
+    Raises UnsupportedError where nothing is known of its arithmetic.
+    """
+    if arch not in _CORES:
+        raise UnsupportedError(f"the arithmetic of a core of {arch!r} is not known; known are {', '.join(_CORES)}")
+    return _CORES[arch]
+
+
+def sign_of(words: U32) -> I64:
+    """0 or 1."""
+    return (words >> np.uint32(31)).astype(np.int64)
+
+
+def exponent_of(words: U32) -> I64:
+    """The exponent field; 0 marks a zero (DEVICE_NUMERICS 1.4)."""
+    return (words >> np.uint32(23) & np.uint32(255)).astype(np.int64)
+
+
+def significand_of(words: U32) -> I64:
+    """Leading one and fraction of Src data, 11 bits; that of a zero too."""
+    return (words >> np.uint32(13) & np.uint32(0x3FF) | np.uint32(0x400)).astype(np.int64)
+
+
+def to_word(dst: U32, mode: DstMode) -> U32:
+    """The word that the matrix unit works on, of a Dst image."""
+    if mode == "bf16":
+        return dst << np.uint32(16)
+    if mode == "fp16":
+        return (dst & np.uint32(0x8000)) << np.uint32(16) | (dst & np.uint32(0x7FFF)) << np.uint32(13)
+    return dst.copy()
+
+
+def to_image(words: U32, mode: DstMode) -> U32:
+    """The Dst image of words of the matrix unit: takes the same bits back."""
+    if mode == "bf16":
+        return words >> np.uint32(16)
+    if mode == "fp16":
+        return words >> np.uint32(16) & np.uint32(0x8000) | words >> np.uint32(13) & np.uint32(0x7FFF)
+    return words.copy()
+
+
+def require_pairing(family: Family, mode: DstMode) -> None:
+    """Raises UnsupportedError for a 16-bit Dst of the other family: no op is set up so (DEVICE_NUMERICS 1.1)."""
+    if (family, mode) not in {("b", "bf16"), ("b", "fp32"), ("a", "fp16"), ("a", "fp32")}:
+        raise UnsupportedError(f"operands of family {family} do not accumulate in a Dst of {mode}")
+
+
+def kernel_setting(family: Family, mode: DstMode, core: Core) -> Setting:
+    """What the float kernels take instead."""
+    require_pairing(family, mode)
+    return Setting(MODES[mode], 5 if family == "a" else 8, core == "blackhole")
+
+
+REGISTERS: Final[Mapping[str, Family | None]] = MappingProxyType(
+    {
+        "Tf32": "b",
+        "Float16_b": "b",
+        "Bfp8_b": "b",  # bf16 whose lowest bit is 0
+        "Float16": "a",
+        "Bfp8": "a",  # fp16 whose low 4 bits are 0
+        "Lf8": "a",  # fp16 whose low 8 bits are 0
+        "Int8": None,  # sign and magnitude under a dummy exponent
+        "UInt8": None,
+        "Int32": None,  # this and the next two go straight into Dst, not through SrcA
+        "UInt16": None,
+        "Float32": None,
+    }
+)
+"""Register formats and the family as which the matrix unit takes them; None: not as floats."""
+
+IN_DST: Final = frozenset({"Int32", "UInt16", "Float32"})
+"""Register formats that are unpacked into Dst itself."""
+
+# L1 formats that have one register format in every op.
+_FIXED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Bfp8_b", "Bfp4_b", "Bfp2_b"), "Bfp8_b"),
+        **dict.fromkeys(("Bfp8", "Bfp4", "Bfp2"), "Bfp8"),
+        **dict.fromkeys(("Lf8", "Fp8_e4m3"), "Lf8"),
+        "Float16": "Float16",
+        "Float16_b": "Float16_b",
+        "Int8": "Int8",
+        "UInt8": "UInt8",
+        "Int32": "Int32",
+        "UInt16": "UInt16",
+        "RawUInt32": "Float32",
+        "RawUInt16": "Float16",
+        "RawUInt8": "Lf8",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpRegisters:
+    """Register formats of an op: one for each input, that of the intermediate buffer read back, and what Dst holds."""
+
+    inputs: tuple[str, ...]
+    intermediate: str
+    dst: DstMode
+
+    @property
+    def integer(self) -> bool:
+        """Whether the op computes with integers."""
+        return self.dst == "int32"
+
+
+def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
+    """The registers of an op with these formats, by their netlist words.
+
+    Raises UnsupportedError for families mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on
+    other cores than Blackhole.
+    """
+    return _op_registers(tuple(in_dfs), out_df, intermed_df, acc_df, core)
+
+
+@lru_cache(maxsize=256)
+def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
+    if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
+        raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
+    integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)
+    wide = acc_df == "Float32" and not integer
+    if core == "grayskull" and (integer or wide):
+        raise UnsupportedError(f"Grayskull has no 32-bit Dst: acc_df {acc_df}, inputs {', '.join(in_dfs)}")
+    if integer:
+        # Operands stay what they are; 32-bit ones, floats too, go into Dst as they are.
+        inputs = tuple(_FIXED.get(df, df) for df in in_dfs)
+        return OpRegisters(inputs, _FIXED.get(intermed_df, intermed_df), "int32")
+    families = _families(in_dfs)
+    if len(families) > 1:
+        raise UnsupportedError(f"inputs {', '.join(in_dfs)} mix the two families of exponents")
+    family = next(iter(families or _families((intermed_df,))), None)
+    if family is None:
+        family = "a" if out_df == "Float32" or _family(out_df) == "a" else "b"
+    all_single = all(df == "Float32" for df in in_dfs)
+    if wide and (all_single or "b" in families):
+        single = "Tf32"
+    else:
+        single = "Float16" if family == "a" else "Float16_b"
+    dst: DstMode = "fp32" if wide else "fp16" if family == "a" else "bf16"
+    inputs = tuple(_FIXED.get(df, single) for df in in_dfs)
+    return OpRegisters(inputs, _FIXED.get(intermed_df, single), dst)
+
+
+def _families(dfs: Sequence[str]) -> frozenset[Family]:
+    """Those of formats that are neither Float32 nor raw nor integer."""
+    return frozenset(family for df in dfs if (family := _family(df)) is not None)
+
+
+def _family(df: str) -> Family | None:
+    if df == "Float32" or is_raw(df):
+        return None
+    return "a" if df == "Fp8_e4m3" else FORMATS[df].family

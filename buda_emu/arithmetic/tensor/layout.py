@@ -1,0 +1,146 @@
+"""One queue entry as the bytes of its buffers, and back (LAYOUT 3, 3.1, 3.3, 3.4)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.codecs import Rounding
+from buda_emu.arithmetic.formats.packing import pack_datums, pack_tiles, unpack_datums, unpack_tiles
+from buda_emu.arithmetic.tensor.tilize import tilize, untilize
+from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.formats import FORMATS, is_raw, tile_bytes
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.records import dataclass
+
+F32 = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Form = Literal["tilized", "flat", "untilized"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLayout:
+    """How an entry of a queue or ram lies in memory.
+
+    `tilized`: every grid cell has a buffer of tiles with headers. `flat`: every grid cell has a buffer of row-major
+    elements. `untilized` (written by an op with `untilize_output`): one buffer with the whole tensor row-major, on
+    a grid of 1x1. `alignment` is 32 bytes, 64 on blackhole. Raises UnsupportedError for a format without elements
+    of whole bytes (Bfp*, Lf8, Fp8_e4m3) that is not tilized, or for an untilized entry on several buffers.
+    """
+
+    format: str
+    blocking: Blocking
+    form: Form = "tilized"
+    alignment: int = 32
+
+    def __post_init__(self) -> None:
+        """Refuse what has no such form."""
+        if self.form == "tilized":
+            return
+        if FORMATS[self.format].flat_bytes is None:
+            raise UnsupportedError(f"{self.format} has no {self.form} form")
+        if self.form == "untilized" and self.blocking.cells != 1:
+            raise UnsupportedError(f"an untilized entry lies in one buffer, not in a grid of {self.blocking.grid_size}")
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of one entry in one buffer; without header and alignment unless tilized (LAYOUT 3)."""
+        height, width = self.blocking.tile_dim
+        size = tile_bytes(self.format, height, width, self.alignment, header=self.form == "tilized")
+        return self.blocking.tiles_per_core * size
+
+    @property
+    def megarow(self) -> bool:
+        """Whether tiles hold runs of the row-major data (LAYOUT 2)."""
+        return self.form == "flat" or is_raw(self.format)
+
+
+def tile_order(blocking: Blocking, raw: bool = False) -> NDArray[np.int64]:
+    """Which tile each place of each buffer holds: int64[cells, tiles_per_core] of flat indices into (t, R, C).
+
+    Buffers are in row-major order of the grid. Raw formats ignore `ublock_order` (LAYOUT 2 Megarow, 3.1).
+    """
+    (grid_r, grid_c), (rows, cols), (tile_r, tile_c) = blocking.grid_size, blocking.mblock, blocking.ublock
+    count = blocking.cells * blocking.tiles_per_core
+    tiles = np.arange(count).reshape(blocking.t, grid_r, rows, tile_r, grid_c, cols, tile_c)
+    z, gr, mr, ur, gc, mc, uc = range(7)
+    by_column = blocking.ublock_order == "c" and not raw
+    ublocks = (mc, mr) if by_column else (mr, mc)
+    return tiles.transpose(gr, gc, z, *ublocks, ur, uc).reshape(blocking.cells, blocking.tiles_per_core)
+
+
+def pack_entry(tiles: F32, layout: EntryLayout, rounding: Rounding = "nearest") -> list[Bytes]:
+    """float32[t, R, C, 32, 32] to the entry in each buffer: uint8[entry_bytes], buffers row-major over the grid."""
+    blocking = layout.blocking
+    if layout.form == "tilized":
+        flat = tiles.reshape(-1, *tiles.shape[-2:])
+        order = tile_order(blocking, is_raw(layout.format))
+        return [
+            pack_tiles(layout.format, flat[places], blocking.tile_dim, layout.alignment, True, rounding).reshape(-1)
+            for places in order
+        ]
+    rows = untilize(tiles[np.newaxis], blocking.tile_dim, layout.megarow)[0]
+    return [pack_datums(layout.format, part) for part in _grid_parts(rows, blocking.grid_size)]
+
+
+def pack_strips(read: Callable[[int, slice, slice], F32], layout: EntryLayout, most: int) -> Iterator[Bytes]:
+    """The tiles of an entry in each buffer, buffers row-major over the grid, in strips of about `most` elements: what
+    `pack_entry` gives, of an entry that is never whole. `read(t, rows, columns)` gives float32[rows, columns]. Not for
+    megarow tiles."""
+    blocking = layout.blocking
+    (grid_r, grid_c), (height, width) = blocking.grid_size, blocking.tile_dim
+    down, across = blocking.mblock[0] * blocking.ublock[0], blocking.mblock[1] * blocking.ublock[1]
+    by_column = blocking.ublock_order == "c"
+    count, step = (blocking.mblock[1], blocking.ublock[1]) if by_column else (blocking.mblock[0], blocking.ublock[0])
+    each = down * across * height * width // count  # elements of a row (column) of ublocks
+    for row, column, t in product(range(grid_r), range(grid_c), range(blocking.t)):
+        for first, last in _runs(count, max(1, most // each)):
+            rows, columns = (0, down), (0, across)
+            if by_column:
+                columns = first * step, last * step
+            else:
+                rows = first * step, last * step
+            part = read(
+                t,
+                slice((row * down + rows[0]) * height, (row * down + rows[1]) * height),
+                slice((column * across + columns[0]) * width, (column * across + columns[1]) * width),
+            )
+            tiles = tilize(part[np.newaxis, np.newaxis], blocking.tile_dim)[0, 0]
+            tile_r, tile_c = blocking.ublock
+            ublocks = tiles.reshape(-1, tile_r, tiles.shape[1] // tile_c, tile_c, *tiles.shape[2:])
+            order = (2, 0, 1, 3, 4, 5) if by_column else (0, 2, 1, 3, 4, 5)
+            flat = ublocks.transpose(order).reshape(-1, *tiles.shape[2:])
+            yield pack_tiles(layout.format, flat, blocking.tile_dim, layout.alignment, True)
+
+
+def _runs(count: int, step: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + step, count)) for first in range(0, count, step))
+
+
+def unpack_entry(buffers: Sequence[Bytes], layout: EntryLayout) -> F32:
+    """The inverse of `pack_entry`. Raises HostError for a wrong number of buffers, size, or tile header."""
+    blocking = layout.blocking
+    if len(buffers) != blocking.cells:
+        raise HostError(f"an entry on a grid of {blocking.grid_size} has {blocking.cells} buffers, got {len(buffers)}")
+    for buffer in buffers:
+        if buffer.shape != (layout.entry_bytes,):
+            raise HostError(f"an entry has {layout.entry_bytes} bytes in each buffer, got {buffer.shape}")
+    if layout.form == "tilized":
+        tiles = np.empty((blocking.cells * blocking.tiles_per_core, 32, 32), np.float32)
+        for places, buffer in zip(tile_order(blocking, is_raw(layout.format)), buffers, strict=True):
+            image = buffer.reshape(blocking.tiles_per_core, -1)
+            tiles[places] = unpack_tiles(layout.format, image, blocking.tile_dim, layout.alignment)
+        return tiles.reshape(*blocking.shape, 32, 32)
+    rows = np.empty(blocking.element_shape, np.float32)
+    for part, buffer in zip(_grid_parts(rows, blocking.grid_size), buffers, strict=True):
+        part[...] = unpack_datums(layout.format, buffer).reshape(part.shape)
+    return tilize(rows[np.newaxis], blocking.tile_dim, layout.megarow)[0]
+
+
+def _grid_parts(rows: F32, grid: tuple[int, int]) -> list[F32]:
+    """Views of [t, rows, cols], one for each grid cell."""
+    t, height, width = rows.shape
+    cells = rows.reshape(t, grid[0], height // grid[0], grid[1], width // grid[1])
+    return [cells[:, r, :, c] for r in range(grid[0]) for c in range(grid[1])]

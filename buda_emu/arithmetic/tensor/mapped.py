@@ -1,0 +1,164 @@
+"""Memory that is a file: which arrays lie in one, and how their pages are given back once they were read.
+
+Pages of a file that a process has looked at count as its own until somebody needs the room. Who reads many gigabytes
+once gives them back at once (docs/run/memory.md). Elsewhere than on Linux nothing is known of an array's memory, and it
+counts as memory of its own.
+"""
+
+import ctypes
+import mmap
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.codecs import PACKED_AS
+from buda_emu.arithmetic.formats.packing import unpack_tiles
+from buda_emu.arithmetic.tensor.boxes import Box
+from buda_emu.arithmetic.tensor.layout import EntryLayout, tile_order
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.arithmetic.tensor.tilize import TILE_SIDE, untilize
+from buda_emu.spec.blocking import Blocking
+from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.records import dataclass
+
+_MAPS: Final = Path("/proc/self/maps")
+_PAGE_OUT: Final = 21
+"""MADV_PAGEOUT of Linux 5.4: pages that were written to stay."""
+_NO_FILES: Final = ("/dev/", "/memfd:", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Bytes [start, stop) of this process's memory that are those of a file. `shared`: whatever is written to them is
+    written to the file, so that they can be dropped at any time."""
+
+    start: int
+    stop: int
+    shared: bool
+    path: str
+
+
+class FileMappings:
+    """The files that are in this process's memory now."""
+
+    def __init__(self) -> None:
+        self._found = list(_mappings())
+        self._starts = [item.start for item in self._found]
+
+    def of(self, address: int, size: int) -> Mapping | None:
+        """The one that holds so many bytes from there on."""
+        place = bisect_right(self._starts, address) - 1
+        found = self._found[place] if place >= 0 else None
+        return found if found is not None and address + size <= found.stop else None
+
+
+def _mappings() -> list[Mapping]:
+    try:
+        lines = _MAPS.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    found: list[Mapping] = []
+    for line in lines:
+        parts = line.split(None, 5)
+        if len(parts) < 6 or parts[5].startswith(_NO_FILES) or parts[5].endswith("(deleted)"):
+            continue
+        start, _, stop = parts[0].partition("-")
+        found.append(Mapping(int(start, 16), int(stop, 16), parts[1].endswith("s"), parts[5]))
+    return found
+
+
+def map_bytes(stream: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
+    """So many bytes of a file from an offset on, without reading them: uint8[size], not writable. The stream may be
+    closed. Raises OSError, ValueError where the file is shorter."""
+    begin = offset - offset % mmap.ALLOCATIONGRANULARITY
+    mapping = mmap.mmap(stream.fileno(), offset - begin + size, offset=begin, access=mmap.ACCESS_READ)
+    return np.frombuffer(mapping, np.uint8, size, offset - begin)
+
+
+def giving_back(array: NDArray[Any], *, shared: bool = True) -> Callable[[], None]:
+    """A function that gives the pages of an array in a file back to the system: its contents stay as they are."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    page = mmap.PAGESIZE
+    start, size = -(-low // page) * page, 0
+    size = high // page * page - start
+    advice = mmap.MADV_DONTNEED if shared and hasattr(mmap, "MADV_DONTNEED") else _PAGE_OUT
+    if size <= 0 or os.name != "posix" or not _MAPS.exists():
+        return lambda: None
+    call = ctypes.CDLL(None).madvise
+
+    def give_back() -> None:
+        _ = array  # whose memory it is
+        call(ctypes.c_void_p(start), ctypes.c_size_t(size), advice)
+
+    return give_back
+
+
+def pushed_layout(df: str, blocking: Blocking, alignment: int) -> EntryLayout:
+    """Of tiles whose values become these very tiles when they are pushed into a queue of that format: pushed as what
+    the packer understood, they end as the same bytes."""
+    return EntryLayout(PACKED_AS.get(df, df), blocking, "tilized", alignment)
+
+
+def packed_tiles(
+    data: NDArray[np.uint8],
+    layout: EntryLayout,
+    origin: str,
+    check: Callable[[], None] = lambda: None,
+    error: Callable[[str], BudaError] = HostError,
+) -> Referenced:
+    """Tiles (LAYOUT 3.1) as float32 [entries, t, rows, cols], by reference to their bytes, those of all entries of a
+    core after each other: uint8[size]; of no format of words. `check` is called before and after they are read and
+    raises if their file is not what it was, `error` makes the error of tiles whose headers do not state their size."""
+    blocking = layout.blocking
+    order = tile_order(blocking)
+    t, rows, columns = blocking.shape
+    height, width = blocking.tile_dim
+    places = np.empty(order.size, np.int64)
+    places[order.reshape(-1)] = np.arange(order.size)
+    places = places.reshape(t, rows, columns)
+    held = data.reshape(blocking.cells, -1, blocking.tiles_per_core, layout.entry_bytes // blocking.tiles_per_core)
+
+    def read(box: Box) -> NDArray[Any]:
+        """Whole tiles around the box, then the box of them."""
+        check()
+        entries, slices, down, across = box
+        first, left = down.start // height, across.start // width
+        tiles = places[slices, first : -(-down.stop // height), left : -(-across.stop // width)]
+        cells, at = np.divmod(tiles, blocking.tiles_per_core)
+        count = entries.stop - entries.start
+        found = np.empty((count, *tiles.shape, TILE_SIDE, TILE_SIDE), np.float32)
+        for number in range(count):
+            image = held[cells, entries.start + number, at].reshape(tiles.size, -1)
+            try:
+                with np.errstate(all="ignore"):
+                    own = unpack_tiles(layout.format, image, blocking.tile_dim, layout.alignment)
+            except HostError as wrong:
+                check()
+                raise error(f"entry {entries.start + number}: {wrong}") from None
+            found[number] = own.reshape(found.shape[1:])
+        check()
+        part = untilize(found, blocking.tile_dim)
+        top, edge = down.start - first * height, across.start - left * width
+        return part[:, :, top : top + down.stop - down.start, edge : edge + across.stop - across.start]
+
+    def packed() -> NDArray[np.uint8]:
+        check()
+        return data
+
+    shape = (held.shape[1], *blocking.element_shape)
+    found = Referenced(
+        shape,
+        np.float32,
+        read,
+        (data.__array_interface__["data"][0], shape),
+        origin,
+        lambda: np.inf,
+        giving_back(data),
+    )
+    found.packed = packed
+    return found

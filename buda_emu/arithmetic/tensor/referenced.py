@@ -1,0 +1,402 @@
+"""Arrays by reference: where the numbers lie, and what is still to be done with them.
+
+A parameter of gigabytes is never in memory. It is its shape, the file that it lies in, and a chain of steps, each of
+which can give any box of its result by asking the step before it for a box: a transposition, a reshape, elements of one
+dimension (slices and padding, too), a factor, arrays side by side. Whoever needs numbers asks for them box by box.
+
+To numpy's functions it is an array. `transpose`, `reshape`, `concatenate`, indices and products with smaller arrays
+give another reference; anything else reads the whole of it first.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import accumulate
+from math import prod
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
+
+from buda_emu.arithmetic.tensor.boxes import Array, Box, Read, groups, largest, reshaped, taken
+
+LARGE: Final = 1 << 20
+"""Bytes in the file from which on an array is held by reference."""
+BLOCK: Final = 1 << 22
+"""Elements that are read at a time: 16 MiB in float32."""
+Asked = Callable[[int, str], None]
+"""Is there room for so many bytes, of this? Raises where there is not."""
+_ASKED: Final[ContextVar[Asked | None]] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asking(asked: Asked) -> Generator[None]:
+    """Before the whole of an array that is held by reference is read, `asked` is called."""
+    token = _ASKED.set(asked)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+class Referenced(NDArrayOperatorsMixin):
+    """`shape` and `dtype` as of an array; numbers with a fraction are float32, whatever the file has.
+
+    `key`: equal for arrays that are made of the same memory by the same steps. `origin`: what to call it in messages.
+    `packed`: gives the bytes of the tiles that it is (`packed.py`); None where it is none, as after any step.
+    """
+
+    __slots__ = ("_bound", "_give_back", "_read", "dtype", "key", "origin", "packed", "shape")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        read: Read,
+        key: Hashable,
+        origin: str,
+        bound: Callable[[], float],
+        give_back: Callable[[], None],
+    ) -> None:
+        self.shape = tuple(int(size) for size in shape)
+        self.dtype = np.dtype(dtype)
+        self.key = key
+        self.origin = origin
+        self._read = read
+        self._bound = bound
+        self._give_back = give_back
+        self.packed: Callable[[], Array] | None = None
+
+    def __repr__(self) -> str:
+        return f"Referenced({self.origin!r}, {self.dtype.name}{list(self.shape)})"
+
+    # --------------------------------------------------------------------------------------------- as an array has it
+    @property
+    def ndim(self) -> int:
+        """Dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an array of them."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def T(self) -> "Referenced":  # noqa: N802 - numpy's name
+        """All dimensions in reverse."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        asked = _ASKED.get()
+        if asked is not None:
+            asked(self.nbytes, self.origin)
+        found = self.read(self.whole)
+        found = found if found.base is None else np.array(found)  # a view may be of somebody's memory
+        self.give_back()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.multiply and method == "__call__" and not options and len(inputs) == 2:
+            other = inputs[1] if inputs[0] is self else inputs[0]
+            if not isinstance(other, Referenced):
+                factor = np.asarray(other)
+                if factor.ndim <= self.ndim and np.broadcast_shapes(self.shape, factor.shape) == self.shape:
+                    return self.times(factor)
+        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
+        own = _MOVES.get(function)
+        if own is not None and not options.keys() - {"axis", "axes"}:
+            return own(*args, **options)
+        return function(*_plain(args), **{name: _plain(item) for name, item in options.items()})
+
+    def __getitem__(self, key: Any) -> Any:
+        return _picked(self, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
+
+    # -------------------------------------------------------------------------------------------------------- numbers
+    @property
+    def whole(self) -> Box:
+        """The box of all elements."""
+        return tuple(slice(0, size) for size in self.shape)
+
+    def read(self, box: Box) -> Array:
+        """The elements of a box, not to be written to."""
+        return self._read(box)
+
+    def boxes(self, most: int = BLOCK) -> Iterator[Box]:
+        """Boxes of about so many elements at most, whose elements follow each other in the order of the array."""
+        axis = next((number for number, size in enumerate(self.shape) if size > 1), 0)
+        for number in range(axis, self.ndim):  # as many dimensions one by one as it takes
+            inner = prod(self.shape[number + 1 :])
+            if inner <= most or number == self.ndim - 1:
+                break
+        else:
+            yield self.whole
+            return
+        step = max(1, most // max(1, inner))
+        for outer in np.ndindex(self.shape[:number]):
+            fixed = tuple(slice(place, place + 1) for place in outer)
+            for start in range(0, self.shape[number], step):
+                part = slice(start, min(start + step, self.shape[number]))
+                yield (*fixed, part, *self.whole[number + 1 :])
+
+    def blocks(self) -> Iterator[Array]:
+        """All elements in order, a box at a time; then their pages are given back."""
+        try:
+            for box in self.boxes():
+                yield self.read(box)
+        finally:  # who has seen enough asks for no more
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Nobody needs the pages that were read any more."""
+        self._give_back()
+
+    def bound(self) -> float:
+        """No element is further from 0; what the largest of the file tells, NaN where one is not a number."""
+        return self._bound()
+
+    def is_within(self, most: float) -> bool:
+        """Whether all elements are numbers no further from 0 than that."""
+        if self.bound() <= most:
+            return True
+        return all(bool((np.abs(block) <= most).all()) for block in self.blocks())
+
+    def has_nan(self) -> bool:
+        """Whether an element is not a number."""
+        return any(bool(np.isnan(block).any()) for block in self.blocks())
+
+    # ---------------------------------------------------------------------------------------------------------- steps
+    def _step(
+        self,
+        name: Hashable,
+        shape: Sequence[int],
+        read: Read,
+        dtype: DTypeLike | None = None,
+        bound: Callable[[], float] | None = None,
+    ) -> "Referenced":
+        return Referenced(
+            shape,
+            self.dtype if dtype is None else dtype,
+            read,
+            (self.key, name),
+            self.origin,
+            bound or self._bound,
+            self._give_back,
+        )
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Referenced":  # noqa: ARG002 - numpy's word
+        """Another element type."""
+        wanted = np.dtype(dtype)
+        if wanted == self.dtype:
+            return self
+        return self._step(("type", wanted.str), self.shape, lambda box: self.read(box).astype(wanted), wanted)
+
+    def transpose(self, *axes: Any) -> "Referenced":
+        """Dimensions in another order."""
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        perm = tuple(int(axis) % self.ndim for axis in given or range(self.ndim - 1, -1, -1))
+        if perm == tuple(range(self.ndim)):
+            return self
+
+        def read(box: Box) -> Array:
+            own = [slice(0, 0)] * self.ndim
+            for place, axis in enumerate(perm):
+                own[axis] = box[place]
+            return self.read(tuple(own)).transpose(perm)
+
+        return self._step(("transpose", perm), [self.shape[axis] for axis in perm], read)
+
+    def reshape(self, *shape: Any) -> "Referenced":
+        """The same elements in order, in another shape. Raises ValueError where they are not so many."""
+        given = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
+        sizes = [int(size) for size in given]
+        if -1 in sizes:
+            sizes[sizes.index(-1)] = self.size // max(1, -prod(sizes))
+        if prod(sizes) != self.size:
+            raise ValueError(f"{self.size} elements of {self.origin} do not have the shape {sizes}")
+        if tuple(sizes) == self.shape:
+            return self
+        parts = groups(self.shape, sizes)
+        return self._step(("reshape", tuple(sizes)), sizes, lambda box: reshaped(self.read, parts, box))
+
+    def take_at(self, dim: int, index: Any) -> "Referenced":
+        """Elements of one dimension by number, 0 where a number is negative: slices, padding, other places."""
+        index = np.ascontiguousarray(index, np.int64)
+        if index.size == self.shape[dim] and index.tolist() == list(range(index.size)):
+            return self
+        shape = (*self.shape[:dim], index.size, *self.shape[dim + 1 :])
+        return self._step(
+            ("take", dim, index.tobytes()), shape, lambda box: taken(self.read, self.dtype, dim, index, box)
+        )
+
+    def times(self, factor: Array) -> "Referenced":
+        """Multiplied by an array that is repeated along the dimensions where it has one element."""
+        factor = factor.reshape((1,) * (self.ndim - factor.ndim) + factor.shape)
+        dtype = np.result_type(self.dtype, factor.dtype)
+        most = float(np.abs(factor).max()) if factor.size else 0.0
+
+        def read(box: Box) -> Array:
+            own = tuple(part if size > 1 else slice(0, 1) for part, size in zip(box, factor.shape, strict=True))
+            return self.read(box) * factor[own]
+
+        name = ("times", factor.dtype.str, factor.shape, factor.tobytes())
+        return self._step(name, self.shape, read, dtype, lambda: self.bound() * most)
+
+    def each(self, name: Hashable, function: Callable[[Array], Array], most: float) -> "Referenced":
+        """Element by element through a function that gives none further from 0 than `most`."""
+        return self._step(name, self.shape, lambda box: function(self.read(box)), None, lambda: most)
+
+
+def referenced(
+    array: Array,
+    origin: str,
+    give_back: Callable[[], None] = lambda: None,
+    check: Callable[[], None] | None = None,
+    *,
+    bfloat16: bool = False,
+) -> Referenced:
+    """An array by reference to memory. Where that is a file's, `check` raises if the file is not what it was: it is
+    called before and after a box is read, which is then a copy. `bfloat16`: its elements are uint16, the upper halves
+    of float32."""
+    dtype = np.dtype(np.float32) if bfloat16 or array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+
+    def values(box: Box) -> Array:
+        part = array[box]
+        if bfloat16:
+            return (part.astype(np.uint32) << 16).view(np.float32)
+        with np.errstate(all="ignore"):  # what is too large for float32 is infinite
+            return part.astype(dtype, copy=check is not None)
+
+    def read(box: Box) -> Array:
+        if check is None:
+            return values(box)
+        check()
+        found = values(box)
+        check()
+        return found
+
+    found: list[float] = []
+
+    def bound() -> float:
+        if not found:
+            if check is not None:
+                check()
+            of_boxes = (largest(array[box] if not bfloat16 else values(box)) for box in made.boxes())
+            most = max(of_boxes, key=lambda value: (np.isnan(value), value), default=0.0)
+            if check is not None:
+                check()
+            found.append(most)
+            give_back()
+        return found[0]
+
+    where = array.__array_interface__["data"][0]
+    made = Referenced(
+        array.shape,
+        dtype,
+        read,
+        (where, array.shape, array.strides, array.dtype.str, bfloat16),
+        origin,
+        bound,
+        give_back,
+    )
+    return made
+
+
+def joined(arrays: Sequence[Any], axis: int = 0) -> Referenced:
+    """Arrays side by side along a dimension; one of them at least is a reference."""
+    first = next(item for item in arrays if isinstance(item, Referenced))
+    dim, parts = axis % first.ndim, [item if isinstance(item, Referenced) else np.asarray(item) for item in arrays]
+    starts = list(accumulate((part.shape[dim] for part in parts), initial=0))
+
+    def read(box: Box) -> Array:
+        found: list[Array] = []
+        for part, start in zip(parts, starts, strict=False):
+            low, high = max(box[dim].start, start), min(box[dim].stop, start + part.shape[dim])
+            if low < high:
+                own = (*box[:dim], slice(low - start, high - start), *box[dim + 1 :])
+                found.append(part.read(own) if isinstance(part, Referenced) else part[own])
+        return np.concatenate(found, dim) if len(found) > 1 else found[0]
+
+    def give_back() -> None:
+        for part in parts:
+            if isinstance(part, Referenced):
+                part.give_back()
+
+    def bound() -> float:
+        return max(part.bound() if isinstance(part, Referenced) else largest(part) for part in parts)
+
+    keys = [
+        part.key if isinstance(part, Referenced) else (part.dtype.str, part.shape, part.tobytes()) for part in parts
+    ]
+    shape = (*first.shape[:dim], starts[-1], *first.shape[dim + 1 :])
+    dtype = np.result_type(*(part.dtype for part in parts))
+    return Referenced(shape, dtype, read, ("joined", dim, *keys), first.origin, bound, give_back)
+
+
+def as_array(item: Any) -> Any:
+    """As `numpy.asarray`, but a reference stays one."""
+    return item if isinstance(item, Referenced) else np.asarray(item)
+
+
+def _plain(item: Any) -> Any:
+    """References among arguments as arrays."""
+    if isinstance(item, Referenced):
+        return np.asarray(item)
+    if isinstance(item, (list, tuple)):
+        return [_plain(part) for part in cast("Sequence[Any]", item)]
+    return item
+
+
+def _transposed(array: Referenced, axes: Sequence[int] | None = None) -> Referenced:
+    return array.transpose(*(axes or ()))
+
+
+_MOVES: Final[dict[Any, Callable[..., Any]]] = {
+    np.transpose: _transposed,
+    np.reshape: Referenced.reshape,
+    np.concatenate: joined,
+}
+
+
+def _picked(array: Referenced, key: tuple[Any, ...]) -> Any:
+    """Ranges, numbers, new dimensions and one list of numbers; anything else reads the whole."""
+    parts = list(key)
+    lists = [item for item in parts if not isinstance(item, (int, np.integer, slice, type(None), type(...)))]
+    if lists and (
+        len(lists) > 1 or not _is_list(lists[0]) or any(isinstance(item, (int, np.integer)) for item in parts)
+    ):
+        return np.asarray(array)[key]
+    named = sum(item is not None and item is not ... for item in parts)
+    at = next((number for number, item in enumerate(parts) if item is ...), len(parts))
+    parts[at : at + 1] = [slice(None)] * (array.ndim - named)
+    shape: list[int] = []
+    dim = 0
+    for item in parts:
+        if item is None:
+            shape.append(1)
+            continue
+        size = array.shape[dim]
+        array = array.take_at(dim, np.atleast_1d(np.arange(size)[item]))
+        if not isinstance(item, (int, np.integer)):
+            shape.append(array.shape[dim])
+        dim += 1
+    return array.reshape(shape)
+
+
+def _is_list(item: Any) -> bool:
+    return isinstance(item, np.ndarray) and item.ndim == 1 and cast("Array", item).dtype.kind in "iu"

@@ -1,0 +1,150 @@
+"""Tensor manipulations folded into one map from result tiles to source tiles (OPS 7).
+
+A TM moves whole tiles, so a chain of them is one index array: it is made when a graph is planned, and kernels read
+their operands through it. The contents of tiles change only in `pad` (new tiles) and in `tile_broadcast`, which is
+apart.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.spec.blocking import Shape
+from buda_emu.support.records import dataclass
+
+Tiles = NDArray[np.float32]
+Index = NDArray[np.int32]
+PAD_TILE = -1
+MAX_TILES = 1 << 24
+"""Tiles of one tensor, broadcasts included: 64 GiB of float32. More is a mistake; its map alone would fill memory."""
+
+
+class TmError(ValueError):
+    """A TM that does not fit the tensor it is applied to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileMap:
+    """Where every tile of a tensor after its TMs comes from.
+
+    `source_shape` and `shape` are (t, R, C) in tiles before and after. `index`, int32[t*R*C] in the order of the
+    result, holds flat source tiles, or -1 for a tile full of `pad_value` (one value for all pads of a chain, the
+    last one given: OPS 7.3). The methods append one TM and return a new map; they raise TmError where its argument
+    does not fit the shape.
+    """
+
+    source_shape: Shape
+    shape: Shape
+    index: Index
+    pad_value: float = 0.0
+
+    @staticmethod
+    def identity(shape: Shape) -> "TileMap":
+        """The map of an empty TM list."""
+        t, rows, cols = require_tiles(shape)
+        return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every tile stays where it is."""
+        return self.shape == self.source_shape and bool((self.index == np.arange(self.index.size)).all())
+
+    def broadcast(self, dim: str, factor: int) -> "TileMap":
+        """Repeat the whole tensor `factor` times along r, c or z (OPS 7: a multiplier, not the target size)."""
+        _check(factor >= 1, f"broadcast {dim} by {factor}: the factor must be at least 1")
+        axes = {"z": 0, "r": 1, "c": 2}
+        _check(dim in axes, f"broadcast along {dim!r}: there are r, c and z")
+        repeats = [1, 1, 1]
+        repeats[axes[dim]] = factor
+        t, rows, cols = self.shape
+        require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]))
+        return self._moved(np.tile(self._grid(), repeats))
+
+    def hslice(self, n: int) -> "TileMap":
+        """Cut the columns into `n` pieces that follow each other in t."""
+        t, rows, cols = self.shape
+        _check(n >= 1 and cols % n == 0, f"hslice {n}: does not divide the {cols} tile columns")
+        pieces = self._grid().reshape(t, rows, n, cols // n)
+        return self._moved(pieces.transpose(0, 2, 1, 3).reshape(t * n, rows, cols // n))
+
+    def vslice(self, n: int) -> "TileMap":
+        """Cut the rows into `n` pieces that follow each other in t."""
+        t, rows, cols = self.shape
+        _check(n >= 1 and rows % n == 0, f"vslice {n}: does not divide the {rows} tile rows")
+        return self._moved(self._grid().reshape(t * n, rows // n, cols))
+
+    def hstack(self, n: int) -> "TileMap":
+        """Lay `n` neighbours in t side by side; 0 means all of them."""
+        t, rows, cols = self.shape
+        n = n or t
+        _check(n >= 1 and t % n == 0, f"hstack {n}: does not divide t = {t}")
+        pieces = self._grid().reshape(t // n, n, rows, cols)
+        return self._moved(pieces.transpose(0, 2, 1, 3).reshape(t // n, rows, n * cols))
+
+    def vstack(self, n: int) -> "TileMap":
+        """Lay `n` neighbours in t below each other."""
+        t, rows, cols = self.shape
+        _check(n >= 1 and t % n == 0, f"vstack {n}: does not divide t = {t}")
+        return self._moved(self._grid().reshape(t // n, n * rows, cols))
+
+    def transpose(self) -> "TileMap":
+        """Swap tile rows and columns; the contents of tiles are transposed by the op itself (OPS 7.4)."""
+        return self._moved(self._grid().transpose(0, 2, 1))
+
+    def pad(self, rt: int, ct: int, value: float) -> "TileMap":
+        """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
+        _check(rt >= 0 and ct >= 0, f"pad by {rt} rows and {ct} columns: the counts must not be negative")
+        t, rows, cols = self.shape
+        require_tiles((t, rows + rt, cols + ct))
+        padded = np.pad(self._grid(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
+        return self._moved(padded, value)
+
+    def unpad(self, rt: int, ct: int) -> "TileMap":
+        """Drop the last `rt` tile rows and the last `ct` tile columns."""
+        _, rows, cols = self.shape
+        _check(0 <= rt < rows and 0 <= ct < cols, f"unpad by {rt} rows and {ct} columns: there are {rows} and {cols}")
+        return self._moved(self._grid()[:, : rows - rt, : cols - ct])
+
+    def apply(self, tiles: Tiles) -> Tiles:
+        """The tensor after the TMs: float32[w, t, R, C, 32, 32] to a new array of that form, the numpy reference."""
+        w, *source, height, width = tiles.shape
+        _check(tuple(source) == self.source_shape, f"the map is for {self.source_shape} tiles, not {tuple(source)}")
+        flat = tiles.reshape(w, int(np.prod(self.source_shape)), height, width)
+        result = flat[:, self.index]
+        result[:, self.index == PAD_TILE] = np.float32(self.pad_value)
+        return result.reshape(w, *self.shape, height, width)
+
+    def _grid(self) -> Index:
+        return self.index.reshape(self.shape)
+
+    def _moved(self, grid: Index, pad_value: float | None = None) -> "TileMap":
+        t, rows, cols = grid.shape
+        value = self.pad_value if pad_value is None else pad_value
+        return TileMap(self.source_shape, (t, rows, cols), _frozen(grid.reshape(-1)), value)
+
+
+def tile_broadcast(tiles: Tiles, mode: str) -> Tiles:
+    """Copy row 0 ("r"), column 0 ("c") or element (0, 0) ("rc") over each tile of float32[..., 32, 32] (OPS 7).
+
+    Returns a read-only view of that shape. Raises TmError for z, which the reference cannot do either, and other words.
+    """
+    sources = {"r": tiles[..., :1, :], "c": tiles[..., :, :1], "rc": tiles[..., :1, :1]}
+    _check(mode in sources, f"tile_broadcast {mode!r}: only r, c and rc are possible")
+    return np.broadcast_to(sources[mode], tiles.shape)
+
+
+def _frozen(index: Index) -> Index:
+    index = np.ascontiguousarray(index, dtype=np.int32)
+    index.flags.writeable = False
+    return index
+
+
+def require_tiles(shape: Shape) -> Shape:
+    """The shape itself. Raises TmError when it is empty or has more than MAX_TILES tiles."""
+    t, rows, cols = shape
+    _check(min(shape) >= 1 and t * rows * cols <= MAX_TILES, f"a tensor of {t} x {rows} x {cols} tiles cannot be held")
+    return shape
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise TmError(message)

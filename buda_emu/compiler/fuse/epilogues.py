@@ -1,0 +1,244 @@
+"""What goes into the op that makes its operand: a bias row, a clamp, GELU with tanh, and products of integers."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.fuse.chains import Readers
+from buda_emu.compiler.lower.integers import PRODUCT, requantised
+from buda_emu.compiler.lower.layout import TILE
+from buda_emu.compiler.lower.tiles import RELU, Constant, TileAttributes, TileGraph, TileOp, Use, kept, over
+from buda_emu.compiler.target import Precision
+
+_TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
+
+
+def fuse_bias(tiles: TileGraph) -> TileGraph:
+    """`p = matmul(x, w); y = add(p, row)` becomes `y = matmul(x, w, row) {bias}`, if nobody else reads p; `row` is a
+    constant of equal rows, or what a product with ones copies from row 0 into all rows, which then nobody has to do."""
+    readers = Readers(tiles)
+    for op in list(tiles.ops.values()):
+        for operand in (0, 1) if op.type == "add" else ():
+            product, other = readers.only_source(op, operand), op.uses[1 - operand].source
+            if product is None or not is_product(product):
+                continue
+            row = _row(tiles, op.uses[1 - operand], op.program)
+            if row is None:
+                continue
+            made: TileAttributes = {"bias": True, **kept(op.attrs, RELU)}
+            readers.join(product, op, [*product.uses, row], **made)
+            if row.source != other and not readers.of(other):
+                readers.drop(tiles.ops[other])
+            break
+    return tiles
+
+
+def is_product(op: TileOp) -> bool:
+    """Whether nothing has been put after the product yet."""
+    return op.has("inner dimension") and not any(op.attrs.get(key) for key in _TAKEN)
+
+
+def _row(tiles: TileGraph, use: Use, program: str) -> Use | None:
+    """What the math unit adds to all rows, which is row 0 of each tile of a bias; None where rows differ."""
+    constant = tiles.constants.get(use.source)
+    if constant is not None:
+        return use if constant.kind == "value" and _rows_are_equal(constant) else None
+    op = tiles.ops.get(use.source)
+    if op is None or op.program != program or not _copies_row_0(tiles, op):
+        return None
+    tms = op.uses[1].tms
+    if ("transpose",) in tms or any(tm[0] != "broadcast" for tm in use.tms):  # a product transposes no third operand
+        return None
+    return replace(op.uses[1], tms=tms + use.tms)
+
+
+def _copies_row_0(tiles: TileGraph, op: TileOp) -> bool:
+    """Whether an op is the product of ones in column 0 with one row of tiles."""
+    if not (op.type == "matmul" and op.inner == op.shape[1] == 1 and is_product(op)):
+        return False
+    left = tiles.constants.get(op.uses[0].source)
+    ones = np.zeros((TILE, TILE), np.float32)
+    ones[:, 0] = 1.0
+    return left is not None and left.kind == "value" and left.shape == (1, 1, 1) and bool(np.all(left.values == ones))
+
+
+def _rows_are_equal(constant: Constant) -> bool:
+    """Those of each tile."""
+    t, rows, columns = constant.values.shape
+    by_tile = constant.values.reshape(t, rows // TILE, TILE, columns)
+    return bool(np.all(by_tile == by_tile[:, :, :1]))
+
+
+def fuse_relu(tiles: TileGraph) -> TileGraph:
+    """`s = add(x, y); z = nop(s) {relu_en}` becomes `z = add(x, y) {relu_en}`, if nobody else reads s."""
+    readers = Readers(tiles)
+    for op in list(tiles.ops.values()):
+        if op.type != "nop" or not op.attrs.get("relu_en") or op.attrs.get("untilize"):
+            continue
+        before = readers.only_source(op, 0)
+        if before is not None and before.has("clamps") and not before.attrs.get("relu_en"):
+            readers.join(before, op, before.uses, **op.attrs)
+    return tiles
+
+
+def fuse_activation(tiles: TileGraph) -> TileGraph:
+    """`p = matmul(x, w); y = gelu(p)` becomes `y = matmul(x, w) {sfpu_op: gelu}`, if nobody else reads p."""
+    readers = Readers(tiles)
+    for op in list(tiles.ops.values()):
+        product = readers.only_source(op, 0) if op.type == "gelu" else None
+        if product is None or product.type != "matmul":
+            continue
+        if not any(product.attrs.get(key) for key in ("identity", "relu_en", "sfpu_op")):
+            readers.join(product, op, product.uses, sfpu_op="gelu")
+    return tiles
+
+
+_MOST: Final = 127  # OPS 4.3
+_OFF: Final = 1e-4
+"""What a weight may be off an integer: float32 rounds it by 127 / 2^23."""
+_LARGEST: Final = 1 << 30
+Floats = NDArray[np.float32]
+
+
+def use_integers(tiles: TileGraph) -> TileGraph:
+    """`y = matmul(dequantization(q), w)` becomes `y = matmul(q, codes, terms, scale) {bias, dequant}`. A row that is
+    added to it goes into the terms, if it is a multiple of their unit."""
+    if not any(op.type == "dequantization" for op in tiles.ops.values()):
+        return tiles
+    made: dict[str, TileOp] = {}
+    for op in tiles.ops.values():
+        for item in _as_integers(tiles, made, op):
+            made[item.name] = item
+    tiles.ops = made
+    _join_rows(tiles)
+    read = {use.source for op in tiles.ops.values() for use in op.uses} | {item.op for item in tiles.outputs.values()}
+    for op in list(tiles.ops.values()):
+        if op.type == "dequantization" and op.name not in read:
+            del tiles.ops[op.name]
+    used = {use.source for op in tiles.ops.values() for use in op.uses}
+    tiles.constants = {name: item for name, item in tiles.constants.items() if name in used}
+    return tiles
+
+
+def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[TileOp]:
+    """The op; or what stands for it."""
+    weights = tiles.constants.get(op.uses[1].source) if op.type == "matmul" and len(op.uses) == 2 else None
+    if weights is None or weights.kind != "value" or op.attrs or op.precision != Precision():
+        return [op]
+    grid = _grid(tiles, op.uses[0].source)
+    split = _split(weights.values) if grid is not None else None
+    if grid is None or split is None:
+        return [op]
+    left, before = op.uses[0], list[TileOp]()
+    if left.source == grid.name:  # nothing has been moved since
+        codes = grid.uses[0].source
+    else:
+        codes = f"{left.source}.int8"
+        before = [] if codes in made else requantised(tiles, left.source, grid)
+    zero, step = float(grid.attrs["zero_point"]), float(tiles.constants[grid.uses[1].source].values.flat[0])
+    terms = np.repeat(-zero * split.codes.sum(1, keepdims=True, dtype=np.float64), 32, 1)
+    scale = np.repeat(split.unit * np.float32(step), 32, 1)
+    held = {"codes": (split.codes, "codes"), "terms": (terms.astype(np.float32), "sums"), "scale": (scale, "scale")}
+    for suffix, (values, kind) in held.items():
+        tiles.constants[f"{op.name}.{suffix}"] = Constant(f"{op.name}.{suffix}", values, kind)
+    count = op.shape[0] // weights.shape[0]
+    rows = over((count, op.shape[1], 1))
+    op.uses = [
+        Use(codes, left.tms),
+        Use(f"{op.name}.codes", op.uses[1].tms),
+        Use(f"{op.name}.terms", rows),
+        Use(f"{op.name}.scale", rows),
+    ]
+    op.attrs |= {"bias": True, "dequant": True}
+    op.precision = PRODUCT
+    return [*before, op]
+
+
+def _grid(tiles: TileGraph, name: str) -> TileOp | None:
+    """The `dequantization` whose numbers a tensor holds, moved or not, and zeros."""
+    op = tiles.ops.get(name)
+    while op is not None and op.type != "dequantization":
+        moved = _moved(tiles, op)
+        op = tiles.ops.get(moved.source) if moved is not None else None
+    return op
+
+
+def _moved(tiles: TileGraph, op: TileOp) -> Use | None:
+    """The operand of which an op gives nothing but its numbers, and zeros."""
+    if op.type == "nop":
+        return None if op.attrs.get("relu_threshold") else op.uses[0]
+    if op.attrs.get("identity"):
+        return op.uses[1] if tiles.constants[op.uses[0].source].kind == "picker" else None
+    ones = tiles.constants.get(op.uses[1].source) if len(op.uses) == 2 else None
+    if ones is None:
+        return None
+    kept = op.type == "multiply" and np.isin(ones.values, (0, 1)).all()
+    picked = op.type == "matmul" and ones.kind == "picker" and ones.values.sum(1).max() <= 1
+    return op.uses[0] if kept or picked else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """`codes` [t, rows, columns] of integers, times `unit` [t, 1, columns]."""
+
+    codes: Floats
+    unit: Floats
+
+
+def _split(weights: NDArray[Any]) -> _Split | None:
+    """The greatest unit of each column of which all its numbers are at most 127; None where a column has none."""
+    most = np.abs(weights).max(1, keepdims=True).astype(np.float64)
+    most[most == 0] = 1
+    part = weights[:, _some(weights), :] / most  # a few rows tell nearly always
+    unit = np.zeros_like(most)
+    for count in range(_MOST, 0, -1):
+        scaled = part * count
+        fits = (np.abs(scaled - np.rint(scaled)) < _OFF * 2).all(1, keepdims=True)
+        unit[fits] = (most / count)[fits]
+    if not unit.all():
+        return None
+    codes = np.rint(weights / unit)
+    if np.abs(weights / unit - codes).max() > _OFF * 2:
+        unit = most / _MOST  # what a few rows do not tell
+        codes = np.rint(weights / unit)
+        if np.abs(weights / unit - codes).max() > _OFF * 2:
+            return None
+    return _Split(codes.astype(np.float32), unit.astype(np.float32))
+
+
+def _some(weights: NDArray[Any]) -> NDArray[np.int64]:
+    """Rows with numbers in them, 64 at most."""
+    rows = np.flatnonzero(np.abs(weights).max((0, 2)) > 0)
+    return rows[:: max(1, len(rows) // 64)] if len(rows) else np.zeros(1, np.int64)
+
+
+def _join_rows(tiles: TileGraph) -> None:
+    readers = Readers(tiles)
+    for op in list(tiles.ops.values()):
+        for operand in (0, 1) if op.type == "add" and len(op.uses) == 2 else ():
+            product, row = readers.only_source(op, operand), op.uses[1 - operand]
+            if product is None or not product.attrs.get("dequant") or product.attrs.get("relu_en"):
+                continue
+            terms, scale = (tiles.constants[use.source] for use in product.uses[2:])
+            own = tiles.constants.get(row.source)
+            more = _in_units(own, scale) if own is not None and own.kind == "value" else None
+            if more is None:
+                continue
+            name = f"{op.name}.terms"
+            tiles.constants[name] = Constant(name, terms.values + more, "sums")
+            uses = [*product.uses[:2], Use(name, product.uses[2].tms), product.uses[3]]
+            readers.join(product, op, uses, **kept(op.attrs, RELU))
+            break
+
+
+def _in_units(row: Constant, scale: Constant) -> Floats | None:
+    """A row of numbers as integers of units; None where it is not one row, or not whole."""
+    if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():
+        return None
+    found = row.values / scale.values.astype(np.float64)
+    whole = np.rint(found)
+    if np.abs(found - whole).max() > 1e-6 * max(1e3, np.abs(found).max()) or np.abs(whole).max() > _LARGEST:
+        return None
+    return whole.astype(np.float32)

@@ -1,0 +1,277 @@
+"""Passes that fold patterns of exporters into one op: pads, scales and biases of channels, GELU, pairs of quantise and
+dequantise.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod, sqrt
+from typing import Final
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Array, Graph, Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.passes.clean import dce
+
+
+def fold_pads(graph: Graph) -> Graph:
+    """`conv(pad(x, a), w, pads=b)` becomes `conv(x, w, pads=a + b)`, where only dimensions of places are padded; what
+    nobody reads then goes."""
+    folded = {name: _folded(graph, node) for name, node in graph.nodes.items() if node.op == "conv"}
+    if all(node is graph[name] for name, node in folded.items()):
+        return graph
+    return dce(Graph(graph.name, {**graph.nodes, **folded}, graph.inputs, graph.outputs))
+
+
+def _folded(graph: Graph, conv: Node) -> Node:
+    pads = list(conv.attrs["pads"])
+    source = graph[conv.inputs[0]]
+    while source.op == "linear" and (place := source.attrs["dim"] - 2) >= 0:
+        around = _zeros_around(source.attrs["matrix"])
+        if around is None:
+            break
+        (low, high), (more_low, more_high) = pads[place], around
+        pads[place] = low + more_low, high + more_high
+        source = graph[source.inputs[0]]
+    if source.name == conv.inputs[0]:
+        return conv
+    return replace(conv, inputs=(source.name, *conv.inputs[1:]), attrs={**conv.attrs, "pads": tuple(pads)})
+
+
+def _zeros_around(matrix: Sparse) -> tuple[int, int] | None:
+    """How many zeros a matrix puts before and after what it is given; None where it does anything else."""
+    (outputs, inputs), count = matrix.shape, matrix.row.size
+    if count != inputs or (matrix.col != np.arange(inputs)).any() or (matrix.weight != 1).any():
+        return None
+    low = int(matrix.row[0]) if count else 0
+    return (low, outputs - inputs - low) if (matrix.row == low + matrix.col).all() else None
+
+
+_PRODUCTS: Final = ("conv", "matmul")
+_LARGEST: Final = 65536.0
+"""Greater terms are there to round something away, and so come last, by themselves."""
+
+
+def fold_scale_bias(graph: Graph) -> Graph:
+    """`conv(x, w) * s + t` becomes `conv(x, w s) + t`, if nobody else reads what is between; s and t are constants, one
+    number for each channel of the result."""
+    users = graph.users()
+    shown = {output.value for output in graph.outputs}
+    nodes = dict(graph.nodes)
+    for product in graph:
+        if product.op not in _PRODUCTS or graph[product.inputs[1]].op != "constant":
+            continue
+        chain = _chain(graph, users, shown, product)
+        if any(node.op == "multiply" for node, _ in chain) or len(chain) > 1:
+            _replace(graph, nodes, product, chain)
+    return Graph(graph.name, _ordered(graph, nodes), graph.inputs, graph.outputs)
+
+
+def rounds(term: Array) -> bool:
+    """Whether a term is so large that adding it takes something away, on purpose: nothing may be added after it."""
+    return not (np.abs(term) <= _LARGEST).all()
+
+
+def _channel(product: Node) -> int:
+    return 1 if product.op == "conv" else len(product.shape) - 1
+
+
+def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
+    """The ops after a product that act on each channel by itself, each with its numbers."""
+    found: list[tuple[Node, Array]] = []
+    node, place = product, _channel(product)
+    weights = graph[product.inputs[1]]
+    if product.op == "matmul" and prod(weights.shape[:-2]) != 1:
+        return found
+    while node.name not in shown and len(users[node.name]) == 1:
+        user = graph[users[node.name][0]]
+        if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
+            return found
+        other = graph[user.inputs[1 if user.inputs[0] == node.name else 0]]
+        if other.op != "constant" or rounds(other.value):
+            return found
+        shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
+        if any(size != 1 for at, size in enumerate(shape) if at != place):
+            return found
+        numbers = other.value.astype(np.float32).reshape(-1)
+        found.append((user, np.broadcast_to(numbers, (product.shape[place],))))
+        node = user
+    return found
+
+
+def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tuple[Node, Array]]) -> None:
+    channels = product.shape[_channel(product)]
+    scale, shift = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+    for node, numbers in chain:
+        if node.op == "multiply":
+            scale, shift = scale * numbers, shift * numbers
+        else:
+            shift = shift + numbers
+    weights, last = graph[product.inputs[1]], chain[-1][0]
+    form = (-1, *[1] * (len(weights.shape) - 1)) if product.op == "conv" else (-1,)
+    scaled = weights.value.astype(np.float32) * scale.reshape(form)
+    for node, _ in chain:
+        del nodes[node.name]
+    held = f"{product.name}.scaled"
+    nodes[held] = replace(weights, name=held, attrs={"value": scaled}, dtype="float32")
+    if not any(node.op == "add" for node, _ in chain):
+        del nodes[product.name]
+        nodes[last.name] = replace(product, name=last.name, inputs=(product.inputs[0], held), source=last.source)
+        return
+    name = f"{last.name}.{product.op}"  # no longer the product that the model has
+    nodes[name] = replace(nodes.pop(product.name), name=name, inputs=(product.inputs[0], held))
+    row = shift.reshape(-1, *[1] * (len(product.shape) - 1 - _channel(product)))
+    term = f"{last.name}.shift"
+    nodes[term] = Node(term, "constant", (), {"value": row}, row.shape, "float32", last.source)
+    nodes[last.name] = Node(last.name, "add", (name, term), {}, last.shape, last.dtype, last.source)
+
+
+def _ordered(graph: Graph, nodes: dict[str, Node]) -> dict[str, Node]:
+    """In the order of before, new constants in front, a new product in front of what is added to it."""
+    new = {name: node for name, node in nodes.items() if name not in graph.nodes}
+    found = {name: node for name, node in new.items() if node.op == "constant"}
+    for name in graph.nodes:
+        if name in nodes:
+            found |= {before: new[before] for before in nodes[name].inputs if before in new}
+            found[name] = nodes[name]
+    return found
+
+
+def gelu(graph: Graph) -> Graph:
+    """`x / sqrt 2 -> erf -> + 1 -> * x -> * 0.5`, factors in any order, becomes `gelu(x)`."""
+    users = graph.users()
+    nodes = dict(graph.nodes)
+    for node in graph:
+        found = _matched(graph, users, node) if node.op == "erf" else None
+        if found is not None:
+            last, x = found
+            nodes[last] = replace(graph[last], op="gelu", inputs=(x,), attrs={})
+    return Graph(graph.name, nodes, graph.inputs, graph.outputs)
+
+
+def _matched(graph: Graph, users: dict[str, list[str]], node: Node) -> tuple[str, str] | None:
+    """The last node of the pattern around an erf, and x."""
+    x = _scaled(graph, graph[node.inputs[0]])
+    one = _only(graph, users, node.name, "add")
+    if x is None or one is None or _number(graph, _other(one, node.name)) != 1.0:
+        return None
+    first = _only(graph, users, one.name, "multiply")
+    if first is None:
+        return None
+    other = _other(first, one.name)
+    if _half_of(graph, other) == x:
+        return first.name, x
+    last = _only(graph, users, first.name, "multiply")
+    if last is None:
+        return None
+    factors = {other, _other(last, first.name)}
+    rest = factors - {x}
+    if x in factors and len(rest) == 1 and _number(graph, rest.pop()) == 0.5:
+        return last.name, x
+    return None
+
+
+def _scaled(graph: Graph, node: Node) -> str | None:
+    """x of x / sqrt 2."""
+    if node.op == "divide" and abs((_number(graph, node.inputs[1]) or 0) - sqrt(2)) < 1e-4:
+        return node.inputs[0]
+    if node.op == "multiply":
+        for name in node.inputs:
+            if abs((_number(graph, _other(node, name)) or 0) - sqrt(0.5)) < 1e-4:
+                return name
+    return None
+
+
+def _half_of(graph: Graph, name: str) -> str | None:
+    node = graph[name]
+    if node.op == "multiply":
+        for factor in node.inputs:
+            if _number(graph, _other(node, factor)) == 0.5:
+                return factor
+    return None
+
+
+def _only(graph: Graph, users: dict[str, list[str]], name: str, op: str) -> Node | None:
+    """The one reader of a value, if it is that op."""
+    if len(users[name]) != 1 or any(item.value == name for item in graph.outputs):
+        return None
+    node = graph[users[name][0]]
+    return node if node.op == op else None
+
+
+def _other(node: Node, name: str) -> str:
+    return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
+
+
+def _number(graph: Graph, name: str) -> float | None:
+    node = graph[name]
+    return float(node.value.reshape(-1)[0]) if node.op == "constant" and node.value.size == 1 else None
+
+
+_WHOLE = {"int8": -128, "uint8": 0}
+"""Types with 256 numbers, and the least of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """One scale and one zero point for a whole tensor. The device has 255 numbers, -127 to 127 (OPS 4.3): `shift` is
+    what they are more than the model's, so that of 256 the least is left out, or the greatest where 0 is the least."""
+
+    scale: Array
+    zero: float
+    shift: float
+
+
+def fuse_quantize_dequantize(graph: Graph) -> Graph:
+    """`dequantize(quantize(x, s, z), s, z)` becomes `from_int8(to_int8(x, 1 / s), s)`, where nobody else reads the
+    integers, and s and z are one number each."""
+    shown = {output.value for output in graph.outputs}
+    nodes = dict(graph.nodes)
+    made: dict[str, Node] = {}
+    for name, readers in graph.users().items():
+        whole = graph[name]
+        codes = _codes(graph, whole) if whole.op == "quantize" and name not in shown and readers else None
+        if codes is None or any(not _undone(graph, whole, graph[reader]) for reader in readers):
+            continue
+        zero = codes.zero + codes.shift
+        for number, value in (("factor", np.asarray(1 / codes.scale, np.float32)), ("scale", codes.scale)):
+            made[f"{name}.{number}"] = Node(f"{name}.{number}", "constant", (), {"value": value}, ())
+        nodes[name] = replace(
+            whole,
+            name=f"{name}.int8",
+            op="to_int8",
+            inputs=(whole.inputs[0], f"{name}.factor"),
+            attrs={"zero": zero},
+            dtype="int8",
+        )
+        for reader in readers:
+            nodes[reader] = replace(
+                graph[reader], op="from_int8", inputs=(f"{name}.int8", f"{name}.scale"), attrs={"zero": zero}
+            )
+    made |= {node.name: node for node in nodes.values()}
+    return Graph(graph.name, made, graph.inputs, graph.outputs)
+
+
+def _codes(graph: Graph, whole: Node) -> _Codes | None:
+    scale, zero = (graph[name] for name in whole.inputs[1:])
+    if scale.op != "constant" or zero.op != "constant" or scale.value.size != 1 or zero.value.size != 1:
+        return None
+    least, point = _WHOLE[whole.attrs["type"]], float(zero.value.reshape(-1)[0])
+    step = np.asarray(scale.value, np.float32).reshape(())
+    if not (np.isfinite(step) and step > 0):
+        return None
+    return _Codes(step, point, float(-128 - least + (point == least)))
+
+
+def _undone(graph: Graph, whole: Node, reader: Node) -> bool:
+    """Whether a reader scales back by the same numbers."""
+    if reader.op != "dequantize" or reader.inputs[0] != whole.name or whole.name in reader.inputs[1:]:
+        return False
+    return all(
+        one == two
+        or (
+            graph[two].op == "constant"
+            and graph[two].value.size == 1
+            and float(graph[one].value.reshape(-1)[0]) == float(graph[two].value.reshape(-1)[0])
+        )
+        for one, two in zip(whole.inputs[1:], reader.inputs[1:], strict=True)
+    )

@@ -1,0 +1,387 @@
+"""Ops whose buffers fit no grid, or that waste tiles, in slices of their rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from operator import not_
+
+from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.tiles import Constant, Shape, State, TileGraph, TileOp, Tm, Use, divisors, kept
+from buda_emu.compiler.place.blocks import (
+    DOUBLE,
+    TargetOf,
+    as_cut,
+    buffer_bytes,
+    cuts_of,
+    divided_as,
+    grids,
+    has_grid,
+    repicked,
+)
+from buda_emu.compiler.place.cost import shape_behind
+from buda_emu.compiler.target import Target
+
+
+def stacked(tiles: TileGraph, count: int) -> TileGraph:
+    """The graph with `count` slices of each op below each other where that can be; the same object where none can."""
+    return _with_counts(tiles, lambda op: count if op.shape[0] % count == 0 else 1)
+
+
+def stacked_rows(tiles: TileGraph, target_of: TargetOf) -> TileGraph:
+    """The graph with the slices of ops that sum rows below each other, as many as there are grids for: one core after
+    the other could compute them otherwise."""
+
+    def most(op: TileOp) -> int:
+        counts = reversed(divisors(op.shape[0])) if op.sums_rows else (1,)
+        return next(
+            count for count in counts if count == 1 or has_grid(target_of(op), replace(op, shape=_shape(op, count)))
+        )
+
+    return _with_counts(tiles, most)
+
+
+def _with_counts(tiles: TileGraph, count_of: Callable[[TileOp], int]) -> TileGraph:
+    kept = tiles.shown
+    done: dict[str, int] = {}
+    found = replace(tiles, ops={})
+    for op in tiles.ops.values():
+        count = count_of(op) if op.name not in kept and _may_be_stacked(op) else 1
+        if count > 1:
+            uses = [_stacked(use, op, place, count, done) for place, use in enumerate(op.uses)]
+            found.ops[op.name] = replace(op, uses=uses, shape=_shape(op, count))
+            done[op.name] = count
+        else:
+            uses = [_unstacked(use, done) for use in op.uses]
+            found.ops[op.name] = replace(op, uses=uses)
+    return found if done else tiles
+
+
+def _shape(op: TileOp, count: int) -> tuple[int, int, int]:
+    t, rows, columns = op.shape
+    return (t // count, rows * count, columns)
+
+
+def _may_be_stacked(op: TileOp) -> bool:
+    """Whether it is done row by row, with no operand but a product's second that all rows share."""
+    by_row = op.is_tile_by_tile or op.sums_rows or (op.has("reduces") and op.attrs["dim"] == "c")
+    if op.has("rows by columns") and len(op.uses) == 2 and "table" not in op.attrs:
+        by_row = op.uses[1].tms[-1:] == (("broadcast", "z", op.shape[0]),)
+    return by_row and op.may_be_cut
+
+
+def _stacked(use: Use, op: TileOp, place: int, count: int, done: Mapping[str, int]) -> Use:
+    """An operand as the stacked op reads it. Slices of a stacked source stay as they are, if nothing on the way turns
+    or moves rows."""
+    tms, whole = use.tms, ("broadcast", "z", op.shape[0])
+    if op.is_factor(place):
+        return replace(use, tms=(*tms[:-1], *_over(op.shape[0] // count, 1)))
+    if use.source in done:
+        as_it_is = done[use.source] == count and all(tm[:2] == ("broadcast", "c") for tm in tms)
+        return use if as_it_is else _below(_unstacked(use, done), count)
+    if whole in tms and all(tm[0] == "broadcast" for tm in tms[tms.index(whole) :]):
+        at = tms.index(whole)
+        return replace(use, tms=(*tms[:at], *_over(op.shape[0] // count, count), *tms[at + 1 :]))
+    return _below(use, count)
+
+
+def _unstacked(use: Use, done: Mapping[str, int]) -> Use:
+    """Its slices along t again."""
+    return replace(use, tms=(("vslice", done[use.source]), *use.tms)) if use.source in done else use
+
+
+def _over(slices: int, rows: int) -> tuple[Tm, ...]:
+    """So many slices and rows of what is one of each."""
+    return tuple(("broadcast", axis, n) for axis, n in (("z", slices), ("r", rows)) if n > 1)
+
+
+def _below(use: Use, count: int) -> Use:
+    return replace(use, tms=(*use.tms, ("vstack", count)))
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """How an op's result lies in t: each slice cut into `count` by its rows, or by its columns (`wide`), or `gathered`,
+    so many of them below each other in one. With `together` above 1 of so many slices first all first parts, then all
+    second ones."""
+
+    count: int
+    together: int = 1
+    gathered: bool = False
+    wide: bool = False
+
+    def seen(self, use: Use) -> Use:
+        """An operand as its reader knows it."""
+        if self.gathered or self.wide:
+            tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
+        elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked after that
+            tms = (*use.tms[:1], ("vstack", self.count), *use.tms[1:])
+        else:
+            tms = (("vstack", self.count), *use.tms)
+        return replace(use, tms=tms)
+
+
+def groups_of(tiles: TileGraph) -> dict[str, int]:
+    """Of each op how many slices of its result all readers put side by side, or take the maximum of; 1 where they
+    differ, or cannot run in slices."""
+    stores = {store.op for store in tiles.stores.values()}
+    found: dict[str, set[int]] = {name: set() for name in tiles.ops}
+    for op in tiles.ops.values():
+        for use in op.uses:
+            if use.source in found:
+                found[use.source].add(1 if op.name in stores else _group(op, use))
+    return {name: own.pop() if len(own) == 1 else 1 for name, own in found.items()}
+
+
+def is_over_taps(op: TileOp) -> bool:
+    """Whether it takes the maximum over slices of t."""
+    return op.has("reduces") and op.attrs["dim"] == "z"
+
+
+def _group(reader: TileOp, use: Use) -> int:
+    if is_over_taps(reader):
+        return int(reader.attrs["z"]) if not use.tms and reader.may_be_cut else 1
+    return int(use.tms[0][-1]) if use.tms and use.tms[0][0] == "hstack" else 1
+
+
+def has_room(target: Target, op: TileOp) -> bool:
+    """Whether there is a grid, and a way to cut strips and ublocks, for which cores have room for a picker's
+    buffers."""
+    target = target.of(op.precision)
+    room = target.buffer_room
+    least = replace(op, attrs={**op.attrs, "num_sparse_tiles": 1, "num_index_tiles": 1})
+    for grid in reversed(list(grids(target, replace(op, grid=None)))):
+        if buffer_bytes(target, least, divided_as(target, op, grid, Cut(grid[0]))) > room:
+            continue
+        for cut in cuts_of(op, grid[0], target.dest_tiles):
+            if buffer_bytes(target, as_cut(op, cut), divided_as(target, op, grid, cut)) <= room:
+                return True
+    return False
+
+
+def resliced(
+    constants: dict[str, Constant], target: Target, op: TileOp, together: int, suits: Callable[[int], bool]
+) -> tuple[TileOp, Slices] | None:
+    """A picker in other slices, for which there is room: of those with the most rows of cores the nearest to what it
+    was. `together`: how many slices its readers put together; `suits`: whether these have room for what they make of so
+    many parts. None where there are none."""
+    table: PickTable = op.attrs["table"]
+    limit = target.arch.grid[0]
+    ways = sorted(_ways(op, together), key=lambda own: (-_cores(op, own, limit), own.wide, own.count))
+    alike = [own.together == 1 or suits(own.count) for own in ways]
+    for slices in (*compress(ways, alike), *compress(ways, map(not_, alike))):
+        rows = _cores(op, slices, limit)
+        draft = _draft(op, table, slices, rows)
+        other: PickTable = draft.attrs["table"]
+        if other.fits(Cut(rows)) and has_room(target, draft):
+            return repicked(constants, draft, other, Cut(rows)), slices
+    return None
+
+
+def _draft(op: TileOp, table: PickTable, slices: Slices, rows: int) -> TileOp:
+    """The op in other slices over so many rows of cores, still with the tiles and words that it had."""
+    columns, uses, act_t = op.shape[2], op.uses, op.attrs["act_t"]
+    if slices.wide:
+        columns, act_t = columns // slices.count, act_t * slices.count
+        source = replace(uses[1], tms=cut_apart(uses[1].tms, "hstack", "hslice", slices.count))
+        uses = [uses[0], source, *uses[2:]]
+        other = table.repeated(slices.count, op.inner)
+    elif slices.gathered:
+        other = table.gathered(slices.count)
+    else:
+        other = table.sliced(slices.count, slices.together)
+    attrs = {**op.attrs, "table": other, "rows": rows, "act_t": act_t}
+    return replace(op, uses=uses, grid=(rows, 0), shape=(other.t, other.rows, columns), attrs=attrs)
+
+
+def cut_apart(tms: tuple[Tm, ...], stack: str, slice: str, count: int) -> tuple[Tm, ...]:
+    """The TMs and a cut into slices; what was stacked to be cut again stays as it is."""
+    if tms and tms[-1][0] == stack:
+        stacked = int(tms[-1][-1])
+        if stacked % count == 0:
+            return (*tms[:-1], *_some(stack, stacked // count))
+        if count % stacked == 0:
+            return (*tms[:-1], *_some(slice, count // stacked))
+    return (*tms, (slice, count))
+
+
+def _some(name: str, count: int) -> tuple[Tm, ...]:
+    return ((name, count),) if count > 1 else ()
+
+
+def _ways(op: TileOp, together: int) -> Iterator[Slices]:
+    """All other slices; of those that are put together, where there are any, such as hold all that a reader puts side
+    by side."""
+    t, rows, columns = op.shape
+    yield from (Slices(count, wide=True) for count in divisors(columns)[1:])
+    yield from (Slices(count, together) for count in divisors(rows)[1:])
+    whole = [count for count in divisors(t)[1:] if count % together == 0]
+    yield from (Slices(count, gathered=True) for count in whole or divisors(t)[1:])
+
+
+def _cores(op: TileOp, slices: Slices, limit: int) -> int:
+    """The most rows of cores that share the rows of a slice."""
+    rows = op.shape[1]
+    if not slices.wide:
+        rows = rows * slices.count if slices.gathered else rows // slices.count
+    return max(count for count in divisors(rows) if count <= limit)
+
+
+def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
+    """The graph with ops in slices where nothing else has room for them, and those of a single slice in as many as are
+    `wanted`, where their rows are divided by it; the same object where none is."""
+    tiles, large = _with_large_states(tiles, target)
+    found = replace(tiles, ops={}, constants=dict(tiles.constants))
+    slices = {name: Slices(count) for name, count in large.items()}
+    stores = {store.op: large.get(name, 1) for name, store in tiles.stores.items()}
+    groups = groups_of(tiles)
+    readers: dict[str, list[TileOp]] = {name: [] for name, op in tiles.ops.items() if "table" in op.attrs}
+    for op in tiles.ops.values():
+        for name in {use.source for use in op.uses} & readers.keys():
+            readers[name].append(op)
+    for op in tiles.ops.values():
+        own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
+        found.ops[op.name] = own
+        if op.name in stores:  # a ram has the slices of what writes it
+            cut = _sliced(found, own, stores[op.name]) if stores[op.name] > 1 else None
+            found.ops[op.name] = cut or own
+            continue
+        if "table" in op.attrs:
+            made = None
+            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
+            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
+                suits = partial(_have_room, target, readers[op.name])
+                made = resliced(found.constants, target, own, groups[op.name], suits)
+            if made is not None:
+                found.ops[op.name], slices[op.name] = made
+            continue
+        for count in _counts(target, own, slices, wanted):
+            cut = _sliced(found, own, count)
+            if cut is not None and (is_over_taps(op) or fits(target, cut)):
+                found.ops[op.name], slices[op.name] = cut, Slices(count)
+                break
+    if not slices:
+        return tiles
+    read = {use.source for op in found.ops.values() for use in op.uses}
+    found.constants = {name: item for name, item in found.constants.items() if name in read}
+    found.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
+    return found
+
+
+def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
+    """Whether all of them fit a grid in so many slices."""
+    cut = (replace(op, shape=(op.shape[0] * count, op.shape[1] // count, op.shape[2])) for op in readers)
+    return all(fits(target, op) for op in cut)
+
+
+def _seen(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
+    """An operand as its reader knows it. A maximum over taps that follow each other takes them as they come."""
+    own = slices.get(use.source)
+    return use if own is None or (own.together > 1 and is_over_taps(op)) else own.seen(use)
+
+
+def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: int) -> Sequence[int]:
+    """In how many slices an op might run, the likeliest first: in those of a picker whose taps it puts together; where
+    it fits no grid in those of its operands, or as few as are enough."""
+    before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
+    with_picker = [own.count for own in before.values() if own.together > 1]
+    if is_over_taps(op):
+        return with_picker
+    if not fits(target, op):
+        return (*with_picker, *sorted({own.count for own in before.values()}), *divisors(op.shape[1])[1:])
+    return with_picker or ((wanted,) if wanted > 1 and op.shape[0] == 1 else ())
+
+
+def fits(target: Target, op: TileOp) -> bool:
+    """Whether there is a grid whose cores have room for the op's buffers."""
+    if "table" in op.attrs:
+        return has_room(target, op)
+    return has_grid(target, op, DOUBLE)
+
+
+def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
+    """The op in so many slices; None where that is not possible."""
+    t, rows, columns = op.shape
+    if is_over_taps(op):  # as its picker gives them
+        return replace(op, shape=(t * count, rows // count, columns))
+    product = op.has("inner dimension")
+    by_row = product or op.is_tile_by_tile or (op.has("reduces") and op.attrs["dim"] == "c")
+    if not by_row or rows % count or not op.may_be_cut:
+        return None
+    uses: list[Use] = []
+    for place, use in enumerate(op.uses):
+        if product and place == 1:
+            if t > 1 and (not use.tms or use.tms[-1] != ("broadcast", "z", t)):
+                repeated = ("broadcast", "r", count), ("vslice", count)  # each slice of t has an operand of its own
+                uses.append(Use(use.source, (*use.tms, *repeated)))
+                continue
+            kept = use.tms[:-1] if t > 1 else use.tms
+            uses.append(Use(use.source, (*kept, ("broadcast", "z", t * count))))
+            continue
+        if shape_behind(tiles, use)[1] % count:
+            return None
+        uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
+    return replace(op, uses=uses, shape=(t * count, rows // count, columns))
+
+
+def _with_large_states(tiles: TileGraph, target: Target) -> tuple[TileGraph, Mapping[str, int]]:
+    """The graph with such states in slices, and in how many by the state's queue; the same object where there is none.
+    States of one shape, as a parameter and what an optimizer keeps of it, lie in as many."""
+    counts: dict[Shape, int] = {}
+    for name, store in tiles.stores.items():
+        op, state = tiles.ops[store.op], tiles.states[name]
+        if state.slots == 1 and not has_grid(target, op):
+            counts[state.shape] = max(counts.get(state.shape, 1), _count(target, op))
+    slices = {
+        name: counts[state.shape]
+        for name, state in tiles.states.items()
+        if state.slots == 1 and counts.get(state.shape, 1) > 1
+    }
+    if not slices:
+        return tiles, {}
+    sums = {store.op: name for name, store in tiles.stores.items() if name in slices and _is_sum(tiles.ops[store.op])}
+    found = replace(tiles, ops={}, states=dict(tiles.states), stores=dict(tiles.stores))
+    for name, count in slices.items():
+        found.states[name] = _in_slices(tiles.states[name], count, zeros=name in sums.values())
+    for op in tiles.ops.values():
+        queue = sums.get(op.name)
+        if queue is None:
+            found.ops[op.name] = op
+            continue
+        made = {one.name: one for one in _added(op, queue)}
+        found.ops |= made
+        found.stores[queue] = replace(tiles.stores[queue], op=[*made][-1])
+    return found, slices
+
+
+def _is_sum(op: TileOp) -> bool:
+    return bool(op.attrs.get("gradient"))
+
+
+def _plain(op: TileOp) -> TileOp:
+    """The copy that a gradient op is, without the sum."""
+    return replace(op, attrs=kept(op.attrs, op.attrs.keys() - {"gradient"}))
+
+
+def _count(target: Target, op: TileOp) -> int:
+    """The fewest slices of rows with which a grid has room for the op; 1 where none are enough."""
+    t, rows, columns = op.shape
+    for count in divisors(rows):
+        if has_grid(target, replace(_plain(op), shape=(t * count, rows // count, columns)), DOUBLE):
+            return count
+    return 1
+
+
+def _in_slices(state: State, count: int, *, zeros: bool) -> State:
+    t, rows, columns = state.held.shape
+    return replace(state, held=state.held.reshape(t * count, rows // count, columns), zeros=zeros)
+
+
+def _added(op: TileOp, queue: str) -> Iterator[TileOp]:
+    """Instead of a gradient op: the sum of what it reads and of the ram. What it transposes is copied before."""
+    uses, name, own = op.uses, op.name, op.precision
+    if any(("transpose",) in use.tms for use in uses):
+        yield _plain(op)
+        uses, name, own = [Use(op.name)], f"{op.name}.sum", replace(own, reads=())
+    reads = (*own.reads, own.df) if own.reads else ()
+    yield replace(_plain(op), name=name, type="add", uses=[*uses, Use(queue)], precision=replace(own, reads=reads))

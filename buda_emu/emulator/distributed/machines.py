@@ -1,0 +1,399 @@
+"""One netlist on several machines, as a user holds it; begun again where a worker is lost."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from select import select
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.emulator.distributed.part import (
+    START_SECONDS,
+    About,
+    Cut,
+    Entrance,
+    Link,
+    LinkLostError,
+    Message,
+    Security,
+    cut,
+    dask_contexts,
+    listener,
+)
+from buda_emu.emulator.runtime.host.exchange import OutputParts
+from buda_emu.emulator.runtime.host.host_io import Readout
+from buda_emu.netlist.model import Netlist
+from buda_emu.spec.precision import Precision
+from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.records import dataclass
+from buda_emu.support.unmasked import require_unmasked
+from buda_emu.support.workers.actors import Actors
+from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.wire import unpacked
+
+
+class WorkerLostError(HostError):
+    """A worker died, or gave no sign of life for too long: machines that are made again may do the same work."""
+
+
+SLOW_SECONDS: Final = 5.0
+"""Without a sign of life after which a part is told about; parts give two a second."""
+LOST_SECONDS: Final = 60.0
+"""After which it is given up."""
+_GATHER_SECONDS: Final = 2.0  # for what other parts say of an error
+_UNEVEN: Final = 1.5  # a part that works so many times as long as the others is told about
+
+
+@dataclass(slots=True)
+class _Member:
+    """A part as the user's machine knows it: its link, where it is, and when it last said so."""
+
+    link: Link
+    at: str = ""
+    waits_for: int = -1
+    heard: float = 0.0
+    is_told: bool = False
+
+
+class Machines:
+    """A netlist on `workers`. It has as many parts as there are workers, or chips (temporal graphs where there is one
+    chip) if these are fewer: `cut`. `tell` is told of parts that are slow. Use it as a context manager.
+
+    Raises HostError where parts cannot be started, or do not come within START_SECONDS.
+    """
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        workers: Workers,
+        precision: Precision = "format",
+        threads: int | None = None,
+        *,
+        memory_limit: int | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.netlist = netlist
+        self._tell = tell
+        self._stack = ExitStack()
+        self.cut: Cut = cut(netlist, workers.count)
+        self._broken = False
+        try:
+            self._start(workers, precision, threads, memory_limit)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _start(self, workers: Workers, precision: Precision, threads: int | None, memory_limit: int | None) -> None:
+        security, host = Security(os.urandom(32)), "127.0.0.1"
+        encrypted = False
+        if workers.dask is not None:
+            from buda_emu.support.workers.dask_cluster import own_address, processes_of
+
+            self.cut = cut(self.netlist, processes_of(workers.dask))
+            host = own_address(workers.dask)
+            encrypted = workers.dask.startswith("tls")
+            if encrypted:
+                security = Security(security.secret, **dask_contexts("client"))
+        entrance = self._stack.enter_context(Entrance(listener(host), security))
+        about = About(self.cut, precision, threads, memory_limit, host, entrance.port, security.secret, encrypted)
+        job = Job("buda_emu.emulator.distributed.part:holder", about)
+        numbers = range(self.cut.count)
+        self._actors = self._stack.enter_context(closing(Actors(job, numbers, workers)))
+        found: dict[int, tuple[Link, tuple[str, int]]] = {}
+        deadline = time.monotonic() + START_SECONDS
+        while len(found) < self.cut.count:
+            try:
+                link, words = entrance.next_guest(min(1.0, deadline - time.monotonic()))
+            except TimeoutError:
+                self._require_alive([number for number in numbers if number not in found], deadline)
+                continue
+            self._stack.enter_context(closing(link))
+            link.wait_at_most(LOST_SECONDS)
+            found[words["part"]] = link, (words["host"], words["port"])
+        self._members = [_Member(found[number][0]) for number in numbers]
+        for number, member in enumerate(self._members):
+            self._send(number, member, {"parts": [found[other][1] for other in numbers]})
+
+    def _require_alive(self, missing: Sequence[int], deadline: float) -> None:
+        """Raises HostError for parts that do not come, WorkerLostError for those that have ended."""
+        late = time.monotonic() > deadline
+        for number in missing:
+            if self._actors.has_ended(number):
+                raise WorkerLostError(f"{self._name(number)} is lost: {self._actors.fate(number)}, before it began")
+            if late:
+                fate = self._actors.fate(number)
+                why = f": {fate}" if fate else " (a cluster needs a free thread for each part)"
+                raise HostError(f"{self._name(number)} did not start within {START_SECONDS:g} s{why}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let all parts go; nothing of them stays."""
+        self._stack.close()
+
+    # --------------------------------------------------------------------------------------------- what a user asks
+    def push(self, queue: str, array: Any, slot: int | None = None) -> None:
+        """As `Emulator.push`, to the parts that hold the queue; the others are told. Tiles of an image travel in the
+        bytes of their format. Raises as that, and HostError for a part that is lost."""
+        packed = array.packed if isinstance(array, Referenced) else None
+        require_unmasked(array, f"push to {queue}")
+        array = array if packed is not None else np.asarray(array)
+        keepers = self.cut.keepers[queue]
+        words = {"do": "push", "queue": queue, "slot": slot, "packed": packed is not None}
+        elsewhere = {"do": "pushed elsewhere", "queue": queue, "count": len(array), "slot": slot}
+        for number, member in enumerate(self._members):
+            if number in keepers:
+                self._send(number, member, words, [array if packed is None else packed()])
+            else:
+                self._send(number, member, elsewhere)
+        if packed is not None:
+            packed()  # raises where the image changed while its bytes were sent
+        self._until_done()
+
+    def run(self, program: str, parameters: Mapping[str, object] | None = None) -> None:
+        """As `Emulator.run`. Raises as that, and HostError for a part that is lost, with where it was."""
+        request = {"do": "run", "program": program, "parameters": {k: str(v) for k, v in (parameters or {}).items()}}
+        for number, member in enumerate(self._members):
+            self._send(number, member, request)
+        self._tell_uneven(self._until_done())
+
+    def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
+        """As `Emulator.outputs_in_parts`: part by part, in the order of the netlist within each."""
+        for number, member in enumerate(self._members):
+            own = [queue.name for queue in self.netlist.queues.values() if self.cut.owners.get(queue.input) == number]
+            self._send(number, member, {"do": "outputs", "queues": own, "readout": readout})
+            words, _ = self._next_of(number)
+            while words["answer"] == "output":
+                dtype, shape = np.dtype(str(words["form"][0])), tuple(words["form"][1])
+                left = [shape[0]]
+
+                def entries(left: list[int] = left, number: int = number) -> Iterator[NDArray[Any]]:
+                    while left[0] > 0:
+                        _, arrays = self._next_of(number)
+                        left[0] -= len(arrays[0])
+                        yield arrays[0]
+
+                parts = entries()
+                yield OutputParts(words["queue"], shape, dtype, parts)
+                for _ in parts:  # what was not looked at
+                    pass
+                words, _ = self._next_of(number)
+
+    def save(self, folder: Path) -> None:
+        """Let each part write its state into a folder of this machine. Raises as `run`."""
+        self._each_with_file("save", folder)
+
+    def restore(self, folder: Path) -> None:
+        """Let each part take the state that the part of its number wrote: the netlist is cut as it was. Raises as
+        `run`."""
+        self._each_with_file("restore", folder)
+
+    def _each_with_file(self, what: str, folder: Path) -> None:
+        for number, member in enumerate(self._members):
+            self._send(number, member, {"do": what, "path": str(folder / f"part-{number}")})
+        self._until_done()
+
+    # ------------------------------------------------------------------------------------------------------ answers
+    def _send(self, number: int, member: _Member, words: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
+        if self._broken:
+            raise HostError("a part of this netlist is lost: start again")
+        member.heard = time.monotonic()
+        try:
+            member.link.send(words, arrays)
+        except LinkLostError as error:
+            raise (self._silent if isinstance(error.__cause__, TimeoutError) else self._lost)(number) from None
+
+    def _until_done(self) -> dict[int, dict[str, Any]]:
+        """The last answers of all parts. Raises the error of the first part that has one of its own."""
+        done: dict[int, dict[str, Any]] = {}
+        failed: dict[int, BudaError] = {}
+        lost: list[int] = []
+        end = float("inf")
+        while len(done) + len(failed) < len(self._members) and time.monotonic() < end:
+            waiting = [n for n in range(len(self._members)) if n not in done and n not in failed and n not in lost]
+            if not waiting:
+                break
+            for number, words in self._heard(waiting, lost):
+                if words["answer"] == "done":
+                    done[number] = words
+                elif words["answer"] == "error":
+                    failed[number] = unpacked(bytes.fromhex(words["error"]))
+                else:  # it has lost another one, which is the one to be told about
+                    lost.append(number)
+            gone = [number for number in lost if self._members[number].heard < 0]
+            if failed or gone:
+                end = min(end, time.monotonic() + _GATHER_SECONDS)
+        if failed and (len(failed) == len(self._members) or not any(self._members[n].heard < 0 for n in lost)):
+            self._broken = len(failed) < len(self._members)
+            raise failed[min(failed)]
+        for number in lost:
+            if self._members[number].heard < 0:
+                raise self._lost(number)
+        if failed:
+            raise failed[min(failed)]
+        if lost:
+            self._broken = True
+            said = "the parts of this netlist have lost each other: is the network between workers open?"
+            raise WorkerLostError(said)
+        return done
+
+    def _heard(self, numbers: Sequence[int], lost: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What parts answer, as they do; signs of life are noted. Those that are gone join `lost`."""
+        members = self._members
+        ready, _, _ = select([members[number].link for number in numbers], [], [], 0.5)
+        for number in numbers:
+            member = members[number]
+            if member.link not in ready and not member.link.pending():
+                self._require_signs(number)
+                continue
+            try:
+                words, _ = member.link.receive()
+            except LinkLostError:
+                member.heard = -1.0
+                lost.append(number)
+                continue
+            if not self._noted(member, words):
+                yield number, words
+
+    def _next_of(self, number: int) -> Message:
+        """The next answer of one part. Raises its error, and HostError when it is lost."""
+        member = self._members[number]
+        while True:
+            ready, _, _ = select([member.link], [], [], 0.5)
+            if not ready and not member.link.pending():
+                self._require_signs(number)
+                continue
+            try:
+                words, arrays = member.link.receive()
+            except LinkLostError:
+                raise self._lost(number) from None
+            if self._noted(member, words):
+                continue
+            if words["answer"] == "error":
+                raise unpacked(bytes.fromhex(words["error"]))
+            return words, arrays
+
+    def _noted(self, member: _Member, words: dict[str, Any]) -> bool:
+        """Whether a message is a sign of life and no more."""
+        member.heard = time.monotonic()
+        if member.is_told:
+            member.is_told = False
+            self._tell(f"{self._name(self._members.index(member))} goes on")
+        if "answer" in words:
+            return False
+        member.at, member.waits_for = words["at"], words["waits_for"]
+        return True
+
+    def _require_signs(self, number: int) -> None:
+        """Tells of a part that gives no sign of life. Raises HostError when that lasts too long."""
+        member = self._members[number]
+        silent = time.monotonic() - member.heard
+        if silent > LOST_SECONDS:
+            raise self._silent(number)
+        if silent > SLOW_SECONDS and not member.is_told:
+            member.is_told = True
+            self._tell(f"{self._name(number)} gives no sign of life since {silent:.0f} s{self._place(number)}")
+
+    def _silent(self, number: int) -> HostError:
+        """What is said of a part that is given up."""
+        self._broken = True
+        return WorkerLostError(f"{self._name(number)} gave no sign of life for {LOST_SECONDS:g} s{self._place(number)}")
+
+    def _lost(self, number: int) -> HostError:
+        """What is said of a part that is gone."""
+        self._broken = True
+        fate = self._actors.fate(number) or "its connection was closed"
+        return WorkerLostError(f"{self._name(number)} is lost: {fate}{self._place(number)}")
+
+    def _name(self, number: int) -> str:
+        return f"worker {number} of {self.cut.count} ({self.cut.title(number)})"
+
+    def _place(self, number: int) -> str:
+        at = self._members[number].at
+        if not at:
+            return ""
+        graph = next(graph.name for graph in self.netlist.graphs.values() if any(op.name == at for op in graph.ops))
+        return f", last in op {at} of graph {graph}"
+
+    def _tell_uneven(self, answers: Mapping[int, Mapping[str, Any]]) -> None:
+        """Of a part that all others wait for."""
+        busy = {number: float(words["busy"]) for number, words in answers.items()}
+        if len(busy) < 2:
+            return
+        slowest = max(busy, key=lambda number: busy[number])
+        rest = [seconds for number, seconds in busy.items() if number != slowest]
+        mean = sum(rest) / len(rest)
+        if busy[slowest] > max(_UNEVEN * mean, 1.0):
+            self._tell(
+                f"{self._name(slowest)} is the slow one: {busy[slowest]:.1f} s of work, the others {mean:.1f} s each"
+            )
+
+
+RESTARTS: Final = 3
+"""Lost workers that a run outlasts."""
+R = TypeVar("R")
+
+
+class Saved:
+    """States of all parts between two programs: `done`, how many programs have run in the last one, 0 for none."""
+
+    def __init__(self, stack: ExitStack, *, is_local: bool) -> None:
+        """`stack`: files are removed with it. `is_local`: workers write files where this process finds them."""
+        self._stack = stack
+        self._is_local = is_local
+        self._folder: Path | None = None
+        self.done = 0
+
+    def save(self, machines: Machines, done: int) -> None:
+        """After so many programs. The state before it is dropped when all parts have written this one."""
+        if not self._is_local:
+            return
+        if self._folder is None:
+            made = TemporaryDirectory(prefix="buda-emu-run-", ignore_cleanup_errors=True)
+            self._folder = Path(self._stack.enter_context(made))
+        folder = self._folder / str(done)
+        folder.mkdir(exist_ok=True)
+        machines.save(folder)
+        before, self.done = self._folder / str(self.done), done
+        shutil.rmtree(before, ignore_errors=True)
+
+    def restore(self, machines: Machines) -> int:
+        """Bring new machines to the last state; how many programs have run in it."""
+        if self.done and self._folder is not None:
+            machines.restore(self._folder / str(self.done))
+        return self.done
+
+    @property
+    def place(self) -> str:
+        """From where a restart goes on, in words."""
+        if self.done:
+            return f"from the snapshot after program {self.done}"
+        return "from the beginning"
+
+
+def lasting(
+    make: Callable[[], Machines], work: Callable[[Machines, Saved], R], tell: Callable[[str], None], *, is_local: bool
+) -> R:
+    """What `work` gives on the machines that `make` gives, once more after each lost worker, `RESTARTS` times at most.
+    `work` begins with `Saved.restore`. Raises what both raise, and the last WorkerLostError."""
+    with ExitStack() as stack:
+        saved = Saved(stack, is_local=is_local)
+        for _ in range(RESTARTS):
+            try:
+                with make() as machines:
+                    return work(machines, saved)
+            except WorkerLostError as error:
+                tell(f"{error}: all parts start again {saved.place}")
+        with make() as machines:
+            return work(machines, saved)

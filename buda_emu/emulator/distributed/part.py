@@ -1,0 +1,631 @@
+"""A worker that holds a part of a netlist: how netlists are cut, and the connections between workers."""
+
+import hashlib
+import hmac
+import json
+import os
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from functools import cached_property
+from queue import Empty, SimpleQueue
+from threading import Condition, Event, Lock, Thread
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.tensor.mapped import packed_tiles, pushed_layout
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.machine.gate import BUFFERED_BYTES
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.spec.precision import Precision
+from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.records import dataclass
+from buda_emu.support.workers.wire import packed
+
+HANDSHAKE_SECONDS: Final = 10.0
+"""For all that is said until both ends know each other."""
+MOST_STRANGERS: Final = 128
+_LOOK_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.05
+_ATTEMPTS: Final = 12
+_WELCOME: Final = b"come in"
+_MOST_WORDS: Final = 1 << 20  # bytes
+_NONCE: Final = 32
+_NUMBERS: Final = "biuf"  # kinds of what arrays may hold
+Words = dict[str, Any]
+Message = tuple[Words, list[NDArray[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """`secret` of the run; `server` and `client`: how connections are encrypted, None where they are not."""
+
+    secret: bytes
+    server: ssl.SSLContext | None = None
+    client: ssl.SSLContext | None = None
+
+
+class LinkLostError(Exception):
+    """The other end is gone."""
+
+
+class Link:
+    """One end. Several threads may send; one receives."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = Lock()
+        with suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def fileno(self) -> int:
+        """For `select`."""
+        return self._connection.fileno()
+
+    def pending(self) -> int:
+        """Bytes that an encrypted connection has read ahead, which `select` does not see."""
+        return self._connection.pending() if isinstance(self._connection, ssl.SSLSocket) else 0
+
+    def send(self, words: Words, arrays: Sequence[NDArray[Any]] = ()) -> None:
+        """Raises LinkLostError."""
+        plain = [np.ascontiguousarray(array) for array in arrays]
+        if plain:
+            words = {**words, "arrays": [[array.dtype.str, array.shape] for array in plain]}
+        head = json.dumps(words).encode()
+        try:
+            with self._sending:
+                self._connection.sendall(len(head).to_bytes(4, "little") + head)
+                for array in plain:
+                    if array.nbytes:
+                        self._send_all(array.data.cast("B"))
+        except OSError as error:
+            raise LinkLostError from error
+
+    def _send_all(self, memory: memoryview) -> None:
+        """A time-out counts from the last bytes that the other end took."""
+        while memory:
+            memory = memory[self._connection.send(memory) :]
+
+    def receive(self) -> Message:
+        """The next message. Raises LinkLostError; HostError for what is none."""
+        size = int.from_bytes(self._bytes(4), "little")
+        if size > _MOST_WORDS:
+            raise HostError("a machine was sent something that is not a message of buda-emu")
+        try:
+            words: Words = json.loads(bytes(self._bytes(size)))
+            forms = words.pop("arrays", [])
+            arrays = [np.empty(tuple(shape), np.dtype(str(dtype))) for dtype, shape in forms]
+            if any(array.dtype.kind not in _NUMBERS for array in arrays):
+                raise TypeError("references are not bytes")
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise HostError("a machine was sent something that is not a message of buda-emu") from error
+        for array in arrays:
+            if array.nbytes:
+                self._fill(array.reshape(-1).view(np.uint8).data)
+        return words, arrays
+
+    def _bytes(self, count: int) -> bytearray:
+        found = bytearray(count)
+        self._fill(memoryview(found))
+        return found
+
+    def _fill(self, memory: memoryview) -> None:
+        try:
+            while memory:
+                count = self._connection.recv_into(memory)
+                if not count:
+                    raise LinkLostError
+                memory = memory[count:]
+        except OSError as error:
+            raise LinkLostError from error
+
+    def prove(self, secret: bytes) -> None:
+        """To the end that was connected to: this end knows the secret. Raises LinkLostError where it does not let this
+        end in."""
+        nonce = bytes(self._bytes(_NONCE))
+        try:
+            self._connection.sendall(hmac.digest(secret, nonce, hashlib.sha256))
+        except OSError as error:
+            raise LinkLostError from error
+        if bytes(self._bytes(len(_WELCOME))) != _WELCOME:
+            raise LinkLostError
+
+    def lets_in(self, secret: bytes) -> bool:
+        """Whether the end that connected knows the secret, which is then told that it does."""
+        nonce = os.urandom(_NONCE)
+        try:
+            self._connection.sendall(nonce)
+            proof = bytes(self._bytes(_NONCE))
+            if not hmac.compare_digest(proof, hmac.digest(secret, nonce, hashlib.sha256)):
+                return False
+            self._connection.sendall(_WELCOME)
+        except (OSError, LinkLostError):
+            return False
+        return True
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """For a message, from now on."""
+        self._connection.settimeout(seconds)
+
+    def close(self) -> None:
+        """Let the other end know."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+
+def listener(host: str) -> socket.socket:
+    """A port of this machine that nobody else has."""
+    return socket.create_server((host, 0), backlog=256)
+
+
+class Entrance:
+    """A `listener` at which links are made with those who know the secret.
+
+    Each stranger has a thread and HANDSHAKE_SECONDS for all that it has to say until its first message is there. There
+    are at most MOST_STRANGERS at once; where one more comes, the one that is there for longest is hung up on. So nobody
+    who does not know the secret keeps out those who do. Use it as a context manager.
+    """
+
+    def __init__(self, listening: socket.socket, security: Security) -> None:
+        self._security = security
+        self._listening = listening
+        self._listening.settimeout(_LOOK_SECONDS)
+        self._lock = Lock()
+        self._strangers: dict[socket.socket, float] = {}
+        """A second handle of each connection, to hang up with, and when that is due; the oldest first."""
+        self._guests: SimpleQueue[tuple[Link, Words]] = SimpleQueue()
+        self._closed = False
+        Thread(target=self._accept, daemon=True, name="entrance").start()
+
+    @property
+    def port(self) -> int:
+        """Where to connect to."""
+        return int(self._listening.getsockname()[1])
+
+    def next_guest(self, seconds: float) -> tuple[Link, Words]:
+        """The next who is let in, with the words of its first message. Raises TimeoutError when nobody is in time."""
+        try:
+            return self._guests.get(timeout=max(seconds, 0.001))
+        except Empty:
+            raise TimeoutError from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up on all who have not been taken."""
+        with self._lock:
+            self._closed = True
+        self._hang_up_on_late(float("inf"))
+        with suppress(Empty):
+            while True:
+                self._guests.get_nowait()[0].close()
+
+    def _accept(self) -> None:
+        with self._listening:
+            while not self._closed:
+                self._hang_up_on_late(time.monotonic())
+                try:
+                    connection, _ = self._listening.accept()
+                except TimeoutError:
+                    continue
+                except OSError:
+                    time.sleep(_PAUSE_SECONDS)  # no file descriptors left, or a caller that left at once
+                    continue
+                try:
+                    self._receive(connection)
+                except (OSError, RuntimeError):  # no file descriptors or no threads left
+                    connection.close()
+
+    def _receive(self, connection: socket.socket) -> None:
+        connection.settimeout(HANDSHAKE_SECONDS)
+        handle = connection.dup()
+        with self._lock:
+            oldest = next(iter(self._strangers)) if len(self._strangers) >= MOST_STRANGERS else None
+            self._strangers[handle] = time.monotonic() + HANDSHAKE_SECONDS
+        if oldest is not None:
+            self._hang_up_on(oldest)
+        try:
+            Thread(target=self._greet, args=(connection, handle), daemon=True, name="stranger").start()
+        except RuntimeError:
+            self._hang_up_on(handle)
+            handle.close()
+            raise
+
+    def _greet(self, connection: socket.socket, handle: socket.socket) -> None:
+        guest: tuple[Link, Words] | None = None
+        try:
+            if self._security.server is not None:
+                connection = self._security.server.wrap_socket(connection, server_side=True)
+            link = Link(connection)
+            if link.lets_in(self._security.secret):
+                guest = link, link.receive()[0]
+        except (OSError, LinkLostError, HostError, MemoryError):
+            pass
+        with self._lock:
+            in_time = self._strangers.pop(handle, None) is not None and not self._closed
+        handle.close()
+        if guest is None or not in_time:
+            connection.close()
+            return
+        guest[0].wait_at_most(None)
+        self._guests.put(guest)
+
+    def _hang_up_on_late(self, now: float) -> None:
+        with self._lock:
+            late = [handle for handle, due in self._strangers.items() if due <= now]
+        for handle in late:
+            self._hang_up_on(handle)
+
+    def _hang_up_on(self, handle: socket.socket) -> None:
+        """Reads and writes of the thread that serves it end."""
+        with self._lock:
+            if self._strangers.pop(handle, None) is None:
+                return
+            with suppress(OSError):
+                handle.shutdown(socket.SHUT_RDWR)
+
+
+def connect(host: str, port: int, security: Security) -> Link:
+    """To an entrance, several times where it hangs up, as it may while many strangers are there. Raises OSError, and
+    LinkLostError where it never lets this end in."""
+    for attempt in range(1, _ATTEMPTS):
+        with suppress(LinkLostError, ConnectionResetError):
+            return _connected(host, port, security)
+        time.sleep(_PAUSE_SECONDS * attempt)
+    return _connected(host, port, security)
+
+
+def _connected(host: str, port: int, security: Security) -> Link:
+    connection = socket.create_connection((host, port), HANDSHAKE_SECONDS)
+    try:
+        if security.client is not None:
+            connection = security.client.wrap_socket(connection, server_hostname=host)
+        link = Link(connection)
+        link.prove(security.secret)
+    except (OSError, LinkLostError):
+        connection.close()
+        raise
+    link.wait_at_most(None)
+    return link
+
+
+class Inbox:
+    """Messages of one link, received by a thread of its own, so that the other end can go on; at most so many bytes."""
+
+    def __init__(self, link: Link, most: int = BUFFERED_BYTES) -> None:
+        self._link, self._most = link, most
+        self._messages: deque[Message] = deque()
+        self._held = 0
+        self._ended = False
+        self._changed = Condition()
+        Thread(target=self._fill, daemon=True, name="inbox").start()
+
+    def _fill(self) -> None:
+        try:
+            while True:
+                message = self._link.receive()
+                size = sum(array.nbytes for array in message[1])
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._messages or self._held < self._most)
+                    self._messages.append(message)
+                    self._held += size
+                    self._changed.notify_all()
+        except (LinkLostError, HostError, OSError, MemoryError):
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def take(self) -> Message:
+        """The next message. Raises LinkLostError when there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._messages or self._ended)
+            if not self._messages:
+                raise LinkLostError
+            message = self._messages.popleft()
+            self._held -= sum(array.nbytes for array in message[1])
+            self._changed.notify_all()
+            return message
+
+
+def dask_contexts(role: str) -> Mapping[str, ssl.SSLContext]:
+    """The certificates of this machine's configuration of Dask: those to listen and to connect with. Raises HostError
+    where it has none for this role."""
+    from distributed.security import Security as OfDask
+
+    security: Any = OfDask()
+    found = {
+        "server": security.get_listen_args(role).get("ssl_context"),
+        "client": security.get_connection_args(role).get("ssl_context"),
+    }
+    if None in found.values():
+        raise HostError(
+            f"the configuration of Dask on {socket.gethostname()} has no certificates of a {role}: "
+            f"distributed.comm.tls, ca-file and {role}.cert, or DASK_DISTRIBUTED__COMM__TLS__... in the environment; "
+            "options of `dask worker` do not reach the processes that it starts"
+        )
+    return found
+
+
+_WITHOUT_SUM: Final = 0.25
+"""What a tile of an op without an inner dimension takes, where a product of two tiles takes 1: a measure, no more."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`owners`: the part of each op. Made by `cut`."""
+
+    netlist: Netlist
+    count: int
+    owners: Mapping[str, int]
+
+    @cached_property
+    def keepers(self) -> Mapping[str, frozenset[int]]:
+        """Of each queue and ram the parts that read or write it, or memory that it shares (NETLIST 1.10)."""
+        found: dict[object, set[int]] = {}
+        for op in self.netlist.ops.values():
+            for name in op.inputs:
+                if name in self.netlist.queues:
+                    found.setdefault(self._memory(name), set()).add(self.owners[op.name])
+        for queue in self.netlist.queues.values():
+            if queue.input in self.owners:
+                found.setdefault(self._memory(queue.name), set()).add(self.owners[queue.input])
+        return {name: frozenset(found.get(self._memory(name), ())) for name in self.netlist.queues}
+
+    def _memory(self, name: str) -> object:
+        queue = self.netlist.queues[name]
+        return (queue.target_device, queue.loc, queue.buffers) if queue.is_ram and queue.buffers else name
+
+    def title(self, part: int) -> str:
+        """Its chips and graphs."""
+        graphs = [item for item in self.netlist.graphs.values() if any(self.owners[op.name] == part for op in item.ops)]
+        chips = sorted({graph.target_device for graph in graphs})
+        if len({graph.target_device for graph in self.netlist.graphs.values()}) > 1:
+            return f"{'chip' if len(chips) == 1 else 'chips'} {', '.join(map(str, chips))}"
+        return f"{'graph' if len(graphs) == 1 else 'graphs'} {', '.join(graph.name for graph in graphs)}"
+
+
+def cut(netlist: Netlist, most: int) -> Cut:
+    """Into at most so many parts of about equal work: neighbours stay together, so that data flow one way."""
+    chips = sorted({graph.target_device for graph in netlist.graphs.values()})
+    if len(chips) > 1:
+        units = [[graph for graph in netlist.graphs.values() if graph.target_device == chip] for chip in chips]
+    else:
+        units = [[netlist.graphs[name] for name in temporal.graphs] for temporal in netlist.temporal_graphs]
+    ops = [[op for graph in unit for op in graph.ops] for unit in units]
+    places = shared_out([sum(map(_work, unit)) for unit in ops], most)
+    owners = {op.name: place for unit, place in zip(ops, places, strict=True) for op in unit}
+    return Cut(netlist, max(places, default=0) + 1, owners)
+
+
+def shared_out(weights: Sequence[float], most: int) -> list[int]:
+    """The part of each unit: runs of neighbours, at most so many, of which the heaviest weighs as little as can be."""
+    count = len(weights)
+    best: list[list[tuple[float, int]]] = [[(0.0, 0)] + [(float("inf"), 0)] * count]  # [parts][units]: weight, begin
+    for _ in range(min(most, count)):
+        row = [(float("inf"), 0)] * (count + 1)
+        for stop in range(1, count + 1):
+            row[stop] = min((max(best[-1][start][0], sum(weights[start:stop])), start) for start in range(stop))
+        best.append(row)
+    parts = min(range(1, len(best)), key=lambda number: (best[number][count][0], number), default=0)
+    found = [0] * count
+    stop = count
+    for part in range(parts, 0, -1):
+        start = best[part][stop][1]
+        found[start:stop] = [part - 1] * (stop - start)
+        stop = start
+    return found
+
+
+def _work(op: Op) -> float:
+    """About what an op takes, in products of two tiles."""
+    tiles = op.blocking.t * op.blocking.rows * op.blocking.cols
+    inner = op.attributes.m_k * op.attributes.u_kt
+    return tiles * (inner if inner > 0 else _WITHOUT_SUM * len(op.inputs))
+
+
+START_SECONDS: Final = 120.0
+"""For all parts to be there."""
+BEAT_SECONDS: Final = 0.5
+"""Between two signs of life."""
+_TOLD_SECONDS: Final = 0.02  # between two words of where it is, at least
+
+
+class PeerLostError(HostError):
+    """Another part is gone, which is the one to be told about."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What every part is told: where the user's machine listens, and how the netlist is run. `memory_limit` of each
+    part; None: a share of what its machine has. `encrypted`: as the worker's configuration of Dask says."""
+
+    cut: Cut
+    precision: Precision
+    threads: int | None
+    memory_limit: int | None
+    host: str
+    port: int
+    secret: bytes
+    encrypted: bool
+
+    @property
+    def security(self) -> Security:
+        """Of connections of a worker. Raises HostError where it has no certificates."""
+        return Security(self.secret, **(dask_contexts("worker") if self.encrypted else {}))
+
+
+class Share:
+    """`runtime.machine.part.Part` by links to the others. `listening`: where those of higher numbers connect."""
+
+    def __init__(self, cut: Cut, number: int, links: dict[int, Link], tell: Callable[[Words], None]) -> None:
+        self.number = number
+        self._cut = cut
+        self._links = links
+        self._inboxes = {other: Inbox(link) for other, link in links.items()}
+        self._tell = tell
+        self._told = 0.0
+        self.words: Words = {"at": "", "waits_for": -1}
+        self.waited = 0.0
+
+    def owner(self, op: str) -> int:
+        return self._cut.owners[op]
+
+    def keepers(self, queue: str) -> frozenset[int]:
+        return self._cut.keepers[queue]
+
+    def at(self, op: str) -> None:
+        self.words = {"at": op, "waits_for": -1}
+        now = time.monotonic()
+        if now - self._told > _TOLD_SECONDS:
+            self._told = now
+            self._tell(self.words)
+
+    def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
+        start = time.monotonic()
+        try:
+            self._links[to].send({}, arrays)
+        except LinkLostError:
+            raise PeerLostError(f"part {to} is lost") from None
+        self.waited += time.monotonic() - start
+
+    def receive(self, source: int) -> list[NDArray[Any]]:
+        start = time.monotonic()
+        self.words = {**self.words, "waits_for": source}
+        try:
+            _, arrays = self._inboxes[source].take()
+        except LinkLostError:
+            raise PeerLostError(f"part {source} is lost") from None
+        self.words = {**self.words, "waits_for": -1}
+        self.waited += time.monotonic() - start
+        return arrays
+
+
+def holder(about: About) -> Callable[[int], None]:
+    """The work of a part, of which the item is its number: until the user's machine lets it go."""
+
+    def hold(number: int) -> None:
+        with suppress(LinkLostError), ExitStack() as stack:
+            user, links = _connect_to_peers(about, number, stack)
+            _Part(about, number, user, links).serve()
+
+    return hold
+
+
+def _connect_to_peers(about: About, number: int, stack: ExitStack) -> tuple[Link, dict[int, Link]]:
+    """Links to the user's machine and to all other parts. Raises HostError, LinkLostError, OSError."""
+    security = about.security
+    try:
+        user = stack.enter_context(closing(connect(about.host, about.port, security)))
+    except OSError as error:
+        raise HostError(f"part {number} does not reach {about.host}:{about.port}: {error}") from None
+    own = _own_address(user)
+    entrance = stack.enter_context(Entrance(listener(own), security))
+    user.send({"part": number, "host": own, "port": entrance.port})
+    words, _ = user.receive()
+    links: dict[int, Link] = {}
+    for other in range(number):
+        host, port = words["parts"][other]
+        links[other] = stack.enter_context(closing(connect(host, port, security)))
+        links[other].send({"part": number})
+    deadline = time.monotonic() + START_SECONDS
+    while len(links) < about.cut.count - 1:
+        link, words = entrance.next_guest(deadline - time.monotonic())
+        links[int(words["part"])] = stack.enter_context(closing(link))
+    return user, links
+
+
+def _own_address(user: Link) -> str:
+    """Of this machine, as it reaches the user's."""
+    with socket.socket(fileno=socket.dup(user.fileno())) as copy:
+        return str(copy.getsockname()[0])
+
+
+class _Part:
+    def __init__(self, about: About, number: int, user: Link, links: dict[int, Link]) -> None:
+        self._user = user
+        self._share = Share(about.cut, number, links, self._tell)
+        self._emulator = Emulator(
+            about.cut.netlist, about.precision, about.threads, memory_limit=about.memory_limit, part=self._share
+        )
+        self._ended = Event()
+
+    def _tell(self, words: Words) -> None:
+        self._user.send(words)
+
+    def _beat(self) -> None:
+        with suppress(LinkLostError):
+            while not self._ended.wait(BEAT_SECONDS):
+                self._tell(self._share.words)
+
+    def serve(self) -> None:
+        """One request after the other. Raises LinkLostError when the user's machine is gone."""
+        beats = Thread(target=self._beat, daemon=True, name="signs of life")
+        beats.start()
+        try:
+            with self._emulator:
+                while True:
+                    self._answer(self._user.receive())
+        finally:
+            self._ended.set()
+
+    def _answer(self, message: Message) -> None:
+        words, arrays = message
+        try:
+            self._do(words, arrays)
+        except PeerLostError as error:
+            self._user.send({"answer": "lost", "text": str(error)})
+        except BudaError as error:
+            self._user.send({"answer": "error", "error": packed(error).hex()})
+        except MemoryError as error:
+            text = f"part {self._share.number} has not enough memory{f': {error}' if str(error) else ''}"
+            self._user.send({"answer": "error", "error": packed(HostError(text)).hex()})
+
+    def _pushed(self, words: Words, array: NDArray[Any]) -> Any:
+        """What is pushed: an array, or tiles that came as their bytes, and are kept so."""
+        if not words["packed"]:
+            return array
+        netlist = self._emulator.netlist
+        queue = netlist.queues[words["queue"]]
+        return packed_tiles(array, pushed_layout(queue.df, queue.blocking, netlist.arch.alignment), queue.name)
+
+    def _do(self, words: Words, arrays: list[NDArray[Any]]) -> None:
+        emulator = self._emulator
+        match words["do"]:
+            case "push":
+                emulator.push(words["queue"], self._pushed(words, arrays[0]), words["slot"])
+                self._user.send({"answer": "done"})
+            case "pushed elsewhere":
+                emulator.pushed_elsewhere(words["queue"], words["count"], words["slot"])
+                self._user.send({"answer": "done"})
+            case "run":
+                start, waited = time.monotonic(), self._share.waited
+                emulator.run(words["program"], words["parameters"])
+                waited = self._share.waited - waited
+                self._user.send({"answer": "done", "busy": time.monotonic() - start - waited, "waited": waited})
+            case "save":
+                emulator.save(words["path"])
+                self._user.send({"answer": "done"})
+            case "restore":
+                emulator.restore(words["path"])
+                self._user.send({"answer": "done"})
+            case "outputs":
+                for output in emulator.outputs_in_parts(words["readout"]):
+                    if output.queue not in words["queues"]:
+                        continue
+                    form = [output.dtype.str, list(output.shape)]
+                    self._user.send({"answer": "output", "queue": output.queue, "form": form})
+                    for part in output.parts:
+                        self._user.send({"answer": "entries"}, [part])
+                self._user.send({"answer": "done"})
+            case _:
+                raise HostError(f"a part does not know what {words['do']!r} is")

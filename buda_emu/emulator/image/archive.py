@@ -1,0 +1,455 @@
+"""The archive of an image: tar or zip, its members by name, their bytes read where they lie, and how much of anything
+it may hold.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, cast
+from unicodedata import normalize
+
+from buda_emu.emulator.image.rules import Place
+from buda_emu.support.checker.text import shown
+from buda_emu.support.files import FileState, unchanged
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from buda_emu.arithmetic.tensor import mapped as memory
+else:
+    memory = lazy("buda_emu.arithmetic.tensor.mapped")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds for an image, far above every real one. Bytes unless said otherwise."""
+
+    members: int = 200_000  # files and folders
+    total_bytes: int = 256 << 30  # of all members, unpacked
+    json_bytes: int = 16 << 20  # of one JSON member
+    header_bytes: int = 1 << 20  # of a tar's extension header, or after its end
+    directory_bytes: int = 24 << 20  # of a zip's central directory
+    ratio: int = 100  # times: unpacked to packed, of a zip larger than `ratio_from` unpacked
+    ratio_from: int = 256 << 20
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where a member's bytes lie: `stored` bytes at `offset`, `size` when unpacked. `crc` None: there is none."""
+
+    name: str
+    offset: int
+    size: int
+    stored: int
+    is_folder: bool
+    deflated: bool = False
+    crc: int | None = None
+
+
+TOP = "unzipped_tti"
+_MAX_NAME = 1024
+_BAD = (
+    (re.compile("[\ud800-\udfff]"), "its name is not UTF-8"),  # undecodable bytes of a tar come as lone surrogates
+    (re.compile(r"[\x00-\x1f\x7f]"), "its name has control characters"),
+    (re.compile(r"\\"), "its name has a backslash"),
+    (re.compile(r"\A/"), "its name is absolute"),
+    (re.compile(r"\A[A-Za-z]:"), "its name begins with a drive"),
+    (re.compile(r"(?:\A|/)(?:[^/]*[ .])?(?:/|\Z)"), "a part of its name is empty, '.' or '..', or ends in ' ' or '.'"),
+    (re.compile(r"[^/]{256}"), "a part of its name has over 255 characters"),
+)
+_ARCHIVE = re.compile(r"\.(tti|tar|zip|gz|tgz|bz2|tbz2|xz|txz|zst|lz4|7z|rar)\Z", re.IGNORECASE)
+
+
+def checked_name(raw: str, is_folder: bool, place: Place) -> str:
+    """The name of a member without a leading `./` and, for a folder, without the slash at its end.
+
+    Raises ImageError for any name that is not a plain relative path below unzipped_tti/, or that is an archive's.
+    """
+    name = (raw.removesuffix("/") if is_folder else raw).removeprefix("./")
+    if len(name) > _MAX_NAME:
+        raise place.at(raw).error("image-path", f"its name has over {_MAX_NAME} characters")
+    for pattern, why in _BAD:
+        if pattern.search(name):
+            raise place.at(raw).error("image-path", why)
+    if not name.startswith(f"{TOP}/") and not (is_folder and name == TOP):
+        raise place.at(raw).error("image-path", f"it lies outside of {TOP}/")
+    if not is_folder and _ARCHIVE.search(name):
+        raise place.at(raw).error("image-nested", "it is an archive by its name")
+    return name
+
+
+def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
+    """Raise ImageError where two members (name, is a folder) would be one file, or one would lie below a file."""
+    seen: dict[str, tuple[str, bool]] = {}
+    for name, is_folder in members:
+        before = seen.get(_folded(name))
+        if before is not None:
+            raise place.at(name).error("image-twice", f"{shown(before[0])} is there already")
+        seen[_folded(name)] = name, is_folder
+    folders = {name.rpartition("/")[0] for name, _ in seen.values()} - {""}
+    while folders:
+        for name in folders:
+            before = seen.setdefault(_folded(name), (name, True))
+            if before != (name, True):
+                raise place.at(name).error("image-twice", f"{shown(before[0])} is not a folder of this name")
+        folders = {name.rpartition("/")[0] for name in folders} - {""}
+
+
+def _folded(name: str) -> str:
+    """The same for all spellings that some file system takes for one."""
+    return name.lower() if name.isascii() else normalize("NFC", normalize("NFKD", name).casefold())
+
+
+_BLOCK = tarfile.BLOCKSIZE
+_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_GNU = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_MOST_RECORDS = 256  # of one extension header; tar writes a dozen
+_MOST_EXTENSIONS = 8  # headers in front of one member
+_LENGTH_DIGITS = 8  # of a record
+_EXTENSIONS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, *_GNU)
+_KINDS = {
+    tarfile.LNKTYPE: "a hard link",
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.CHRTYPE: "a character device",
+    tarfile.BLKTYPE: "a block device",
+    tarfile.FIFOTYPE: "a pipe",
+    tarfile.GNUTYPE_SPARSE: "a sparse file",
+}
+
+
+def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
+    """Every member in order. Raises ImageError for all that is not a plain, whole tar."""
+    offset = 0
+    extended: dict[str, str] = {}  # what the extension headers before a member say of it
+    extensions = 0
+    while True:
+        header = _read(stream, offset, _BLOCK)
+        if len(header) < _BLOCK:
+            raise place.error(
+                "image-archive", f"it ends at byte {offset + len(header)}, without an end mark: it is cut"
+            )
+        if not any(header):
+            break
+        info = _header(header, offset, place)
+        size = _size(extended.get("size"), info.size, place.at(info.name))
+        start, offset = offset + _BLOCK, offset + _BLOCK + -(-max(size, 0) // _BLOCK) * _BLOCK
+        if size < 0 or start + size > length:
+            raise place.at(info.name).error(
+                "image-archive",
+                f"its header states {size} bytes, the archive has {max(0, length - start)} more: it is cut",
+            )
+        if info.type in _EXTENSIONS:
+            extensions += 1
+            if extensions > _MOST_EXTENSIONS:
+                raise place.error("image-size", f"over {_MOST_EXTENSIONS} extension headers come before a member")
+            extended |= _extension(info, _text(stream, start, size, place, limits), place)
+            continue
+        yield _member(info, extended, start, size, place)
+        extended, extensions = {}, 0
+    if extended:
+        raise place.error("image-archive", "it ends after an extension header")
+    if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
+        raise place.error("image-archive", f"there is data after the end mark at byte {offset}")
+
+
+def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:
+    is_folder = info.type == tarfile.DIRTYPE
+    name = checked_name(extended.get("path", info.name), is_folder, place)
+    if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
+        kind = (
+            _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
+            if info.type not in _FILES
+            else "a sparse file"
+        )
+        raise place.at(name).error("image-kind", f"it is {kind}")
+    if is_folder and size:
+        raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
+    return Member(name, start, size, size, is_folder)
+
+
+def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError) as error:
+        raise place.error("image-archive", f"no tar header at byte {offset} ({error})") from None
+
+
+def _size(stated: str | None, size: int, place: Place) -> int:
+    """An extension header may state the size."""
+    if stated is None:
+        return size
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
+        raise place.error("image-archive", f"its extension header states {shown(stated)!r} bytes")
+    return int(stated)
+
+
+def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
+    """What an extension header says: the records of pax, or GNU's long name."""
+    if info.type in _GNU:  # where a link leads to is of no interest
+        return {"path": text.split("\0", 1)[0]} if info.type == tarfile.GNUTYPE_LONGNAME else {}
+    records = dict(_records(text.encode("utf-8", "surrogateescape"), place))
+    if info.type == tarfile.XGLTYPE:
+        if records.keys() & {"path", "size", "linkpath"}:
+            raise place.error("image-archive", "a global extension header names members")
+        return {}
+    return records
+
+
+def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
+    """Keys and values: each record is its own length, a space, `key=value` and a line feed."""
+    position = 0
+    for _ in range(_MOST_RECORDS):
+        if position == len(data):
+            return
+        space = data.find(b" ", position, position + _LENGTH_DIGITS + 1)
+        count = data[position : max(space, position)]
+        end = position + (int(count) if count.isdigit() else 0)
+        key, equals, value = data[space + 1 : end].partition(b"=")
+        if not equals or not value.endswith(b"\n") or end > len(data):
+            raise place.error("image-archive", "an extension header has a broken record")
+        position = end
+        yield key.decode("utf-8", "surrogateescape"), value[:-1].decode("utf-8", "surrogateescape")
+    if position < len(data):
+        raise place.error("image-size", f"an extension header has over {_MOST_RECORDS} records")
+
+
+def _text(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:
+    if size > limits.header_bytes:
+        raise place.error("image-size", f"an extension header has {size} bytes, the limit is {limits.header_bytes}")
+    return _read(stream, start, size).decode("utf-8", "surrogateescape")
+
+
+def _read(stream: IO[bytes], offset: int, size: int) -> bytes:
+    stream.seek(offset)
+    return stream.read(size)
+
+
+_ENCRYPTED = 0x01 | 0x20 | 0x40  # and patched data
+_UTF8 = 0x800
+_LOCAL = struct.Struct("<4sHHHHHLLLHH")
+_MEMBER_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+# What zipfile raises for a file that is not a zip, or a strange one.
+_BROKEN = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError, EOFError,
+    IndexError, KeyError, struct.error, OSError,
+)  # fmt: skip
+
+
+def zip_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
+    """Every member in the order of the data. Raises ImageError for all that is not a plain, whole zip."""
+    infos = sorted(_directory(stream, place, limits), key=lambda info: info.header_offset)
+    end = 0
+    for info in infos:
+        at = place.at(info.orig_filename)
+        if info.header_offset < end or (not end and info.header_offset):
+            raise at.error("image-archive", "its data lies within another member's, or where something else is")
+        is_folder = info.orig_filename.endswith("/")
+        name = checked_name(info.orig_filename, is_folder, place)
+        _check_kind(info, is_folder, at)
+        start = _data_start(stream, info, at)
+        end = start + info.compress_size
+        if end > length:
+            raise at.error("image-archive", f"its data ends at byte {end}, the archive at {length}: it is cut")
+        deflated = info.compress_type == zipfile.ZIP_DEFLATED
+        yield Member(name, start, info.file_size, info.compress_size, is_folder, deflated, info.CRC)
+
+
+class _Bounded:
+    """A file for zipfile that is never read in larger parts than a central directory may have."""
+
+    def __init__(self, stream: IO[bytes], limit: int, place: Place) -> None:
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+        self._stream, self._limit, self._place = stream, limit, place
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file. Raises ImageError for more than the limit."""
+        wanted = size if 0 <= size <= self._limit else self._limit + 1
+        data = self._stream.read(wanted)
+        if len(data) > self._limit:
+            raise self._place.error("image-size", f"its central directory has over {self._limit} bytes")
+        return data
+
+
+def _directory(stream: IO[bytes], place: Place, limits: Limits) -> list[zipfile.ZipInfo]:
+    bounded = cast("IO[bytes]", _Bounded(stream, limits.directory_bytes, place))
+    try:
+        with zipfile.ZipFile(bounded) as archive:
+            return archive.infolist()
+    except _BROKEN as error:
+        raise place.error("image-archive", f"it is not a whole zip ({shown(error)})") from None
+
+
+def _check_kind(info: zipfile.ZipInfo, is_folder: bool, at: Place) -> None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
+        raise at.error("image-kind", f"it is {_MEMBER_KINDS.get(kind, 'of a kind that does not fit its name')}")
+    if info.flag_bits & _ENCRYPTED:
+        raise at.error("image-kind", "it is encrypted, or a patch")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise at.error("image-kind", "it is packed in another way than stored or deflated")
+    if info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size:
+        raise at.error(
+            "image-archive", f"it is stored as it is, but in {info.compress_size} for {info.file_size} bytes"
+        )
+    if is_folder and info.file_size:
+        raise at.error("image-kind", f"it is a folder with {info.file_size} bytes")
+
+
+def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
+    """Where the data begins, from the header before it, which must agree with the directory."""
+    stream.seek(info.header_offset)
+    block = stream.read(_LOCAL.size)
+    if len(block) < _LOCAL.size:
+        raise at.error("image-archive", "its header lies after the archive's end: it is cut")
+    signature, _, flags, method, _, _, _, _, _, name_length, extra_length = _LOCAL.unpack(block)
+    raw = stream.read(name_length)
+    try:
+        name = raw.decode("utf-8" if flags & _UTF8 else "cp437")
+    except UnicodeDecodeError:
+        name = ""
+    if (signature, method, name) != (b"PK\3\4", info.compress_type, info.orig_filename):
+        raise at.error("image-archive", "the header before its data says something else than the directory")
+    return info.header_offset + _LOCAL.size + name_length + extra_length
+
+
+_ZIP = b"PK\3\4"
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}
+_PART = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An open archive. No file stays open: each read opens it again and makes sure that it is still the same."""
+
+    place: Place
+    members: Mapping[str, Member]
+    _state: FileState
+
+    def read(self, name: str, limit: int | None = None) -> bytes:
+        """The bytes of a member. Raises ImageError where there is no such file, or when it is larger than `limit`."""
+        member, at = self.members.get(name), self.place.at(name)
+        if member is None or member.is_folder:
+            raise at.error("image-member", "it is not in the archive")
+        if limit is not None and member.size > limit:
+            raise at.error("image-size", f"it has {member.size} bytes, the limit is {limit}")
+        with self._reopened() as stream:
+            stream.seek(member.offset)
+            data = _inflated(stream, member, at) if member.deflated else stream.read(member.size)
+        self._require_unchanged()
+        if len(data) != member.size:
+            raise at.error("image-archive", f"it has {len(data)} bytes, the archive states {member.size}")
+        if member.crc is not None and zlib.crc32(data) != member.crc:
+            raise at.error("image-archive", "its checksum is wrong")
+        return data
+
+    def is_plain(self, name: str) -> bool:
+        """Whether a file lies in the archive as it is, without a checksum that only all of it tells."""
+        return self.has(name) and not self.members[name].deflated and self.members[name].crc is None
+
+    def mapped(self, name: str) -> "NDArray[np.uint8]":
+        """The bytes of a file that `is_plain`, none of them read: uint8[size]. Raises ImageError as `read`."""
+        member = self.members[name]
+        with self._reopened() as stream:
+            return memory.map_bytes(stream, member.offset, member.size)
+
+    def unchanged(self, name: str) -> Callable[[], None]:
+        """A function that raises ImageError where the file is not the one that was loaded, to be called before and
+        after each look at the mapped bytes of a member."""
+        place = self.place.at(name)
+        return unchanged(place.archive, lambda how: place.error("image-changed", how), self._state)
+
+    def digest(self) -> str:
+        """SHA-256 of the whole file, in hexadecimal. Raises ImageError as `read`."""
+        with self._reopened() as stream:
+            found = hashlib.sha256()
+            while data := stream.read(_PART):
+                found.update(data)
+        self._require_unchanged()
+        return found.hexdigest()
+
+    def _reopened(self) -> IO[bytes]:
+        self._require_unchanged()
+        return _opened(self.place)
+
+    def _require_unchanged(self) -> None:
+        difference = self._state.difference(self.place.archive)
+        if difference:
+            raise self.place.error("image-changed", f"the file is not the one that was loaded: {difference}")
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        member = self.members.get(name)
+        return member is not None and not member.is_folder
+
+
+def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
+    """Read where everything lies in a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
+    place = Place(os.fspath(path))
+    with _opened(place) as stream:
+        state = FileState.of(stream.fileno())
+        magic = stream.read(8)
+        for mark, kind in _PACKED.items():
+            if magic.startswith(mark):
+                raise place.error("image-archive", f"it is packed with {kind}")
+        length = os.fstat(stream.fileno()).st_size
+        found: list[Member] = []
+        total = 0
+        for member in (zip_members if magic.startswith(_ZIP) else tar_members)(stream, length, place, limits):
+            found.append(member)
+            total += member.size
+            if len(found) > limits.members:
+                raise place.error("image-size", f"it has over {limits.members} members")
+            if total > limits.total_bytes:
+                raise place.error("image-size", f"its members have over {limits.total_bytes} bytes")
+            if total > limits.ratio_from and total > limits.ratio * length:
+                raise place.error("image-size", f"{length} bytes unpack to more than {limits.ratio} times as many")
+        check_unique(((member.name, member.is_folder) for member in found), place)
+        if not found:
+            raise place.at(TOP).error("image-member", "the archive is empty")
+        return Archive(place, {member.name: member for member in found}, state)
+
+
+def _opened(place: Place) -> IO[bytes]:
+    if "\0" in place.archive or not stat.S_ISREG(os.stat(place.archive).st_mode):  # noqa: PTH116 - a pipe would block
+        raise place.error("image-archive", "it is not a file")
+    return open(place.archive, "rb")  # noqa: PTH123 - no path object is needed
+
+
+def _inflated(stream: IO[bytes], member: Member, at: Place) -> bytes:
+    """Unpack at most one byte more than the member states. Raises ImageError for data that is not deflate's."""
+    unpacker, data, left = zlib.decompressobj(-zlib.MAX_WBITS), bytearray(), member.stored
+    try:
+        while left and not unpacker.eof:
+            part = stream.read(min(left, _PART))
+            if not part:
+                break
+            left -= len(part)
+            while part and len(data) <= member.size:
+                data += unpacker.decompress(part, min(_PART, member.size + 1 - len(data)))
+                part = unpacker.unconsumed_tail
+            if len(data) > member.size:
+                raise at.error("image-size", f"it unpacks to more than the {member.size} bytes that the archive states")
+    except zlib.error as error:
+        raise at.error("image-archive", f"its packed data is broken ({error})") from None
+    if left or unpacker.unused_data or not unpacker.eof:
+        raise at.error("image-archive", "its packed data ends too early or too late")
+    return bytes(data)

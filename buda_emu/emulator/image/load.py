@@ -1,0 +1,114 @@
+"""Images from files: opened for use, or checked with every finding."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from buda_emu.emulator.image.archive import LIMITS, TOP, Archive, Limits, open_archive
+from buda_emu.emulator.image.checks import CONFIG, mismatches
+from buda_emu.emulator.image.device_image import DeviceImage
+from buda_emu.emulator.image.fields import mapped, parse_object, read_value, text
+from buda_emu.emulator.image.metadata import DeviceMetadata, read_metadata
+from buda_emu.emulator.image.mismatch import DEVICE, Mismatch
+from buda_emu.emulator.image.rules import RULES, ImageError, finding, pointer, together
+from buda_emu.netlist.load import NetlistResult, check_bytes
+from buda_emu.netlist.yaml_reader import MAX_BYTES
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.render import render
+from buda_emu.support.errors import NetlistError
+
+StrPath = str | os.PathLike[str]
+NetlistCheck = Callable[[bytes, str, str | None], NetlistResult]
+"""A check of a netlist's bytes, under a name, for an architecture."""
+
+
+def load_image(
+    path: StrPath, *, allow_pickle: bool = False, arch: str | None = None, limits: Limits = LIMITS
+) -> DeviceImage:
+    """Open a device image: tar or zip (NETLIST 8). Nothing is unpacked to disk and no code of the image runs.
+
+    `allow_pickle`: load pickled tensors (DEFAULT dump format) too; they are unpickled when they are asked for, and a
+    pickle can run any code, so do this only for images whose maker you trust. `arch`: the architecture that the caller
+    expects. Raises ImageError for an image that is refused, NetlistError for its netlist, OSError.
+    """
+    archive = open_archive(path, limits)
+    metadata, config = _content(archive, limits)
+    if arch is not None and arch.lower() != metadata.arch:
+        raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")
+    pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
+    if pickled and not allow_pickle:
+        raise archive.place.at(pickled[0].member).error(
+            "image-pickle",
+            f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
+            "do you know who made this file?",
+        )
+    result = _netlist(archive, metadata)
+    if result.netlist is None:
+        raise NetlistError(render(result.diagnostics), result.diagnostics)
+    found = [item for item in mismatches(metadata, result.netlist, archive) if item.rule != "image-pickle"]
+    wrong = [
+        archive.place.at(item.member).below(*item.steps).error(item.rule, item.problem)
+        for item in found
+        if item.severity == "error"
+    ]
+    if wrong:
+        raise together(wrong)
+    return DeviceImage(archive, metadata, result.netlist, config, tuple(_told(item, archive) for item in found))
+
+
+def check_image(
+    path: StrPath,
+    arch: str | None = None,
+    *,
+    strict: bool = False,
+    check_netlist: NetlistCheck = check_bytes,
+    limits: Limits = LIMITS,
+) -> NetlistResult:
+    """Return every finding on an image: on the archive, device.json, the netlist inside, and whether they belong
+    together.
+
+    Never raises for what is in the file. `arch` is the architecture that the caller expects. `strict` makes warnings of
+    the image errors. `check_netlist` checks the netlist inside: `netlist.load.check_bytes`, or
+    `routing.checking.check_bytes`, which also holds it against its pipes and streams. The bytes of tensors are not
+    looked at, but for how many there are.
+    """
+    name = os.fspath(path)
+    try:
+        archive = open_archive(path, limits)
+        metadata, _ = _content(archive, limits)
+        result = _netlist(archive, metadata, check_netlist)
+    except ImageError as error:
+        return NetlistResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
+    except OSError as error:
+        return NetlistResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
+    found = list(result.diagnostics)
+    if arch is not None and arch.lower() != metadata.arch:
+        problem = f"the image is for {metadata.arch}, not for {arch}"
+        found.append(_told(Mismatch(DEVICE, "image-device", problem, "error", ("arch",)), archive))
+    if result.netlist is not None:
+        for item in mismatches(metadata, result.netlist, archive):
+            found.append(_told(replace(item, severity="error") if strict else item, archive))
+    refused = any(item.severity == "error" for item in found)
+    return NetlistResult(None if refused else result.netlist, tuple(found))
+
+
+def _told(item: Mismatch, archive: Archive) -> Diagnostic:
+    return finding(archive.place.archive, item.member, item.rule, item.problem, item.severity, pointer(item.steps))
+
+
+def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
+    """device.json and compile_and_runtime_config.json. Raises ImageError."""
+    device = archive.place.at(DEVICE)
+    metadata = read_metadata(parse_object(archive.read(DEVICE, limits.json_bytes), device), device)
+    if not archive.has(CONFIG):
+        return metadata, {}
+    place = archive.place.at(CONFIG)
+    config = parse_object(archive.read(CONFIG, limits.json_bytes), place)
+    return metadata, read_value(mapped(text), config, place)
+
+
+def _netlist(archive: Archive, metadata: DeviceMetadata, check_netlist: NetlistCheck = check_bytes) -> NetlistResult:
+    """Check the netlist inside, for the image's architecture. Raises ImageError where it is not there."""
+    member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
+    data = archive.read(member, MAX_BYTES)
+    return check_netlist(data, f"{archive.place.archive}!{member}", metadata.arch)

@@ -1,0 +1,171 @@
+"""How many entries of each input queue a run of programs reads, and parameters for programs whose caller gives none."""
+
+from collections.abc import Mapping, Sequence
+
+from buda_emu.emulator.runtime.machine.listeners import Journal
+from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
+from buda_emu.netlist.program.interpreter import GatheredExecutes, Interpreter, StepBudget
+from buda_emu.netlist.program.settings import ALL_SETTINGS, Variables
+from buda_emu.spec.precision import DEFAULT_STEP_LIMIT
+from buda_emu.spec.varinst import immediate, stored_name
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError, ProgramError
+
+# NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
+_HARNESS: Mapping[str, tuple[str, str]] = {
+    "p_microbatch_count": ("microbatch_count", "1"),
+    "p_loop_count": ("microbatch_count", "1"),
+    "p_microbatch_size": ("microbatch_size", "1"),
+    "p_zero_grad": ("zero_grad", "1"),
+    "p_cache_write_index": ("cache_write_index", "0"),
+    "p_inner_increment": ("inner_increment", "0"),
+    "p_inner_loop_count": ("inner_loop_count", "1"),
+    "p_outer_increment": ("outer_increment", "0"),
+    "p_outer_loop_count": ("outer_loop_count", "1"),
+}
+
+
+def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
+    """Every parameter that the programs take, as written, in order."""
+    return {
+        name: None
+        for program in programs
+        for instruction in program.instructions
+        if isinstance(instruction, Param)
+        for name in instruction.names
+    }
+
+
+def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
+    """The programs of these names, all in file order without any. Raises HostError for one that is not there."""
+    bodies: list[Program] = []
+    for name in names or tuple(dict.fromkeys(netlist.program_order)):
+        body = netlist.programs.get(name)
+        if body is None:
+            raise HostError(f"no program {name!r}; programs: {', '.join(netlist.programs)}")
+        bodies.append(body)
+    return bodies
+
+
+def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
+    """The caller's parameters. Raises HostError for one that no program takes, most likely misspelt, for a value that
+    is none, and for one that a loop cannot run as often as (NETLIST 3.1, 3.4)."""
+    known = parameter_names(programs)
+    counts = {
+        stored_name(step.count): step for body in programs for step in body.instructions if isinstance(step, Loop)
+    }
+    for name, text in given.items():
+        if name not in known:
+            hint = f" ({near(name, known)})" if near(name, known) else ""
+            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(known) or 'none'}")
+        try:
+            value = immediate(text)
+        except ProgramError as error:
+            raise HostError(f"parameter {name}: {error}") from None
+        loop = counts.get(stored_name(name))
+        if loop is not None and value < 1:
+            raise HostError(f"parameter {name} is {value}: the loop of line {loop.at().line} runs at least once")
+    return given
+
+
+def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:
+    """Parameters as the vendor's harnesses would give them (NETLIST 3.7).
+
+    A name that no harness knows takes the test-arg of its name, else 1 where it counts a loop and 0 elsewhere.
+    """
+    counts = {
+        stored_name(instruction.count)
+        for program in programs
+        for instruction in program.instructions
+        if isinstance(instruction, Loop)
+    }
+    values: dict[str, str] = {}
+    for name in parameter_names(programs):
+        bare = stored_name(name)
+        own = bare.removeprefix("p_")
+        test_arg, value = _HARNESS.get(bare, (own, "1" if bare in counts else "0"))
+        values[name] = test_args.get(test_arg, value)
+    return values
+
+
+def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> dict[str, int]:
+    """How many entries of each host-fed queue these programs use when run once each in order: at most what it holds.
+
+    A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run would.
+    """
+    return walked(netlist, programs, parameters).entries
+
+
+def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "Walked":
+    """What these programs do when run once each in order: they are walked with their variables, without data.
+
+    Raises ProgramError as the run would.
+    """
+    reads = Walked(netlist)
+    steps = StepBudget(DEFAULT_STEP_LIMIT)
+    interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
+    for program in programs:
+        steps.begin_run()
+        reads.begin_run()
+        try:
+            interpreters[program.name].run(parameters)
+        except ProgramError as error:
+            place = interpreters[program.name].failed_at
+            if place is not None:
+                from buda_emu.emulator.runtime.stop import stopped  # a run that ends well need not wait for it
+
+                error.stopped = stopped(error, place, netlist, {}, Journal())
+            raise
+    return reads
+
+
+class Walked:
+    """Is a `program.interpreter.Machine` that only notes how far each queue is read and how often graphs run.
+
+    `entries`: see `entries_read`. `inputs`: inputs of all epochs. `graph_inputs`: of each graph that runs.
+    """
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._netlist = netlist
+        self._settings = ALL_SETTINGS.of(netlist)
+        self._gathered = GatheredExecutes(netlist)
+        self._firsts = {temporal.graphs[0] for temporal in netlist.temporal_graphs if temporal.graphs}
+        self.entries: dict[str, int] = {}
+        self.graph_inputs: dict[str, int] = {}
+
+    @property
+    def inputs(self) -> int:
+        """The graphs of a temporal graph run as one."""
+        return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
+
+    def execute(self, instruction: Execute, variables: Variables) -> None:
+        """Note the furthest entry that the graph reads or pops. Raises ProgramError as the run would."""
+        self._gathered.add(instruction, variables)
+        graph = self._netlist.graphs.get(instruction.graph)
+        inputs = graph.input_count if graph is not None else 1
+        self.graph_inputs[instruction.graph] = self.graph_inputs.get(instruction.graph, 0) + inputs
+        for prepared in self._settings.of(instruction).prepared:
+            queue = self._netlist.queues[prepared.queue]
+            if queue.is_ram or not queue.host_fed:
+                continue
+            settings = prepared.evaluate(variables)
+            if settings.prologue or settings.epilogue:
+                furthest = queue.entries
+            else:
+                read = settings.rd_ptr_local + (inputs - 1) * settings.rd_ptr_autoinc + 1
+                popped = settings.rd_ptr_global + inputs * settings.global_rdptr_autoinc
+                furthest = min(max(read, popped), queue.entries)
+            self.entries[prepared.queue] = max(self.entries.get(prepared.queue, 0), furthest)
+
+    def begin_run(self) -> None:
+        """Another program begins."""
+        self._gathered.begin_run()
+
+    def variable_written(self, text: str, variables: Variables) -> None:
+        """Pointers are looked at where they are used."""
+
+    def allocate(self, queue: str) -> None:
+        """Takes no data."""
+
+    def deallocate(self, queue: str) -> None:
+        """Takes no data."""

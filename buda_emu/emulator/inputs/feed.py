@@ -1,0 +1,118 @@
+"""The inputs of a run: tensors from outside first, the rest generated; and how they are pushed."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.emulator.inputs.default import InputBlock
+from buda_emu.emulator.inputs.entries import entries_read
+from buda_emu.emulator.inputs.input_used import InputUsed
+from buda_emu.emulator.inputs.of_image import archive_blocks, begun_with, in_queues
+from buda_emu.emulator.inputs.of_image import made_up_blocks as made_up
+from buda_emu.emulator.inputs.reference import Files, Tensors, tensors, whole_array
+from buda_emu.emulator.memory.host import default_memory_limit
+from buda_emu.netlist.model import Netlist, Program, Queue
+from buda_emu.netlist.test_config import TestConfig
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.distributed.machines import Machines
+    from buda_emu.emulator.image.device_image import DeviceImage
+    from buda_emu.emulator.runtime.emulator import Emulator
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Makes the same inputs as often as they are asked for, without keeping them. `reference`: tensors from outside;
+    `archive`: an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image`: the one that the netlist
+    is of."""
+
+    netlist: Netlist
+    config: TestConfig
+    programs: Sequence[Program]
+    parameters: Mapping[str, str]
+    seed: int
+    reference: Files | None
+    archive: Path | None = None
+    image: "DeviceImage | None" = None
+    memory_limit: int | None = None
+
+    def blocks(self) -> Iterator[InputBlock]:
+        """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
+        held = self.image.held_queues if self.image is not None else frozenset[str]()
+        yield from begun_with(self.image)
+        given = set(held)
+        for block in in_queues(self.image, self._outside()):
+            if block.queue in held:
+                raise HostError(f"inputs: the image holds the tensor of queue {block.queue}: take it out")
+            given.add(block.queue)
+            yield block
+        yield from made_up(
+            self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, given=given
+        )
+
+    def _outside(self) -> Iterator[InputBlock]:
+        if self.archive is not None:
+            yield from archive_blocks(
+                self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()
+            )
+        if self.reference is None:
+            return
+        needed = entries_read(self.netlist, self.programs, self.parameters)
+        for queue in self.netlist.queues.values():
+            found = self._initial(self.reference, queue)
+            if found is not None:
+                wanted = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+                yield _block(queue, found, wanted)
+
+    def _initial(self, files: Files, queue: Queue) -> Tensors | None:
+        """Of an image, arrays may have the shape of the host's tensors, and the name of the model's input."""
+        if self.image is None or not queue.host_fed:
+            return initial_tensors(files, queue)
+        found = (whole_array(files, name) for name in self.image.names_of(queue.name))
+        whole = next((item for item in found if item is not None), None)
+        if whole is None:
+            return initial_tensors(files, queue)
+        return Tensors(self.image.host_input(queue.name, whole.array), whole.source)
+
+
+def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
+    """What the files hold for a queue that the host fills, or for a ram that ops write, before the first program."""
+    if queue.host_fed:
+        return tensors(files, queue.name, queue.df, queue.blocking.element_shape)
+    if queue.is_ram:
+        return tensors(files, f"{queue.name}.init", queue.df, queue.blocking.element_shape)
+    return None
+
+
+def _block(queue: Queue, found: Tensors, wanted: int) -> InputBlock:
+    """The first entries that the programs read. Raises HostError where there are not so many."""
+    entries = found.array.shape[0]
+    if entries < wanted and not queue.is_ram:
+        has = f"{found.source} has {plural(entries, 'entry')} of queue {queue.name}"
+        raise HostError(f"{has}, the programs read {wanted}")
+    return InputBlock(queue.name, found.array[:wanted], 0 if queue.is_ram else None, found.source)
+
+
+def push(
+    emulator: "Emulator | Machines", blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
+) -> tuple[InputUsed, ...]:
+    """Push them all; says what was pushed."""
+    queues = emulator.netlist.queues
+    pushed: dict[str, InputUsed] = {}
+    for block in blocks:
+        progress(f"input {block.queue}")
+        emulator.push(block.queue, block.array, block.slot)
+        before = pushed.get(block.queue)
+        entries = (before.shape[0] if before else 0) + block.array.shape[0]
+        shape = (entries, *block.array.shape[1:])
+        pushed[block.queue] = InputUsed(block.queue, queues[block.queue].df, shape, block.source)
+        del block  # before the next is made
+    return tuple(pushed.values())
+
+
+def seed_of(seed: int, number: int) -> int:
+    """The seed of item `number`: the same however many are made beside it."""
+    return seed * 1_000_003 + number

@@ -1,0 +1,267 @@
+"""Arrays in files: .npy, .npz, .safetensors, and how much memory the files of a directory take."""
+
+import json
+import os
+import stat
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.memory.host import default_memory_limit, size_text
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import unchanged
+
+_PIECE: Final = 1 << 20  # bytes
+_MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
+_HEADERS: Final = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_BROKEN: Final = (
+    ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError, KeyError, AttributeError, RecursionError,
+    MemoryError, OverflowError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+    NotImplementedError, RuntimeError, OSError,
+)  # fmt: skip
+
+
+def map_npy(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, read as it is used: who uses it checks that the file is `unchanged`. Raises
+    HostError for one that is not an array, or is not whole."""
+    try:
+        with _opened(path) as stream:
+            _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
+        with warnings.catch_warnings(action="ignore"):
+            return np.lib.format.open_memmap(path, mode="r")
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the file says of its array."""
+
+    shape: tuple[int, ...]
+    dtype: "np.dtype[Any]"
+
+    @property
+    def elements(self) -> int:
+        """How many."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Of all elements."""
+        return self.elements * self.dtype.itemsize
+
+
+def npy_header(path: Path) -> Header:
+    """Of the array of a .npy file. Raises HostError."""
+    try:
+        with _opened(path) as stream:
+            return _header(stream, os.fstat(stream.fileno()).st_size)
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+
+
+def npz_headers(path: Path) -> dict[str, Header]:
+    """Of each array of a .npz file, by name. Raises HostError."""
+    try:
+        with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
+            return dict(_members(archive))
+    except _BROKEN as error:
+        raise _none(str(path), error, "archive") from None
+
+
+def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, Header]]:
+    """Each array's name and header. Raises ValueError for a name that occurs twice, with ".npy" or without."""
+    names: set[str] = set()
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in names:
+            raise ValueError(f"it holds {name!r} twice: leave one of them, and write the file again")
+        names.add(name)
+        with archive.open(info) as member:
+            yield name, _header(member, info.file_size)
+
+
+def _header(stream: IO[bytes], size: int) -> Header:
+    shape, _, dtype = _shape_and_type(stream, size)
+    return Header(shape, dtype)
+
+
+def npy_of(name: str, data: bytes) -> NDArray[Any]:
+    """The array of what a .npy file holds. Raises HostError."""
+    try:
+        return _array(BytesIO(data), len(data))
+    except _BROKEN as error:
+        raise _none(name, error) from None
+
+
+def read_npy(path: Path, most: int | None = None) -> NDArray[Any]:
+    """Read the array of a .npy file into memory. Raises HostError for a file that is not an array, is not whole or is
+    written to meanwhile, for what is not a regular file, and for more than `most` bytes, by default a machine's memory
+    limit."""
+    most = default_memory_limit() if most is None else most
+    try:
+        check = unchanged(path)
+        with _opened(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise HostError(f"{path} holds {size_text(size)}, the memory limit is {size_text(most)}")
+            array = _array(stream, size)
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+    check()
+    return array
+
+
+def npz_of(name: str, data: bytes | Path, most: int | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz file, or of what one holds, by name. Nothing is unpacked where they would take more than
+    `most` bytes, by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
+    most = default_memory_limit() if most is None else most
+    try:
+        with BytesIO(data) if isinstance(data, bytes) else _opened(data) as stream, zipfile.ZipFile(stream) as archive:
+            needed = sum(header.bytes for _, header in _members(archive))
+            if needed > most:
+                raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")
+            found: dict[str, NDArray[Any]] = {}
+            for info in archive.infolist():
+                with archive.open(info) as member:
+                    found[info.filename.removesuffix(".npy")] = _array(member, info.file_size)
+            return found
+    except _BROKEN as error:
+        raise _none(name, error, "archive") from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, and cannot go back
+        raise ValueError("it is not a regular file")
+    return path.open("rb")
+
+
+def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """The array of a file of `size` bytes: no memory is taken for what the file does not hold."""
+    shape, fortran, dtype = _shape_and_type(stream, size)
+    array = np.empty(prod(shape), dtype)
+    left = array.view(np.uint8).data
+    while left:
+        count = cast("BytesIO", stream).readinto(left[:_PIECE])  # a zip's stream holds all that it is asked for twice
+        if not count:
+            raise EOFError("it is cut short")
+        left = left[count:]
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+
+
+def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"version {version[0]}.{version[1]} of the format is for fields with names")
+    with warnings.catch_warnings(action="ignore"):  # of old or odd headers; they may be errors here
+        shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
+    if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
+        raise ValueError(f"it holds {dtype}, not numbers")
+    needed, held = prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != held:
+        raise ValueError(f"its header tells of {list(shape)} {dtype}, {needed} bytes, and {held} follow")
+    return shape, fortran, dtype
+
+
+def _none(name: str, error: BaseException, kind: str = "array file") -> HostError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    return HostError(f"{name} is not a numpy {kind}: {reason}")
+
+
+Array = NDArray[Any]
+
+_SAFE_TYPES: Final[Mapping[str, str]] = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
+    "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+
+
+def read_archive(file: str, data: bytes, most: int | None = None) -> Mapping[str, Array]:
+    """The arrays of a .npz or .safetensors file by name; bfloat16 as float32. `most`: bytes that what is packed may
+    take. Raises HostError."""
+    return npz_of(file, data, most) if file.lower().endswith(".npz") else _safetensors(file, data)
+
+
+def is_archive(file: str) -> bool:
+    """Whether the name is that of a file with several arrays."""
+    return file.lower().endswith((".npz", ".safetensors"))
+
+
+def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
+    try:
+        from safetensors import SafetensorError, deserialize  # pyright: ignore[reportUnknownVariableType]
+    except ImportError:
+        raise HostError(f"{file}: reading .safetensors needs a package: pip install safetensors") from None
+    try:
+        entries: list[tuple[str, Mapping[str, Any]]] = deserialize(data)
+        return {name: _safe_array(file, name, entry) for name, entry in entries}
+    except SafetensorError as error:
+        raise HostError(f"{file} is not a safetensors file: {error}") from None
+
+
+def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
+    kind, shape = str(entry["dtype"]), tuple(entry["shape"])
+    if kind == "BF16":
+        halves = np.frombuffer(entry["data"], "<u2").astype(np.uint32)
+        return (halves << 16).view(np.float32).reshape(shape)
+    if kind not in _SAFE_TYPES:
+        raise HostError(f"{file}: {name} has elements of type {kind}, which is not read")
+    return np.frombuffer(entry["data"], _SAFE_TYPES[kind]).reshape(shape)
+
+
+_LONGEST_HEADER = 100 << 20  # bytes, as the format's own limit
+
+
+def copied_bytes(inputs: Path) -> int:
+    """Bytes of host copies, at most: archives stay, other files come and go one after the other, and each is there as
+    its bytes, as an array, and as float32."""
+    files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else [inputs]
+    kept = once = 0
+    bins: Counter[str] = Counter()
+    for path in files:
+        with suppress(OSError, HostError):
+            suffix, size = path.suffix.lower(), path.stat().st_size
+            if suffix == ".npy":
+                header = npy_header(path)
+                once = max(once, header.bytes + max(size, 4 * header.elements))
+            elif suffix == ".bin":
+                bins[str(path).rsplit(".", 2)[0]] += 2 * size  # entry by entry, and all in one array
+            elif suffix in (".npz", ".safetensors"):
+                arrays = list(_npz(path) if suffix == ".npz" else _bytes_of_safetensors(path))
+                kept += sum(max(array, 4 * elements) if suffix != ".npz" else array for array, elements in arrays)
+                largest = max((elements for _, elements in arrays), default=0)
+                once = max(once, size + 8 * largest)
+    return kept + max(once, max(bins.values(), default=0))
+
+
+def _npz(path: Path) -> Iterator[tuple[int, int]]:
+    """(bytes, elements) of each array."""
+    return ((header.bytes, header.elements) for header in npz_headers(path).values())
+
+
+def _bytes_of_safetensors(path: Path) -> Iterator[tuple[int, int]]:
+    """(bytes, elements) of each tensor."""
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header: dict[str, Any] = {}
+        if length <= _LONGEST_HEADER:
+            with suppress(ValueError, RecursionError):
+                header = json.loads(stream.read(length))
+    for name, entry in header.items():
+        if name != "__metadata__":
+            with suppress(KeyError, TypeError, ValueError):
+                first, last = entry["data_offsets"]
+                yield last - first, prod(entry["shape"])

@@ -1,0 +1,163 @@
+"""The inputs of a run of a device image: tensors of the image, inputs of its model by name, and generated ones."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from buda_emu.emulator.inputs.default import InputBlock, default_inputs
+from buda_emu.emulator.inputs.entries import entries_read, parameter_names
+from buda_emu.emulator.inputs.stimulus import generator
+from buda_emu.netlist.model import Netlist, Program
+from buda_emu.netlist.test_config import TestConfig
+from buda_emu.netlist.variants import LOOP
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from buda_emu.emulator.image.device_image import DeviceImage
+
+
+@dataclass(frozen=True, slots=True)
+class KnownQueues:
+    """Names of queues that a run does not treat as others: `filled` from the start, with an image's constants and
+    parameters; `lent`: those of them that stay in the image's file as far as they take more than their share of the
+    limit, of which two are in memory at a time; `between`: not read out."""
+
+    filled: frozenset[str] = frozenset()
+    lent: frozenset[str] = frozenset()
+    between: frozenset[str] = frozenset()
+
+
+NOTHING_KNOWN: Final = KnownQueues()
+"""Of a netlist without an image."""
+
+
+NPZ = ".npz"
+
+
+def is_archive_of_inputs(path: "Path") -> bool:
+    """Whether `--inputs` names one .npz file, not a folder."""
+    return path.suffix.lower() == NPZ and not path.is_dir()
+
+
+def image_args(image: "DeviceImage | None") -> dict[str, str]:
+    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
+    if image is None:
+        return {}
+    metadata = image.metadata
+    return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
+
+
+def taking(image: "DeviceImage", inputs: "Path", parameters: Mapping[str, str]) -> "DeviceImage":
+    """The image, made to take as many sets of the model's inputs in a round as an .npz file, or .npy files of a folder,
+    hold; the image as it is where the program of a model is not run for each input by itself. Raises HostError where
+    inputs hold different numbers of sets."""
+    model, programs = image.model, tuple(image.netlist.programs.values())
+    if model is None or image.plan is not None or len(programs) != 1 or LOOP not in parameter_names(programs):
+        return image
+    from buda_emu.emulator.image.sets import sets_in
+    from buda_emu.emulator.inputs.numpy_files import npy_header, npz_headers
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    with suppress(HostError, OSError):  # who reads the file says what is wrong with it
+        if is_archive_of_inputs(inputs):
+            shapes = {name: header.shape for name, header in npz_headers(inputs).items()}
+        for item in model.inputs if not shapes else ():
+            for name in image.names_of(item.queue):
+                if (path := inputs / f"{name}.npy").is_file():
+                    shapes[item.label] = npy_header(path).shape
+    sets, rounds = sets_in(model, shapes), parameters.get(LOOP, "1")
+    whole = rounds.isdecimal() and int(rounds) > 0 and sets % int(rounds) == 0
+    return image.of_sets(sets // int(rounds)) if whole and sets > int(rounds) else image
+
+
+def host_copies(image: "DeviceImage | None") -> int:
+    """Bytes that the model's own tensors take while one of them is made ready for its queue."""
+    model = image.model if image is not None else None
+    return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
+
+
+def known_queues(image: "DeviceImage | None", *, all_read: bool = False) -> KnownQueues:
+    """What an image says of its queues. `all_read`: what goes from epoch to epoch is read out, too."""
+    if image is None:
+        return NOTHING_KNOWN
+    return KnownQueues(image.held_queues, image.lent_queues, frozenset() if all_read else image.between_queues)
+
+
+def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
+    """The constants and parameters of an image."""
+    for tensor in image.held() if image is not None else ():
+        yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
+
+
+def _require_fed_at_once(image: "DeviceImage | None") -> None:
+    """Raises UnsupportedError where the host computes what later programs are fed with (`host_parts`)."""
+    if image is not None and image.plan is not None:
+        raise UnsupportedError(
+            f"{image.path}: the host computes between its programs: such an image can be checked, run, tested and timed"
+        )
+
+
+def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
+    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`, UnsupportedError for an image with host
+    parts."""
+    _require_fed_at_once(image)
+    for block in blocks:
+        yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
+
+
+def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
+    """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
+    and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
+    from buda_emu.emulator.inputs.numpy_files import npz_of
+
+    _require_fed_at_once(image)
+    try:
+        data = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
+    if data is None:
+        raise HostError(f"inputs: {path}: no such file")
+    arrays = npz_of(f"inputs: {path}", data, most)
+    if image is not None and image.model is not None:
+        from buda_emu.emulator.image.sets import queues_of
+
+        arrays = queues_of(image.model, arrays)
+    for name in arrays:
+        if name not in netlist.queues:
+            raise HostError(f"inputs: {path} holds {name}, which is not a queue of {netlist.path}")
+    for name in netlist.queues:
+        if name in arrays:
+            yield InputBlock(name, arrays[name], None, str(path))
+
+
+def made_up_blocks(
+    netlist: Netlist,
+    config: TestConfig,
+    programs: Sequence[Program],
+    parameters: Mapping[str, str],
+    seed: int,
+    image: "DeviceImage | None" = None,
+    *,
+    given: Container[str] = frozenset(),
+    needed: Mapping[str, int] | None = None,
+) -> Iterator[InputBlock]:
+    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are generated in the model's shapes, so that
+    what lies beyond them is what the compiler expects there. Raises UnsupportedError for an image with host parts."""
+    _require_fed_at_once(image)
+    if image is None:
+        yield from default_inputs(netlist, config, programs, parameters, seed, given=given, needed=needed)
+        return
+    needed = entries_read(netlist, programs, parameters) if needed is None else needed
+    own = {item.queue: item for item in image.model.inputs if item.queue not in given} if image.model else {}
+    for name, item in own.items():
+        stream = generator(seed, item.label)  # queues of one input get parts of the same array
+        for _ in range(needed.get(name, 0)):
+            yield InputBlock(name, item.to_queue(item.made_up(stream)), None, "made-up inputs of the model")
+    others = {name for name in netlist.queues if name in given or name in own}
+    yield from in_queues(
+        image, default_inputs(netlist, config, programs, parameters, seed, given=others, needed=needed)
+    )

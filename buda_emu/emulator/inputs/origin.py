@@ -1,0 +1,85 @@
+"""The origin of an output that is all zero, or not finite: the first op upstream whose own operands are sound."""
+
+from collections import deque
+from dataclasses import field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.support.records import dataclass
+
+Flaw = Literal["zero", "not finite"]
+
+
+@dataclass(slots=True, eq=False)
+class Flaws(Listener):
+    """Watches a run: of each op's results and each queue that is read, whether all was zero, or anything not finite."""
+
+    found: dict[str, set[Flaw]] = field(default_factory=dict[str, set[Flaw]])
+
+    def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
+        """What an epoch reads."""
+        self._note(queue, tiles)
+
+    def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:  # noqa: ARG002
+        """What an op gives."""
+        self._note(op.name, tiles)
+
+    def of(self, name: str) -> set[Flaw]:
+        """Flaws of a queue or op; none where it was not seen."""
+        return self.found.get(name, set())
+
+    def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
+        before = self.found.get(name)
+        now: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
+        if not tiles.any():
+            now.add("zero")
+        if before is not None:  # zero as long as all of it was, not finite as soon as any of it is
+            now = {flaw for flaw in before | now if flaw == "not finite" or (flaw in before and flaw in now)}
+        self.found[name] = now
+
+
+def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
+    """`op x`, or `queue x` of the host, where the flaw of an output began; "" when it cannot be told.
+
+    An op is where it began when it has the flaw and none of its operands has.
+    """
+    seen: set[str] = set()
+    ahead = deque([netlist.queues[output].input])
+    while ahead:
+        name = ahead.popleft()
+        if name in seen:
+            continue
+        seen.add(name)
+        queue = netlist.queues.get(name)
+        if queue is not None:
+            if queue.host_fed and flaw in flaws.of(name):
+                return f"queue {name}"
+            if not queue.host_fed:
+                ahead.append(queue.input)
+            continue
+        op = netlist.ops.get(name)
+        if op is None or (name in flaws.found and flaw not in flaws.found[name]):
+            continue
+        if flaw in flaws.of(name) and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
+            return f"op {name}"
+        ahead.extend(op.inputs)
+    return ""
+
+
+def _has(netlist: Netlist, flaws: Flaws, name: str, flaw: Flaw) -> bool:
+    """Whether an operand has the flaw; an op that was not seen only passes on what it reads."""
+    for _ in range(len(netlist.ops) + 1):
+        if name in flaws.found:
+            return flaw in flaws.found[name]
+        queue, op = netlist.queues.get(name), netlist.ops.get(name)
+        if queue is not None and not queue.host_fed:
+            name = queue.input
+        elif op is not None and op.inputs:
+            name = op.inputs[0]
+        else:
+            break
+    return False

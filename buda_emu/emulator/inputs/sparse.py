@@ -1,0 +1,248 @@
+"""Inputs of an identity matmul: the sparse tiles and their encoding (NETLIST 5.1 Sparse, 5.2; read back by OPS 6.2)."""
+
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.test_config import Stimulus
+from buda_emu.support.errors import NetlistError, UnsupportedError
+from buda_emu.support.records import dataclass
+
+_LAST_OF_T, _LAST_IN_TILE = 1 << 30, 1 << 31
+_HEADER_BYTES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SparseShape:
+    """What of an identity matmul decides its encoding. Names as in NETLIST 5.2."""
+
+    name: str
+    t: int
+    act_t: int
+    m_k: int
+    u_kt: int
+    mblock_m: int
+    ublock_rt: int
+    grid_rows: int
+    sparse_tiles: int
+    index_tiles: int
+    pointer_bits: int
+    ublock_bits: int
+
+    @property
+    def column_bits(self) -> int:
+        """Bits of a tile column in a position."""
+        return bits(self.u_kt)
+
+    def check(self) -> None:
+        """The preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without sparse_tile_ptr_bits."""
+        p, u = self.pointer_bits, self.ublock_bits
+        if p <= 0:
+            raise UnsupportedError(
+                f"op {self.name}: sparse_tile_ptr_bits is {p} or not given; the older encoding of 32-bit words that "
+                "needs none is not emulated"  # OPS 6.2: dead code in the vendor's model too
+            )
+        conditions = (
+            (self.t == self.act_t or self.act_t == 1, f"act_t {self.act_t} is neither t {self.t} nor 1"),
+            (self.mblock_m < 1 << u, f"mblock_m {self.mblock_m} does not fit {u} ublock bits"),
+            (self.ublock_rt * self.u_kt <= 1 << max(16 - u, 0), f"a ublock has more tiles than {16 - u} bits count"),
+            (self.sparse_tiles < 1 << p, f"{self.sparse_tiles} sparse tiles do not fit {p} pointer bits"),
+            (bits(self.ublock_rt) + self.column_bits <= 16 - p, f"tile positions do not fit beside {p} pointer bits"),
+        )
+        for holds, text in conditions:
+            if not holds:
+                raise NetlistError(f"op {self.name}: no sparse encoding: {text}")
+
+
+def bits(count: int) -> int:
+    """Bits that number `count` things, at least one."""
+    return max(1, (count - 1).bit_length())
+
+
+def sparse_shape(op: Op, activations_t: int) -> SparseShape:
+    """The encoding's parameters of one identity matmul; `activations_t`: t of its input 1, for an act_t of 0."""
+    attributes, blocking = op.attributes, op.blocking
+    pointer_bits = attributes.sparse_tile_ptr_bits
+    ublock_bits = attributes.sparse_ublock_idx_bits
+    return SparseShape(
+        op.name,
+        blocking.t,
+        attributes.act_t or activations_t,
+        attributes.m_k,
+        attributes.u_kt,
+        blocking.mblock[0],
+        blocking.ublock[0],
+        blocking.grid_size[0],
+        attributes.num_sparse_tiles,
+        attributes.num_index_tiles,
+        pointer_bits,
+        ublock_bits if ublock_bits > 0 else pointer_bits,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One strip: its number, and the non-zero tile positions (row, column) of each non-zero ublock by its index."""
+
+    index: int
+    ublocks: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    last_of_t: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes in the stream."""
+        return _HEADER_BYTES + sum(2 + 2 * len(tiles) for _, tiles in self.ublocks)
+
+
+def encoding_tiles(
+    shape: SparseShape, stimulus: Stimulus | None, queue: Queue, stream: np.random.Generator
+) -> NDArray[np.uint32]:
+    """One entry of the encoding queue: uint32 [1, t, rows, cols], tile after tile (LAYOUT 2 megarow).
+
+    Without a stimulus every t gets one strip with one tile. Raises NetlistError where the encoding does not fit.
+    """
+    shape.check()
+    word_bytes = FORMATS[queue.df].bits // 8
+    height, width = queue.blocking.tile_dim
+    words = height * width
+    capacity = words * word_bytes
+    if stimulus is not None:
+        capacity = min(capacity, stimulus.enc_tile_byte_size)
+    t, rows, cols = queue.blocking.shape
+    per_row = shape.index_tiles or t * rows * cols // shape.grid_rows
+    tiles = np.zeros((t * rows * cols, words), np.uint32)
+    for row in range(shape.grid_rows):
+        coded = _pack(shape, _strips(shape, stimulus, stream), capacity)
+        if len(coded) > per_row or (row + 1) * per_row > len(tiles):
+            raise NetlistError(
+                f"op {shape.name}: the sparse encoding of a grid row takes {len(coded)} tiles, "
+                f"num_index_tiles is {per_row} and queue {queue.name} has {len(tiles)} for {shape.grid_rows} rows"
+            )
+        for number, data in enumerate(coded):
+            padded = data.ljust(words * word_bytes, b"\0")
+            tiles[row * per_row + number] = np.frombuffer(padded, f"<u{word_bytes}")
+    return tiles.reshape(1, *queue.blocking.element_shape)
+
+
+def sparse_tiles(shape: SparseShape, queue: Queue, stream: np.random.Generator) -> NDArray[np.float32]:
+    """One entry of the sparse tile queue: each tile has a single 1 in every row (NETLIST 5.1 Sparse)."""
+    t, rows, cols = queue.blocking.shape
+    height, width = queue.blocking.tile_dim
+    tiles = np.zeros((t * rows * cols, height, width), np.float32)
+    used = min(shape.grid_rows * shape.sparse_tiles, len(tiles))
+    columns = np.floor(stream.random((used, height)) * width).astype(np.int64)
+    np.put_along_axis(tiles[:used], columns[:, :, None], 1.0, axis=2)
+    grid = tiles.reshape(1, t, rows, cols, height, width)
+    return np.ascontiguousarray(grid.transpose(0, 1, 2, 4, 3, 5)).reshape(1, *queue.blocking.element_shape)
+
+
+def _strips(shape: SparseShape, stimulus: Stimulus | None, stream: np.random.Generator) -> list[Strip]:
+    if stimulus is None:
+        return list(_counted(shape, shape.t, shape.t, shape.t))
+    if (
+        stimulus.type == "sparse_encoding_nz_counts"
+        or min(stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles) > 0
+    ):
+        return list(_counted(shape, stimulus.nz_strips, stimulus.nz_ublocks, stimulus.nz_tiles))
+    return list(_drawn(shape, stimulus, stream))
+
+
+def _drawn(shape: SparseShape, stimulus: Stimulus, stream: np.random.Generator) -> Iterator[Strip]:
+    """Frequency mode: strips, ublocks and tiles are dropped at random."""
+    last, stored = 0, 0
+    group = -(-shape.m_k // shape.t)
+    for t in range(shape.t):
+        kept = [
+            s
+            for s, draw in enumerate(stream.random(shape.m_k))
+            if draw > stimulus.zero_strip_freq and s >= last and s < (t + 1) * group
+        ]
+        for s in kept:
+            last, stored = s, _stored(shape, t, s)
+            ublocks = tuple(
+                (
+                    index,
+                    tuple(
+                        divmod(position, shape.u_kt)
+                        for position in _subset(shape.ublock_rt * shape.u_kt, stimulus.zero_tile_freq, stream)
+                    ),
+                )
+                for index in _subset(shape.mblock_m, stimulus.zero_ublock_freq, stream)
+            )
+            yield Strip(stored, ublocks, s == kept[-1])
+        if not kept:
+            yield Strip(stored, (), True)
+
+
+def _subset(count: int, zero_frequency: float, stream: np.random.Generator) -> list[int]:
+    """Numbers below `count` that survive, one of them always."""
+    forced = int(stream.random() * count)
+    return [i for i, draw in enumerate(stream.random(count)) if i == forced or draw > zero_frequency]
+
+
+def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Iterator[Strip]:
+    """Count mode: that many strips, ublocks and tiles in a grid row, spread evenly."""
+    ublock_tiles = shape.ublock_rt * shape.u_kt
+    if not (
+        shape.t <= strips <= shape.m_k + shape.t - 1
+        and strips <= ublocks <= strips * shape.mblock_m
+        and ublocks <= tiles <= ublocks * ublock_tiles
+    ):
+        raise NetlistError(
+            f"op {shape.name}: no sparse encoding with nz_strips {strips}, nz_ublocks {ublocks}, nz_tiles {tiles} "
+            f"for t {shape.t}, m_k {shape.m_k}, mblock_m {shape.mblock_m} and ublocks of {ublock_tiles} tiles"
+        )
+    width, rest = divmod(strips, shape.t)
+    repeats = rest + max(0, width * shape.t - shape.m_k)  # that many t begin with the last strip of the t before
+    last, strip_number, ublock_number = 0, 0, 0
+    for t in range(shape.t):
+        own = list(range(t * width, min((t + 1) * width, shape.m_k)))
+        if t >= shape.t - repeats:
+            own.insert(0, last)
+        for s in own:
+            found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+            for index in range(_share(ublocks, strips, strip_number)):
+                positions = range(_share(tiles, ublocks, ublock_number))
+                found.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
+                ublock_number += 1
+            strip_number += 1
+            yield Strip(_stored(shape, t, s), tuple(found), s == own[-1])
+        last = own[-1]
+
+
+def _share(total: int, parts: int, part: int) -> int:
+    """An even share, remainders to the first parts."""
+    return total // parts + (part < total % parts)
+
+
+def _stored(shape: SparseShape, t: int, strip: int) -> int:
+    return strip if shape.act_t == 1 else shape.m_k * t + strip
+
+
+def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]:
+    """The byte stream, cut into tiles between strips."""
+    tiles: list[bytes] = []
+    current = b""
+    unique = 1 % shape.sparse_tiles if shape.sparse_tiles else 0
+    for number, strip in enumerate(strips):
+        following = strips[number + 1] if number + 1 < len(strips) else None
+        if len(current) + strip.size > capacity:
+            raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
+        full = following is None or len(current) + strip.size + following.size > capacity
+        flags = _LAST_OF_T * strip.last_of_t | _LAST_IN_TILE * full
+        current += struct.pack("<IH", strip.index | flags, len(strip.ublocks))
+        for index, positions in strip.ublocks:
+            count_limit = 1 << (16 - shape.ublock_bits)
+            current += struct.pack("<H", (len(positions) % count_limit) << shape.ublock_bits | index)
+            for row, column in positions:
+                position = row << shape.column_bits | column
+                current += struct.pack("<H", unique << (16 - shape.pointer_bits) | position)
+                unique = (unique + 1) % max(shape.sparse_tiles, 1)
+        if full:
+            tiles.append(current)
+            current = b""
+    return tiles

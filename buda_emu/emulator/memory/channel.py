@@ -1,0 +1,148 @@
+"""Queues and rams as an epoch sees them: tile memory plus the pointers and flags of settings (NETLIST 4.1)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.memory.store import EntryView
+from buda_emu.spec.ring import RingPointers
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+
+
+@dataclass(slots=True)
+class Fifo:
+    """A `type: queue`. `flat`, where kept, holds the row-major host data of each slot (OPS 6.10)."""
+
+    view: EntryView
+    ring: RingPointers
+    prologue: bool = False
+    epilogue: bool = False
+    zero: bool = False
+    rd_ptr_autoinc: int = 1
+    global_rdptr_autoinc: int = 0
+    flat: dict[int, NDArray[np.float32]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.view.name
+
+    def describe(self) -> str:
+        """Pointers for error texts."""
+        r = self.ring
+        return (
+            f"queue {self.name} (entries {r.entries}, rd_ptr_global {r.rd}, wr_ptr_global {r.wr}, "
+            f"rd_ptr_local {r.local}, occupancy {r.occupancy})"
+        )
+
+    def next_write(self) -> int:
+        """Take the slot of the next push. Raises ProgramError when the queue is full (deviation 9.1)."""
+        if self.ring.full:
+            raise ProgramError(f"push to a full queue: {self.describe()}", kind="full", queue=self.name)
+        return self.ring.advance_write()
+
+    def next_read(self) -> int:
+        """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
+        ring = self.ring
+        if ring.empty:
+            raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
+        return ring.advance_local(0 if self.prologue or self.epilogue else self.rd_ptr_autoinc)
+
+    def pop(self, count: int) -> None:
+        """Free `count` entries. Raises ProgramError when there are fewer."""
+        if not count:
+            return
+        if count > self.ring.occupancy:
+            raise ProgramError(f"pop of {count} from {self.describe()}", kind="empty", queue=self.name)
+        self.ring.advance_read(count)
+
+    def holds_next_read(self) -> bool:
+        """Has the entry that `next_read` would give been pushed? As the device asks: is the local pointer behind the
+        write pointer (NETLIST 4.1 device pointer pair); or else is its slot among those held."""
+        ring = self.ring
+        pushed = 1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
+        return not ring.empty and (pushed or (ring.local - ring.rd) % ring.entries < ring.occupancy)
+
+    def undo_reads(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_read` back."""
+        if not (self.prologue or self.epilogue):
+            self.ring.local = (self.ring.local - inputs * self.rd_ptr_autoinc) % self.ring.limit
+
+    def undo_writes(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_write` back."""
+        self.ring.wr = (self.ring.wr - inputs) % self.ring.limit
+
+    def undo_pops(self, count: int) -> None:
+        """Take pops of `count` entries back; their slots were not written since."""
+        self.ring.rd = (self.ring.rd - count) % self.ring.limit
+
+    def window(self) -> list[int]:
+        """Slots between global read and write pointer, oldest first."""
+        return [self.ring.slot(self.ring.rd + i) for i in range(self.ring.occupancy)]
+
+
+@dataclass(slots=True)
+class Ram:
+    """A `type: ram`: slots under a global read and a global write pointer, no fill level."""
+
+    view: EntryView
+    rd: int = 0
+    wr: int = 0
+    prologue: bool = False
+    epilogue: bool = False
+    zero: bool = False
+    global_rdptr_autoinc: int = 0
+    global_wrptr_autoinc: int = 0
+    flat: dict[int, NDArray[np.float32]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.view.name
+
+    @property
+    def entries(self) -> int:
+        """Number of slots."""
+        return self.view.entries
+
+    def describe(self) -> str:
+        """Pointers for error texts."""
+        return f"ram {self.name} (entries {self.entries}, rd_ptr_global {self.rd}, wr_ptr_global {self.wr})"
+
+    def place_read(self, pointer: int) -> None:
+        """Set the read pointer. Raises ProgramError outside the slots."""
+        if not 0 <= pointer < self.entries:
+            raise ProgramError(f"rd_ptr_global {pointer} outside {self.describe()}", kind="pointer", queue=self.name)
+        self.rd = pointer
+
+    def place_write(self, pointer: int) -> None:
+        """Set the write pointer. Raises ProgramError outside the slots."""
+        if not 0 <= pointer < self.entries:
+            raise ProgramError(f"wr_ptr_global {pointer} outside {self.describe()}", kind="pointer", queue=self.name)
+        self.wr = pointer
+
+    def next_write(self) -> int:
+        """Slot of the next write; the pointer moves by its autoinc."""
+        slot = self.wr
+        self.wr = (self.wr + self.global_wrptr_autoinc) % self.entries
+        return slot
+
+    def next_read(self) -> int:
+        """Slot that the epoch reads for its next input; the pointer moves by its autoinc."""
+        slot = self.rd
+        if self.global_rdptr_autoinc and not (self.prologue or self.epilogue):
+            self.rd = (slot + self.global_rdptr_autoinc) % self.entries
+        return slot
+
+    def undo_reads(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_read` back."""
+        if not (self.prologue or self.epilogue):
+            self.rd = (self.rd - inputs * self.global_rdptr_autoinc) % self.entries
+
+    def undo_writes(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_write` back."""
+        self.wr = (self.wr - inputs * self.global_wrptr_autoinc) % self.entries
+
+    def reset(self) -> None:
+        """Pointers to 0."""
+        self.rd = self.wr = 0

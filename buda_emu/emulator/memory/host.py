@@ -1,0 +1,155 @@
+"""The machine that we run on: its memory and processors, as far as this process may use them."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from buda_emu.support.errors import HostError
+
+
+def groups_2(root: object) -> Iterator[str]:
+    """Folders of the groups of version 2, from ours up to the top. `root`: where `proc` and `sys` are."""
+    for line in lines(f"{root}/proc/self/cgroup"):
+        if line.startswith("0::"):
+            yield from _upwards(f"{root}/sys/fs/cgroup", line[3:])
+
+
+def groups_1(root: object, controller: str) -> Iterator[str]:
+    """The same of version 1, for one controller, e.g. memory."""
+    for line in lines(f"{root}/proc/self/cgroup"):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controller in controllers.split(","):
+            yield from _upwards(f"{root}/sys/fs/cgroup/{controller}", path)
+
+
+def number(text: str) -> int | None:
+    """An integer, None for anything else."""
+    return int(text) if text.strip().isdecimal() else None
+
+
+def lines(path: str) -> Iterator[str]:
+    """The lines of a file of the system, none where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return
+    yield from text.splitlines()
+
+
+def _upwards(mount: str, path: str) -> Iterator[str]:
+    """The folders of a group and of all above it. In a container the path may be that of the host: the mount counts."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    for count in range(len(names), -1, -1):
+        yield "/".join([mount, *names[:count]])
+
+
+SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
+_FALLBACK: Final = 16 << 30  # where the system says nothing
+
+
+def parse_size(text: str) -> int:
+    """Bytes: `8G`, `512M`, `1.5GiB`, `4096`; units are powers of 1024. Raises HostError."""
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
+    count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()])) if match is not None else 0
+    if count < 1:
+        raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
+    return count
+
+
+def size_text(count: int) -> str:
+    """`812 B`, `1.5 MiB`, `3.0 GiB`."""
+    if count < 1 << 10:
+        return f"{count} B"
+    power = next(power for power in (1, 2, 3, 4) if count < 1 << 10 * (power + 1) or power == 4)
+    return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB"
+
+
+def default_memory_limit() -> int:
+    """Bytes that a machine may hold where nobody says it: SHARE of what is available now."""
+    return int(available_memory() * SHARE)
+
+
+def resident_memory(root: str | os.PathLike[str] = "") -> int:
+    """Bytes of memory of its own that this process has now, without pages of files; 0 where the system does not say.
+    `root`: where `proc` is."""
+    counts = next(lines(f"{root}/proc/self/statm"), "").split()
+    if len(counts) < 3:
+        return 0
+    return (int(counts[1]) - int(counts[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def mapped_memory() -> int:
+    """Bytes of addresses that this process has now; 0 where the system does not say."""
+    counts = next(lines("/proc/self/statm"), "").split()
+    return int(counts[0]) * os.sysconf("SC_PAGE_SIZE") if counts else 0
+
+
+def available_memory(root: str | os.PathLike[str] = "") -> int:
+    """Bytes that a process can take now before the system swaps or ends it.
+
+    The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
+    machine's memory. `root`: where `proc` and `sys` are.
+    """
+    found = [*_meminfo(root), *_in_groups(root)]
+    if found:
+        return max(min(found), 0)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not a POSIX system
+        return _FALLBACK
+
+
+def _meminfo(root: object) -> Iterator[int]:
+    for line in lines(f"{root}/proc/meminfo"):
+        name, _, value = line.partition(":")
+        if name == "MemAvailable" and value.split():
+            yield int(value.split()[0]) << 10
+
+
+def _in_groups(root: object) -> Iterator[int]:
+    """What is left of the limit of each control group that we are in."""
+    for folder in groups_2(root):
+        yield from _left(folder, "memory.max", "memory.current", "inactive_file")
+    for folder in groups_1(root, "memory"):
+        yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+def _left(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
+    """What is left of one group's limit; pages of files that nobody uses can be had, too."""
+    most, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
+    if most is None or used is None:  # "max": no limit
+        return
+    reclaimable = (
+        number(line.split()[-1]) or 0 for line in lines(f"{folder}/memory.stat") if line.startswith(f"{cached} ")
+    )
+    yield most - used + next(reclaimable, 0)
+
+
+def usable_processors(root: str | os.PathLike[str] = "") -> int:
+    """How many threads can run at once, at least 1: the processors that we are bound to, no more than the control
+    groups grant. `root`: where `proc` and `sys` are."""
+    try:
+        bound = len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        bound = os.cpu_count() or 1
+    return max(1, min([bound, *_granted(root)]))
+
+
+def _granted(root: object) -> Iterator[int]:
+    """Processors' worth of time in each period, of each group that we are in; part of a processor is one."""
+    for folder in groups_2(root):
+        yield from _rounded_up(next(lines(f"{folder}/cpu.max"), "").split())
+    for folder in groups_1(root, "cpu"):
+        yield from _rounded_up([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
+
+
+def _rounded_up(quota_and_period: list[str]) -> Iterator[int]:
+    if len(quota_and_period) == 2:
+        quota, period = (number(text) for text in quota_and_period)
+        if quota and period:  # "max", or -1: as much as there is
+            yield -(-quota // period)

@@ -1,0 +1,191 @@
+"""Memory fresh from the system and memory that is used again: arrays that begin at a cache line."""
+
+import mmap
+import os
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+CACHE_LINE: Final = 64  # bytes; kernels are slower where vectors straddle two
+LARGE_PAGE: Final = 2 << 20  # of the machines where there is more than one size
+SMALL_PAGE: Final = 4 << 10  # smaller pieces come from the allocator
+_SHEET_BYTES: Final = 4 * LARGE_PAGE
+
+
+class _Memory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """A class of its own: so numpy names the array made on it as base of that array's views, not this."""
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """Where an array begins in memory: `ctypes.data`, which takes four times as long."""
+    return array.__array_interface__["data"][0]
+
+
+class _Sheet:
+    """Large pages that pieces smaller than one are cut from, one after the other.
+
+    Every small page that a kernel comes to has to be found first, which takes a virtual machine longer than reading the
+    tile that lies there. The piece that lives longest keeps the sheet that it was cut from.
+    """
+
+    def __init__(self) -> None:
+        self._mapping: mmap.mmap | None = None
+        self._at = self._end = 0
+        self._lock = Lock()
+
+    def cut(self, count: int) -> NDArray[np.float32]:
+        """float32[count] with undefined contents, at the start of a cache line."""
+        size = -(-4 * count // CACHE_LINE) * CACHE_LINE
+        with self._lock:
+            if self._mapping is None or self._at + size > self._end:
+                self._mapping, self._at = _large_pages(_SHEET_BYTES)
+                self._end = self._at + _SHEET_BYTES
+            piece = np.ndarray((count,), np.float32, self._mapping, self._at)
+            self._at += size
+        return piece
+
+
+_SHEET: Final = _Sheet()
+
+
+def _large_pages(size: int) -> tuple[mmap.mmap, int]:
+    """A mapping, and where in it the first large page begins; so many bytes from there on, whole pages of them large.
+
+    Raises MemoryError.
+    """
+    try:
+        mapping = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(str(error)) from None
+    # an address that nobody touches costs nothing, so the first large page may lie anywhere in the mapping
+    first = -np.frombuffer(mapping, np.uint8).ctypes.data % LARGE_PAGE
+    mapping.madvise(mmap.MADV_HUGEPAGE, first, size // LARGE_PAGE * LARGE_PAGE)
+    return mapping, first
+
+
+def fresh(count: int) -> NDArray[np.float32]:
+    """float32[count] with undefined contents, in memory that is nobody else's.
+
+    It begins at the start of a cache line, from one large page on at the start of one. Only whole large pages are asked
+    for, so nothing is wasted at the end. Raises MemoryError.
+    """
+    size = 4 * count
+    if size < SMALL_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        piece = _Memory(size + CACHE_LINE, np.uint8)
+        return np.ndarray((count,), np.float32, piece, -address_of(piece) % CACHE_LINE)
+    if size < LARGE_PAGE:
+        return _SHEET.cut(count)
+    mapping, first = _large_pages(size)
+    return np.ndarray((count,), np.float32, mapping, first)
+
+
+LEAST_BYTES: Final = SMALL_PAGE  # smaller pieces the allocator keeps by itself
+SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
+
+
+_FLOAT32: Final = np.dtype(np.float32).char  # to compare types themselves takes four times as long
+
+_Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
+"""Number in the order in which pieces were given, user, flat memory."""
+
+
+def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
+    """All of the memory that an array is a part of; None where that was not made for float32, or is not writable."""
+    memory = array
+    while type(base := memory.base) is np.ndarray:
+        memory = base
+    return memory if memory.dtype.char == _FLOAT32 and memory.flags.writeable else None
+
+
+class MemoryPool:
+    """Flat float32 arrays that nobody uses, up to `limit` bytes, those given back first dropped first.
+
+    Little ones are not kept: see `LEAST_BYTES`.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._fresh = fresh
+        self._free: dict[int, list[_Piece]] = {}  # by size, none of them empty
+        self._given = 0
+        self._bytes = 0
+        self._lock = Lock()
+
+    def take(self, count: int, user: str = "") -> NDArray[np.float32]:
+        """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError.
+
+        Of several large ones the one that this user gave: who touches only a part of it has no other part cleared by
+        the system.
+        """
+        if 4 * count < LEAST_BYTES:
+            return self._fresh(count)
+        with self._lock:
+            size = count if count in self._free else self._near(count)
+            if size:
+                flat = self._remove(size, user)
+                return flat if size == count else flat[:count]
+        return self._fresh(count)
+
+    def _near(self, count: int) -> int:
+        """The smallest size here that is at least that, and not twice as much; 0 where there is none."""
+        return min((size for size in self._free if count <= size <= 2 * count), default=0)
+
+    def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
+        """A piece of that size: this user's, else the one given last; with None the one given first."""
+        pieces = self._free[size]
+        at = -1 if user is not None else 0
+        if user and len(pieces) > 1 and 4 * size >= LARGE_PAGE:
+            at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at][1] == user), -1)
+        _, _, flat = pieces.pop(at)
+        if not pieces:
+            del self._free[size]
+        self._bytes -= flat.nbytes
+        return flat
+
+    def give(self, array: NDArray[Any], user: str = "") -> None:
+        """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
+
+        Memory that was not made for float32 is left to the system.
+        """
+        flat = memory_of(array)
+        if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
+            return
+        if flat.ndim > 1:  # `take` did not make it
+            flat = flat.reshape(-1)
+        with self._lock:
+            self._given += 1
+            self._free.setdefault(flat.size, []).append((self._given, user, flat))
+            self._bytes += flat.nbytes
+            if self._bytes > self._limit:
+                self._keep(self._limit)
+
+    def shrink(self, most: int) -> None:
+        """Keep `most` bytes at most of what is here now, and give the rest to the system, the oldest first."""
+        if self._bytes <= most:
+            return
+        with self._lock:
+            self._keep(most)
+
+    def _keep(self, most: int) -> None:
+        while self._bytes > most:
+            self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
+
+    def drop(self) -> int:
+        """Give everything to the system. The bytes that were kept."""
+        with self._lock:
+            self._free.clear()
+            kept, self._bytes = self._bytes, 0
+        return kept
+
+
+def _limit() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY
+    except (ValueError, OSError, AttributeError):  # not a POSIX system
+        return 1 << 30
+
+
+POOL: Final = MemoryPool(_limit())
+"""Of this process: what closed machines leave behind for the next one."""

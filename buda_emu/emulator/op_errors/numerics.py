@@ -1,0 +1,414 @@
+"""Why the chip's answer differs: of each op the error of precision "device" against "ideal", split by cause.
+
+Both precisions run side by side. When an op is seen for the first time, it is run again by itself, on the operands that
+the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from buda_emu.arithmetic.tensix.registers import core_of
+from buda_emu.emulator.inputs.feed import push
+from buda_emu.emulator.inputs.prepared import Chosen, prepared
+from buda_emu.emulator.op_errors.numerics_result import Numerics, OpNumerics
+from buda_emu.emulator.op_errors.op_apart import Apart, Elements, ErrorSum, Parts
+from buda_emu.emulator.op_errors.op_variants import Ideal
+from buda_emu.emulator.ops.base import Parallel, Tiles, serial
+from buda_emu.emulator.runtime.emulator import Emulator, Precision
+from buda_emu.emulator.runtime.graph.plan import build_plan
+from buda_emu.emulator.runtime.graph.steps import Run, topology
+from buda_emu.emulator.runtime.graph.threads import WorkerPool
+from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.support.errors import HostError, InternalError
+from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.spread import spread
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.image.device_image import DeviceImage
+
+
+Key = tuple[str, str]  # "op" or "queue", and its name
+Look = Callable[[Key, Tiles, Tiles], None]
+_WAIT_SECONDS: Final = 0.5  # how long a wait is deaf to Ctrl-C on platforms where it is
+
+
+class PartnerFailedError(Exception):
+    """Raised in a run whose partner has failed; the partner's error is the one to tell."""
+
+
+class Rendezvous:
+    """The place where side 0 and side 1 meet. `look` is called with the key and both tensors while both wait."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._condition = Condition()
+        self._offers: dict[int, tuple[Key, Tiles]] = {}
+        self._gone: set[int] = set()
+        self._failed = False
+
+    def meet(self, side: int, key: Key, tiles: Tiles) -> None:
+        """Wait for the other side's tensor of the same key. Raises PartnerFailedError when there will be none."""
+        with self._condition:
+            self._check()
+            other = self._offers.get(1 - side)
+            if other is None:
+                self._offers[side] = key, tiles
+                while side in self._offers:
+                    if 1 - side in self._gone:
+                        raise InternalError(f"two runs of one netlist differ: only one of them came to {key}")
+                    self._condition.wait(_WAIT_SECONDS)
+                    self._check()
+                return
+            if other[0] != key:
+                raise InternalError(f"two runs of one netlist differ: one is at {key}, the other at {other[0]}")
+            pair = (tiles, other[1]) if side == 0 else (other[1], tiles)
+            self._look(key, *pair)
+            self._offers.clear()
+            self._condition.notify_all()
+
+    def leave(self, side: int, *, failed: bool) -> None:
+        """This side comes no more."""
+        with self._condition:
+            self._gone.add(side)
+            self._failed = self._failed or failed
+            self._condition.notify_all()
+
+    def _check(self) -> None:
+        if self._failed:
+            raise PartnerFailedError
+
+
+class Side(Listener):
+    """Takes the results of ops of one run, on side 0 or 1, to the meeting."""
+
+    def __init__(self, meeting: Rendezvous, side: int) -> None:
+        self._meeting = meeting
+        self._side = side
+
+    def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        """The result of an op for one input."""
+        self._meeting.meet(self._side, ("op", op.name), tiles)
+
+
+def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
+    """Run side 0 on a thread of its own and side 1 here, to the end of both.
+
+    Raises what failed. Where both failed before they met again it is an interruption, else the error of side 0, the
+    simpler run.
+    """
+    errors: dict[int, BaseException] = {}
+
+    def run(side: int, work: Callable[[], None]) -> None:
+        failed = True
+        try:
+            work()
+            failed = False
+        except BaseException as error:  # noqa: BLE001 - handed to the caller below
+            errors[side] = error
+        finally:
+            meeting.leave(side, failed=failed)
+
+    thread = Thread(target=run, args=(0, first), name="expected run")
+    thread.start()
+    run(1, second)
+    thread.join()
+    told = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
+    if told:
+        raise errors[min(told, key=lambda side: (isinstance(errors[side], Exception), side))]
+
+
+Item = tuple[str, Tiles, list[Ideal] | None]
+"""Name of an op, its result in the ideal run, and its operands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is looked at. `only`: the one op, None for all; `elements`: those of an op's results, None where padding
+    cannot be told from them."""
+
+    only: str | None = None
+    elements: Callable[[str], Elements | None] = lambda _: None
+
+    def takes(self, name: str) -> bool:
+        """Whether an op is looked at."""
+        return self.only is None or name == self.only
+
+
+_ALL: Final = Counted()
+_ON_THE_WAY: Final = Parts(())
+
+
+def explain(
+    netlist: Netlist,
+    names: Sequence[str] = (),
+    given: Mapping[str, str] | None = None,
+    *,
+    image: "DeviceImage | None" = None,
+    inputs: Path | None = None,
+    seed: int = 0,
+    only: str | None = None,
+    threads: int = 1,
+    memory_limit: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Numerics:
+    """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
+
+    `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
+    bytes of both runs. `workers` take ops apart while both run. Raises what a run and `op_numerics` raise.
+    """
+    ready = prepared(netlist, Chosen(names, given or {}, memory_limit, image), machines=2, progress=progress)
+    feed = ready.feed(inputs, seed)
+    ops = op_numerics(
+        netlist,
+        lambda emulator: push(emulator, feed.blocks()),
+        ready.programs,
+        threads=threads,
+        counted=Counted(only),
+        memory_limit=ready.limit,
+        workers=workers,
+        progress=progress,
+    )
+    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in ready.bodies), ready.values, seed, ops)
+
+
+def op_numerics(
+    netlist: Netlist,
+    fill: Callable[[Emulator], object],
+    programs: Sequence[tuple[str, Mapping[str, str]]],
+    *,
+    threads: int = 1,
+    counted: Counted = _ALL,
+    memory_limit: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[OpNumerics, ...]:
+    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
+
+    `counted`: workers take all numbers of an op for elements. `memory_limit`: bytes of each run. Raises HostError for
+    an op that is not there, and what a run raises.
+    """
+    if counted.only is not None and counted.only not in netlist.ops:
+        raise HostError(f"no op {counted.only!r} in {netlist.path}")
+    pool = WorkerPool(threads)
+    looking = _Looking(netlist, counted, pool, progress)
+    meeting = Rendezvous(looking.look)
+
+    def side(number: int, precision: Precision) -> Callable[[], None]:
+        def work() -> None:
+            watch = (_Watch(meeting, looking, number),)
+            with Emulator(
+                netlist, precision, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
+            ) as emulator:
+                fill(emulator)
+                for name, parameters in programs:
+                    emulator.run(name, parameters)
+
+        return work
+
+    def run() -> None:
+        run_both(side(0, "ideal"), side(1, "device"), meeting)
+
+    try:
+        if workers is None or workers.alone:
+            run()
+        else:
+            _with_workers(run, looking, netlist, workers)
+    finally:
+        pool.close()
+    return looking.results()
+
+
+def _with_workers(run: Callable[[], None], looking: "_Looking", netlist: Netlist, workers: Workers) -> None:
+    """Both runs on a thread, which waits where workers have enough to do: two ops for each."""
+    looking.sent = sent = Queue[Item | None](2 * workers.count)
+    failed: list[BaseException] = []
+    names: list[str] = []
+
+    def produce() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+        finally:
+            sent.put(None)
+
+    def items() -> Iterator[Item]:
+        while (item := sent.get()) is not None:
+            names.append(item[0])
+            yield item
+
+    thread = Thread(target=produce, name="numerics")
+    thread.start()
+    try:
+        with closing(spread(Job("buda_emu.emulator.op_errors.numerics:taker", netlist), items(), workers)) as found:
+            for number, parts in found:
+                looking.parts[names[number]] = parts
+    finally:
+        looking.stopped = True
+        while thread.is_alive():
+            with suppress(Empty):
+                sent.get(timeout=0.1)
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def taker(netlist: Netlist) -> Callable[[Item], Parts]:
+    """The work of `numerics` on workers: takes one op apart."""
+    looking = _Looking(netlist, _ALL, serial, lambda _: None)
+
+    def work(item: Item) -> Parts:
+        name, expected, ideal = item
+        return looking.apart(netlist.ops[name], expected, ideal)
+
+    return work
+
+
+class _Watch(Side):
+    """Takes operands of the ideal run to who looks at them, too."""
+
+    def __init__(self, meeting: Rendezvous, looking: "_Looking", side: int) -> None:
+        super().__init__(meeting, side)
+        self._looking = looking
+
+    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        if self._side == 0:
+            self._looking.epoch(graphs)
+
+    def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        if self._side == 0:
+            self._looking.keep(queue, tiles)
+
+
+class _Looking:
+    """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
+
+    def __init__(self, netlist: Netlist, counted: Counted, parallel: Parallel, progress: Callable[[str], None]) -> None:
+        self._netlist = netlist
+        self._counted = counted
+        self._parallel = parallel
+        self._progress = progress
+        self.parts: dict[str, Parts] = {}
+        self.sent: Queue[Item | None] | None = None  # to workers, who take ops apart instead
+        self.stopped = False  # nobody waits for more
+        self._totals: dict[str, ErrorSum] = {}
+        self._steps: dict[str, Run] = {}
+        self._open: set[str] = set()  # ops of this epoch that have not been looked at
+        self._values: dict[str, Tiles] = {}
+
+    def epoch(self, graphs: tuple[str, ...]) -> None:
+        """Another temporal graph starts."""
+        self._values.clear()
+        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._counted.takes(op.name)}
+        self._open = names - self.parts.keys()
+
+    def keep(self, name: str, tiles: Tiles) -> None:
+        """A tensor of the ideal run."""
+        if self._open:
+            self._values[name] = tiles[:1].copy()
+
+    def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
+        """Both sides of one result (`Rendezvous`)."""
+        if self.stopped:
+            raise PartnerFailedError
+        op = self._netlist.ops[key[1]]
+        if self._counted.takes(op.name):
+            if op.name not in self._totals:
+                self._totals[op.name] = ErrorSum(op, elements=self._counted.elements(op.name))
+            self._totals[op.name].add(expected, observed)
+            if op.name in self._open:
+                self._progress(f"op {op.name}")
+                self._look_at(op, expected[:1], self._operands(op))
+                self._open.discard(op.name)
+                if not self._open:
+                    self._values.clear()
+        self.keep(op.name, expected)
+
+    def _look_at(self, op: Op, expected: Tiles, ideal: list[Ideal] | None) -> None:
+        if self.sent is None:
+            self.parts[op.name] = self.apart(op, expected, ideal)
+            return
+        copies = None if ideal is None else [replace(item, values=item.values.copy()) for item in ideal]
+        self.sent.put((op.name, expected.copy(), copies))
+        self.parts[op.name] = _ON_THE_WAY
+
+    def results(self) -> tuple[OpNumerics, ...]:
+        """In the order of their first run."""
+        owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
+        found: list[OpNumerics] = []
+        for index, (name, total) in enumerate(self._totals.items()):
+            op, parts = self._netlist.ops[name], self.parts[name]
+            found.append(
+                OpNumerics(
+                    index,
+                    name,
+                    op.type,
+                    owner[name],
+                    parts.in_df,
+                    op.out_df,
+                    total.result(),
+                    parts.local,
+                    parts.without,
+                    parts.cause,
+                    parts.repair,
+                    parts.note,
+                    self._brought(op),
+                    parts.largest,
+                    parts.beyond,
+                )
+            )
+        return tuple(found)
+
+    def _brought(self, op: Op) -> float | None:
+        """The largest error among its operands, where other ops made them."""
+        queues = self._netlist.queues
+        makers = {queues[name].input if name in queues else name for name in op.inputs}
+        errors = [self._totals[name].result().rms for name in makers if name in self._totals]
+        return max((error for error in errors if error is not None), default=None)
+
+    def _operands(self, op: Op) -> list[Ideal] | None:
+        """Of the ideal run; None where one cannot be had."""
+        found = [self._operand(name) for name in op.inputs]
+        known = [operand for operand in found if operand is not None]
+        return known if len(known) == len(found) else None
+
+    def apart(self, op: Op, expected: Tiles, ideal: Sequence[Ideal] | None) -> Parts:
+        """An op by itself on these operands, compared with float32[1, tiles, 1024]."""
+        step = self._step(op)
+        call = step.device
+        assert call is not None
+        if ideal is None:
+            return Parts(call.dfs, note="its operand is read as row-major data")
+        if op.gradient_op:  # one product, without the sum that it is added to
+            if op.attributes.relu_en:
+                return Parts(call.dfs, note="a gradient op with relu")
+            expected = np.empty_like(expected)
+            step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
+        return Apart(op, call, ideal, expected, self._parallel, self._counted.elements(op.name)).parts()
+
+    def _operand(self, name: str) -> Ideal | None:
+        """A queue that was read, or the op that feeds it."""
+        found, queue = self._values.get(name), self._netlist.queues.get(name)
+        if found is None and queue is not None:
+            found = self._values.get(queue.input)
+        return None if found is None else Ideal(found, queue is not None and queue.host_fed)
+
+    def _step(self, op: Op) -> Run:
+        """The op as planned for the device."""
+        if op.name not in self._steps:
+            netlist = self._netlist
+            labels = {queue.name: queue.df for queue in netlist.queues.values()}
+            for temporal in netlist.temporal_graphs:
+                if any(item is op for graph in temporal.graphs for item in netlist.graphs[graph].ops):
+                    plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
+                    self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
+        return self._steps[op.name]

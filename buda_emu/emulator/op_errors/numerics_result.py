@@ -1,0 +1,88 @@
+"""What `buda-emu numerics` finds: the figures of each op, its main cause of error, and what would repair it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from buda_emu.support.version import RESULT_VERSION
+
+Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
+CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing")
+WORTH_REPAIRING: Final = 2.5e-3
+"""Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpError:
+    """Of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where those are
+    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ. `spread`: how far the
+    ideal values lie from their mean, relative like `rms`: a PCC sees nothing else of them."""
+
+    rms: float | None
+    pcc: float | None
+    max_error: float
+    not_finite: int = 0
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewValue:
+    """A field of an op and what it would have instead."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The cheapest change that is about as good as the best one, or several that only help together; `error` is the
+    relative rms with them."""
+
+    changes: tuple[NewValue, ...]
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpNumerics:
+    """One op. `total`: of the whole run, with the errors that its operands brought along; `operands` is the largest of
+    those. `local`: of the op by itself on ideal operands rounded to their formats. `without`: the relative rms that is
+    left when one cause is switched off, None where that cannot be. `cause`: the one that matters most; where none does
+    by itself, the fewest that do together, joined by "+"; "" where there is none. `largest`: what the output can hold,
+    where `beyond` of the ideal values are larger."""
+
+    index: int
+    name: str
+    type: str
+    graph: str
+    in_df: tuple[str, ...]
+    out_df: str
+    total: OpError
+    local: OpError | None = None
+    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
+    cause: Cause | str = ""
+    repair: Repair | None = None
+    note: str = ""
+    operands: float | None = None
+    largest: float | None = None
+    beyond: int = 0
+
+
+def own_error(op: OpNumerics) -> float:
+    """Relative, of the op by itself."""
+    return (op.local.rms or 0.0) if op.local is not None else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """All ops that ran, in the order of their first run."""
+
+    netlist: str
+    arch: str
+    programs: tuple[str, ...]
+    parameters: dict[str, str]
+    seed: int
+    ops: tuple[OpNumerics, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"schema_version": RESULT_VERSION, **asdict(self)}

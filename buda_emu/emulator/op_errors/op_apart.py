@@ -1,0 +1,270 @@
+"""One op of a netlist alone, on operands of the ideal run: how large its error is, what causes it, and which change of
+the netlist would repair it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.op_errors.numerics_result import CAUSES, WORTH_REPAIRING, Cause, NewValue, OpError, Repair
+from buda_emu.emulator.op_errors.op_variants import (
+    Change,
+    Ideal,
+    Switch,
+    Watching,
+    changes,
+    computed,
+    largest,
+    switched,
+    switches,
+)
+from buda_emu.emulator.ops.base import Parallel, Tiles
+from buda_emu.emulator.ops.on_device.base import DeviceCall
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+from buda_emu.netlist.model import Op
+from buda_emu.spec.formats import is_raw
+from buda_emu.support.errors import ProgramError, UnsupportedError
+from buda_emu.support.records import dataclass
+
+
+@dataclass(slots=True)
+class Moments:
+    """Counts, means and central sums of pairs (a, b). Blocks are merged pairwise exactly as they come, so the same
+    blocks in the same order give the same bits."""
+
+    count: int = 0
+    mean_a: float = 0.0
+    mean_b: float = 0.0
+    square_a: float = 0.0
+    square_b: float = 0.0
+    product: float = 0.0
+
+    def add(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+        """A block of finite pairs."""
+        count = a.size
+        if not count:
+            return
+        mean_a, mean_b = float(a.mean()), float(b.mean())
+        da, db = a - mean_a, b - mean_b
+        self._merge(count, mean_a, mean_b, float((da * da).sum()), float((db * db).sum()), float((da * db).sum()))
+
+    def _merge(
+        self, count: int, mean_a: float, mean_b: float, square_a: float, square_b: float, product: float
+    ) -> None:
+        total = self.count + count
+        weight = self.count * count / total
+        off_a, off_b = mean_a - self.mean_a, mean_b - self.mean_b
+        self.square_a += square_a + off_a * off_a * weight
+        self.square_b += square_b + off_b * off_b * weight
+        self.product += product + off_a * off_b * weight
+        self.mean_a += off_a * count / total
+        self.mean_b += off_b * count / total
+        self.count = total
+
+    def pcc(self) -> float | None:
+        """Pearson's correlation; 1 for two equal constants, None where a side is constant and they differ."""
+        if not self.count:
+            return None
+        scale = (self.square_a * self.square_b) ** 0.5
+        if scale > 0:
+            return max(-1.0, min(1.0, self.product / scale))
+        same = self.mean_a == self.mean_b and self.square_a == self.square_b == 0
+        return 1.0 if same else None
+
+
+_MATTERS: Final = 0.9  # a cause without which no more than this share of the error is left
+_MOST_CHANGES: Final = 4  # that make one repair
+_TOGETHER: Final = 0.5  # causes that matter only together leave no more than this share
+_AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
+
+
+Elements = NDArray[np.bool_]
+"""Which numbers of a result are elements of what it stands for, and not padding: bool[tiles, 1024]."""
+
+
+class ErrorSum:
+    """Error of an op's results, block after block; of a part bool[1024] of each tile, if one is given, and of
+    `elements` alone."""
+
+    def __init__(self, op: Op, part: NDArray[np.bool_] | None = None, elements: Elements | None = None) -> None:
+        self._part = part if elements is None else _common(part, elements)
+        self._tile_dim = op.blocking.tile_dim
+        self._raw = is_raw(op.out_df)
+        self._square = self._error_square = self._largest = 0.0
+        self._moments = Moments()
+        self._not_finite = 0
+
+    def add(self, expected: Tiles, observed: Tiles) -> None:
+        """float32[..., 1024] tiles of both."""
+        a, b = self._numbers(expected), self._numbers(observed)
+        finite = np.isfinite(a) & np.isfinite(b)
+        self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
+        a, b = a[finite], b[finite]
+        if a.size:
+            error = a - b
+            self._square += float((a * a).sum())  # not np.dot: BLAS adds up by how many threads it has
+            self._error_square += float((error * error).sum())
+            self._largest = max(self._largest, float(np.abs(error).max()))
+            self._moments.add(a, b)
+
+    def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
+        height, width = self._tile_dim
+        values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
+        if self._part is not None and self._part.ndim == 2:
+            return values.reshape(-1, *self._part.shape)[:, self._part].astype(np.float64)
+        if self._part is not None:
+            return values[..., self._part].astype(np.float64)
+        return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
+
+    def result(self) -> OpError:
+        """Of all that was added."""
+        rms, spread = None if self._error_square else 0.0, None
+        if self._square:
+            rms = (self._error_square / self._square) ** 0.5
+            spread = (self._moments.square_a / self._square) ** 0.5
+        return OpError(rms, self._moments.pcc(), self._largest, self._not_finite, spread)
+
+
+def _common(part: NDArray[np.bool_] | None, elements: Elements) -> Elements:
+    return elements if part is None else elements & part
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What running an op by itself has shown."""
+
+    in_df: tuple[str, ...]
+    local: OpError | None = None
+    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
+    cause: str = ""
+    repair: Repair | None = None
+    note: str = ""
+    largest: float | None = None
+    beyond: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """One op on ideal operands."""
+
+    op: Op
+    call: DeviceCall
+    ideal: Sequence[Ideal]
+    expected: Tiles
+    parallel: Parallel
+    elements: Elements | None = None
+
+    def parts(self) -> Parts:
+        """The error as it stands, without each cause, and with the cheapest good change."""
+        units = Watching(self.call.core)
+        try:
+            local = self._error(self.call, units)
+        except (UnsupportedError, ProgramError) as error:
+            return Parts(self.call.dfs, note=str(error))
+        without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
+        cause, repair = "", None
+        if local.rms:
+            known = list(switches(self.call, units.used))
+            without.update({switch.cause: self._without((switch,)) for switch in known})
+            cause = self._main_cause(local.rms, known, without)
+            repair = self._repair(local.rms, units.used) if local.rms >= WORTH_REPAIRING else None
+        most = largest(self.call)
+        counted = self.expected if self.elements is None else self.expected[:, self.elements]
+        beyond = int(np.count_nonzero(np.isfinite(counted) & (np.abs(counted) > most)))
+        return Parts(self.call.dfs, local, without, cause, repair, "", most if beyond else None, beyond)
+
+    def _error(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> OpError:
+        total = ErrorSum(self.op, part, self.elements)
+        total.add(self.expected, computed(call, self.ideal, units, self.parallel))
+        return total.result()
+
+    def _rms(self, call: DeviceCall, units: KernelUnits, part: NDArray[np.bool_] | None = None) -> float | None:
+        try:
+            return self._error(call, units, part).rms
+        except (UnsupportedError, ProgramError):
+            return None
+
+    def _without(self, chosen: Sequence[Switch]) -> float | None:
+        """The error that is left without some causes."""
+        part = next((switch.part for switch in chosen if switch.part is not None), None)
+        return self._rms(*switched(self.call, chosen), part)
+
+    def _main_cause(self, error: float, known: Sequence[Switch], without: Mapping[Cause, float | None]) -> str:
+        """The cause without which least is left. Where none makes a difference by itself, all are taken away, and those
+        that are not needed put back, first the ones that help least."""
+        single = [(rms, switch) for switch in known if (rms := without[switch.cause]) is not None]
+        if not single:
+            return ""
+        single.sort(key=lambda item: item[0])
+        if single[0][0] <= _MATTERS * error:
+            return single[0][1].cause
+        if error < WORTH_REPAIRING:
+            return ""
+        chosen = [switch for _, switch in single]
+        left = self._without(chosen)
+        if left is None or left > _TOGETHER * error:
+            return ""
+        for _, switch in reversed(single):
+            fewer = [one for one in chosen if one is not switch]
+            rms = self._without(fewer) if fewer else None
+            if rms is not None and rms <= _TOGETHER * error:
+                chosen = fewer
+        return "+".join(cause for cause in CAUSES if any(switch.cause == cause for switch in chosen))
+
+    def _repair(self, error: float, used: set[str]) -> Repair | None:
+        """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
+        search goes on from there."""
+        made: list[Change] = []
+        call, now = self.call, error
+        for _ in range(_MOST_CHANGES):
+            tried = self._tried(call, used)
+            best = min((found for _, found in tried), default=now)
+            good = [item for item in tried if item[1] <= _AS_GOOD * best and item[1] <= error / 2]
+            if not good and best > _MATTERS * now:
+                return self._together(error, [change for change, _ in tried], made, used)
+            change, now = next(iter(good), min(tried, key=lambda item: item[1]))
+            made.append(change)
+            if good:
+                return _repair(made, now)
+            call = change.call
+        return None
+
+    def _together(self, error: float, tried: Sequence[Change], made: Sequence[Change], used: set[str]) -> Repair | None:
+        """The widest that each field can be, all at once, and then as few of them as will do, the dearest left out
+        first."""
+        fields = [*dict.fromkeys(change.field for change in (*made, *tried))]
+        chosen = self._widest(fields, used)
+        if (now := self._after(chosen)) is None or now > error / 2:
+            return None
+        for name in reversed(fields):
+            fewer = self._widest([other.field for other in chosen if other.field != name], used)
+            left = self._after(fewer)
+            if left is not None and left <= min(_AS_GOOD * now, error / 2):
+                chosen = fewer
+        return _repair(chosen, self._after(chosen) or now)
+
+    def _widest(self, fields: Sequence[str], used: set[str]) -> list[Change]:
+        """These fields changed, one after the other; the last of a field's changes goes furthest."""
+        made: list[Change] = []
+        for name in fields:
+            call = made[-1].call if made else self.call
+            found = [change for change in changes(call, used) if change.field == name]
+            made += found[-1:]
+        return made
+
+    def _after(self, made: Sequence[Change]) -> float | None:
+        """The error with changes that follow each other."""
+        return self._rms(made[-1].call, KernelUnits(self.call.core)) if made else None
+
+    def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
+        """Changes that can be run, with the error that they leave."""
+        units = KernelUnits(call.core)
+        found = ((change, self._rms(change.call, units)) for change in changes(call, used))
+        return [(change, error) for change, error in found if error is not None]
+
+
+def _repair(made: Sequence[Change], error: float) -> Repair:
+    return Repair(tuple(NewValue(change.field, change.before, change.after) for change in made), error)

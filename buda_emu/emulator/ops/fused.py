@@ -1,0 +1,192 @@
+"""fused_op: a schedule of sub-ops on whole tensors (OPS 8), and its independent parts, which run side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from buda_emu.arithmetic.formats import quantise
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator.ops import sfpu
+from buda_emu.emulator.ops.base import OpCall, Operand, Parallel, Tiles, implements, serial
+from buda_emu.emulator.ops.common import relu
+from buda_emu.emulator.ops.fused_plan import OUTPUT, FusedPlan, SameCall, Source, Step, fused_plan
+from buda_emu.emulator.ops.operands import convert, relu_in_place, run_relu
+from buda_emu.netlist.model import Tm
+from buda_emu.spec.blocking import Shape
+
+
+class Part(NamedTuple):
+    """The tiles of an entry that a part makes, and its plan, on tensors of shape (1, 1, tiles)."""
+
+    tiles: slice
+    plan: FusedPlan
+
+
+def is_tile_wise(plan: FusedPlan) -> bool:
+    """Whether tile n of every buffer and of the result is made from tiles n of the operands alone."""
+    return all(step.shape == plan.shape and _is_tile_wise(step) for step in plan.steps)
+
+
+def fused_parts(call: OpCall, tiles: int) -> tuple[Part, ...]:
+    """A tile-wise fused op cut into parts of at most `tiles` tiles of an entry; () if the op is not tile-wise."""
+    return _parts(SameCall(call), tiles)
+
+
+@lru_cache(maxsize=256)
+def _parts(key: SameCall, tiles: int) -> tuple[Part, ...]:
+    plan = fused_plan(key.call)
+    if not is_tile_wise(plan):
+        return ()
+    t, rows, cols = plan.shape
+    total = t * rows * cols
+    cuts = [slice(start, min(start + tiles, total)) for start in range(0, total, tiles)]
+    return tuple(Part(cut, _plan_of_part(plan, cut)) for cut in cuts)
+
+
+def _is_tile_wise(step: Step) -> bool:
+    operands = zip(step.call.operands, step.sources, strict=True)
+    in_place = all(operand.map.is_identity for operand, source in operands if source.buffer)
+    return in_place and step.call.has("tile by tile")
+
+
+def _plan_of_part(plan: FusedPlan, tiles: slice) -> FusedPlan:
+    shape = (1, 1, tiles.stop - tiles.start)
+    return replace(plan, steps=tuple(_step_of_part(step, tiles, shape) for step in plan.steps), shape=shape)
+
+
+def _step_of_part(step: Step, tiles: slice, shape: Shape) -> Step:
+    def of_part(operand: Operand, source: Source) -> Operand:
+        if source.buffer:
+            return replace(operand, map=TileMap.identity(shape))
+        return replace(operand, map=replace(operand.map, shape=shape, index=operand.map.index[tiles]))
+
+    operands = tuple(map(of_part, step.call.operands, step.sources))
+    return replace(step, call=replace(step.call, operands=operands), shape=shape)
+
+
+# Tiles of one temporary. A tile-wise schedule of large entries runs on parts of them small enough for caches (1 MiB).
+PART_TILES: Final = 256
+# Others run on whole entries, as many together as make up about this size (4 MiB); threads share each kernel.
+GROUP_TILES: Final = 1024
+
+
+@implements("fused_op")
+class Fused:
+    """The sub-ops in order; floats are never rounded between them. The base op's relu is part of what writes output."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """The shape of what the last sub-op with output `output` gives."""
+        return fused_plan(call).shape
+
+    def label(self, call: OpCall) -> str:
+        """The label that the rules of OPS 3.1 and the conversions of OPS 8.1 leave on the result."""
+        return fused_plan(call).label
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        buffers: dict[str, Tiles] = {}
+        for step in fused_plan(call).steps:
+            operands = [
+                manipulated(inputs[source.external] if source.external >= 0 else buffers[source.buffer], source.tms)
+                for source in step.sources
+            ]
+            if step.in_place:
+                region = sfpu.region_of(step.call)
+                result = sfpu.on_region(step.call, step.call.type, region, operands[0], outside=operands[0])
+            else:
+                result = step.implementation.reference(step.call, operands)
+            if step.relu is not None:
+                result = relu(result, *step.relu)
+            buffers[step.target] = quantise(step.convert, result) if step.convert else result
+        return buffers[OUTPUT]
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """The kernels of the sub-ops; see `buda_emu.emulator.ops.base`."""
+        parts = fused_parts(call, PART_TILES)
+        if len(parts) > 1:
+            parallel(_run_parts, out.shape[0] * len(parts), out, inputs, parts)
+        else:  # entries are small, or cannot be taken apart: several together
+            _run_groups(out, inputs, parts[0].plan if parts else fused_plan(call), parallel)
+
+
+def manipulated(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
+    """float32[w, t, R, C, 32, 32] after the broadcasts of a sub-op's input (OPS 7); tile_broadcast is left to it."""
+    for tm in tms:
+        if tm.name == "broadcast":
+            factors = [1] * tiles.ndim
+            factors[{"z": 1, "r": 2, "c": 3}[str(tm.args[0])]] = int(tm.args[1])
+            tiles = np.tile(tiles, factors)
+    return tiles
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Temporaries of one run, by number of tiles of an entry."""
+
+    entries: int
+    free: dict[int, list[Tiles]] = field(default_factory=dict[int, list[Tiles]])
+
+    def take(self, tiles: int) -> Tiles:
+        spare = self.free.get(tiles)
+        return spare.pop() if spare else np.empty((self.entries, tiles, 1024), np.float32)
+
+    def give_back(self, buffer: Tiles) -> None:
+        self.free.setdefault(buffer.shape[1], []).append(buffer)
+
+
+def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: Parallel) -> None:
+    """The entries of `out`, about GROUP_TILES tiles of them at a time."""
+    together = min(max(1, GROUP_TILES // out.shape[1]), len(out))
+    pool = _Pool(together)
+    for begin in range(0, len(out), together):
+        entries = slice(begin, begin + together)
+        _run_plan(plan, [_entries(source, entries) for source in inputs], out[entries], pool, parallel)
+
+
+def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[Part]) -> None:
+    """Items are the parts of the entries of `out`, one entry after the other."""
+    pool = _Pool(1)
+    for item in range(start, stop):
+        entry, number = divmod(item, len(parts))
+        entries = slice(entry, entry + 1)
+        sources = [_entries(source, entries) for source in inputs]
+        _run_plan(parts[number].plan, sources, out[entries, parts[number].tiles], pool, serial)
+
+
+def _entries(source: Tiles, entries: slice) -> Tiles:
+    return source if source.shape[0] == 1 else source[entries]
+
+
+def _run_plan(plan: FusedPlan, inputs: Sequence[Tiles], out: Tiles, pool: _Pool, parallel: Parallel) -> None:
+    buffers: dict[str, Tiles] = {}
+    last_write = max(number for number, step in enumerate(plan.steps) if step.target == OUTPUT)
+    for number, step in enumerate(plan.steps):
+        t, rows, cols = step.shape
+        taken = None if number == last_write else pool.take(t * rows * cols)
+        result = out if taken is None else taken[: out.shape[0]]
+        _run_step(step, inputs, buffers, result, parallel)
+        for name in step.emptied:
+            pool.give_back(buffers.pop(name))
+        if taken is not None and step.target == OUTPUT:
+            pool.give_back(taken)  # a later sub-op writes output again
+        elif taken is not None:
+            buffers[step.target] = taken
+
+
+def _run_step(
+    step: Step, inputs: Sequence[Tiles], buffers: dict[str, Tiles], result: Tiles, parallel: Parallel
+) -> None:
+    entries = result.shape[0]
+    operands = [
+        inputs[source.external] if source.external >= 0 else buffers[source.buffer][:entries] for source in step.sources
+    ]
+    if step.in_place:
+        result[...] = operands[0]
+        sfpu.run_in_place(step.call, step.call.type, sfpu.region_of(step.call), result, parallel)
+        relu_in_place(result, step.relu, parallel)
+    else:
+        run_relu(step.implementation, step.call, operands, step.relu, result, parallel)
+    if step.convert:
+        convert(result, step.convert, parallel, truncate=True)

@@ -1,0 +1,263 @@
+"""A fused op unrolled: its schedules as one list of sub-ops, each an op call of its own on named buffers (OPS 8.1).
+
+Every sub-op runs once on the whole tensor. What the reference aborts on is refused here, before data flows.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError
+from buda_emu.emulator import ops
+from buda_emu.emulator.ops.base import Implementation, OpCall, Operand
+from buda_emu.netlist.model import FusedOp, SubOp, Tm
+from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import Blocking, Shape
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.errors import InternalError, ProgramError, UnsupportedError
+
+DEST: Final = "dest"
+OUTPUT: Final = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an operand of a sub-op comes from: an external operand of the base op, or a buffer; `tms` are its own."""
+
+    external: int = -1
+    buffer: str = ""
+    tms: tuple[Tm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sub-op. `call.operands` are parallel to `sources`, in the order in which the function takes them."""
+
+    implementation: Implementation
+    call: OpCall
+    sources: tuple[Source, ...]
+    target: str  # buffer that receives the result: intermedK, dest or output
+    shape: Shape
+    relu: tuple[str, float] | None  # mode and threshold
+    convert: str  # integer format of the result, "" for none
+    in_place: bool  # an SFPU function on part of a tile whose target is its input: the rest keeps its values (OPS 5.2)
+    emptied: tuple[str, ...]  # buffers whose content is no longer needed after this step
+
+
+@dataclass(frozen=True, slots=True)
+class FusedPlan:
+    """The steps in order, and what the op as a whole returns."""
+
+    steps: tuple[Step, ...]
+    shape: Shape
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    shape: Shape
+    label: str
+
+
+class SameCall:
+    """A call as the key of a cache: equal to itself only, since equal calls may bind different definitions."""
+
+    def __init__(self, call: OpCall) -> None:
+        self.call = call
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameCall) and other.call is self.call
+
+    def __hash__(self) -> int:
+        return id(self.call)
+
+
+def fused_plan(call: OpCall) -> FusedPlan:
+    """The plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
+    return _plan(SameCall(call))
+
+
+@lru_cache(maxsize=256)
+def _plan(key: SameCall) -> FusedPlan:
+    if key.call.fused is None:
+        raise InternalError(f"op {key.call.name}: fused op without a definition")
+    return _Planner(key.call, key.call.fused).plan()
+
+
+class _Planner:
+    """Walks the schedules and keeps account of which buffer holds what."""
+
+    def __init__(self, base: OpCall, fused: FusedOp) -> None:
+        self._base = base
+        self._fused = fused
+        self._live: dict[str, _Content] = {}
+        self._result: _Content | None = None
+
+    def plan(self) -> FusedPlan:
+        steps = tuple(self._step(sub) for schedule in self._fused.schedules for sub in schedule)
+        unpopped = sorted(name for name in self._live if name != DEST)
+        if unpopped:
+            raise ProgramError(f"op {self._base.name}: {unpopped[0]} is not popped at the end of the schedules")
+        if self._result is None:
+            raise ProgramError(f"op {self._base.name}: no sub-op of its schedules writes output")
+        return FusedPlan(steps, self._result.shape, self._result.label)
+
+    def _step(self, sub: SubOp) -> Step:
+        name = f"{self._base.name}, sub-op {sub.name}"
+        op_type = OP_TYPES.get(sub.type)
+        if op_type is None or not op_type.in_fused:
+            raise ProgramError(f"op {name}: {sub.type} cannot be part of a fused op")
+        sources = tuple(self._source(name, sub, position) for position in range(len(sub.inputs)))
+        read = {source.buffer for source in sources if source.buffer}
+        dropped = self._drop_dest(read)
+        operands = tuple(self._operand(name, sub, position, source) for position, source in enumerate(sources))
+        if sub.type == "dequantization" and sources[-1].buffer == DEST:
+            sources, operands = sources[::-1], operands[::-1]  # dest holds the data, input 0 the scale (OPS 8.1)
+        target = _buffer(sub.output) or OUTPUT
+        call = self._call(name, sub, operands, target)
+        implementation = ops.implementation(sub.type)
+        shape = implementation.shape(call)
+        convert = self._integer_format(sub, call)
+        content = _Content(shape, convert or implementation.label(call))
+        in_place = op_type.has("vector unit") and call.vector != "rc" and target in read
+        if in_place and operands[0].map.shape != self._live[target].shape:
+            raise UnsupportedError(f"op {name}: vector mode on a broadcast input that is also the output")
+        emptied = dropped + self._store(name, sub, call, target, content, read)
+        relu = _relu(name, self._base.attributes, sub)
+        return Step(implementation, call, sources, target, shape, relu, convert, in_place, emptied)
+
+    def _source(self, name: str, sub: SubOp, position: int) -> Source:
+        word = sub.inputs[position]
+        tms = sub.input_tms[position] if position < len(sub.input_tms) else ()
+        buffer = _buffer(word)
+        if buffer:
+            if buffer not in self._live:
+                raise ProgramError(f"op {name}: {word} is read before it is written")
+            if buffer == DEST and tms:
+                raise ProgramError(f"op {name}: a TM on dest")
+            return Source(buffer=buffer, tms=tms)
+        external = _first_number(word) if word.startswith("input") else -1
+        if not 0 <= external < len(self._base.operands):
+            raise ProgramError(f"op {name}: there is no input {word!r}")
+        return Source(external=external, tms=tms)
+
+    def _drop_dest(self, read: set[str]) -> tuple[str, ...]:
+        """dest lives on only in a sub-op that reads it."""
+        if DEST in read or DEST not in self._live:
+            return ()
+        del self._live[DEST]
+        return (DEST,)
+
+    def _operand(self, name: str, sub: SubOp, position: int, source: Source) -> Operand:
+        if source.external >= 0:
+            operand = self._base.operands[source.external]
+        else:
+            content = self._live[source.buffer]
+            operand = Operand(TileMap.identity(content.shape), label=content.label)
+        tiles, spread = operand.map, ""
+        for tm in source.tms:
+            match tm.name, tm.args:
+                case "broadcast", (dim, factor):
+                    try:
+                        tiles = tiles.broadcast(str(dim), int(factor))
+                    except TmError as error:
+                        raise ProgramError(f"op {name}: {error}") from None
+                case "tile_broadcast", (("r" | "c" | "rc") as dim,):
+                    if not OP_TYPES[sub.type].is_binary or position != 1:
+                        raise ProgramError(f"op {name}: tile_broadcast is for input 1 of a binary sub-op only")
+                    spread = dim if spread in ("", dim) else "rc"
+                case _:
+                    raise ProgramError(f"op {name}: TM {tm.name} with {list(tm.args)} cannot run in a fused op")
+        return replace(operand, map=tiles, tile_broadcast=spread)
+
+    def _call(self, name: str, sub: SubOp, operands: tuple[Operand, ...], target: str) -> OpCall:
+        base = self._base
+        if sub.type == "matmul" and base.attributes.identity:
+            raise ProgramError(f"op {name}: an identity matmul cannot be part of a fused op")
+        given = sub.attributes
+        attributes = replace(
+            given,
+            # OPS 8: these four fall back to the base op
+            m_k=given.m_k if given.m_k > 0 else base.attributes.m_k,
+            u_kt=given.u_kt if given.u_kt > 0 else base.attributes.u_kt,
+            dim=given.dim or base.attributes.dim,
+            type=given.type or base.attributes.type,
+            zero_point=sub.zero_point,
+        )
+        if sub.has("reduces") and attributes.dim not in ("r", "c"):
+            raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
+        blocking = Blocking(
+            base.blocking.grid_size,
+            base.blocking.t,
+            sub.mblock,
+            sub.ublock,
+            base.blocking.ublock_order,
+            base.blocking.tile_dim,
+        )
+        vector = given.vector if given.vector in ("r", "c") else "rc"  # no fall back; unknown words count as absent
+        formats = {DEST: base.acc_df, OUTPUT: base.out_df}
+        return OpCall(
+            name=name,
+            type=sub.type,
+            attributes=attributes,
+            blocking=blocking,
+            operands=operands,
+            vector=vector,
+            out_df=formats.get(target, base.intermed_df),
+            intermed_df=base.intermed_df,
+            acc_df=base.acc_df,
+            undefined_is_nan=base.undefined_is_nan,
+        )
+
+    def _integer_format(self, sub: SubOp, call: OpCall) -> str:
+        """OPS 8.1 step 5."""
+        if sub.has("rounds to Int8"):
+            return "Int8"
+        return call.out_df if call.out_df in ("Int8", "Int32") else ""
+
+    def _store(
+        self, name: str, sub: SubOp, call: OpCall, target: str, content: _Content, read: set[str]
+    ) -> tuple[str, ...]:
+        """Accounts for the pops and for the result. Returns the buffers that are empty or overwritten afterwards."""
+        popped = [_buffer(word) for word in (*sub.pop, *sub.pop_last) if word.startswith("intermed")]
+        missing = [buffer for buffer in popped if buffer not in self._live]
+        if missing:
+            raise ProgramError(f"op {name}: {missing[0]} is popped before it is written")
+        if target.startswith("intermed") and target in self._live:
+            if target not in popped or target not in read:
+                raise ProgramError(f"op {name}: {target} is written again before it is popped")
+            if sub.type == "matmul" and call.attributes.m_k > 1:
+                raise ProgramError(f"op {name}: a matmul with m_k > 1 cannot pop the {target} that it writes")
+        emptied = tuple(dict.fromkeys(buffer for buffer in (*popped, target) if buffer in self._live))
+        for buffer in emptied:
+            del self._live[buffer]
+        if target == OUTPUT:
+            self._result = content
+        else:
+            self._live[target] = content
+        return emptied
+
+
+def _buffer(word: str) -> str:
+    """The buffer that a name means: `dest`, or `intermedK` with K its last character (OPS 8); "" for others."""
+    if word.startswith("intermed"):
+        return f"intermed{word[-1]}"
+    return DEST if word == DEST else ""
+
+
+def _first_number(word: str) -> int:
+    """The integer that starts at the first digit of a name; -1 without one (NETLIST 11.1 A9)."""
+    digits = re.search("[0-9]+", word)
+    return int(digits[0]) if digits else -1
+
+
+def _relu(name: str, base: Attributes, sub: SubOp) -> tuple[str, float] | None:
+    """Relu of a sub-op; the base op's is merged into the sub-op that writes `output` (OPS 8.1 step 4)."""
+    own = (sub.attributes.relu_mode, sub.attributes.relu_threshold) if sub.attributes.relu_en else None
+    if sub.output != OUTPUT or not base.relu_en:
+        return own
+    merged = (base.relu_mode, base.relu_threshold)
+    if own is not None and own != merged:
+        raise ProgramError(f"op {name}: its relu differs from the relu of the base op")
+    return merged

@@ -1,0 +1,347 @@
+"""matmul, dense or identity (OPS 6.1, 6.2): product, then bias, requantisation and what else follows."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from buda_emu.arithmetic.kernels.products.matmul import (
+    AS_IT_IS,
+    ONTO,
+    PLUS,
+    PLUS_ROW,
+    Ending,
+    Extent,
+    Reading,
+    count_beyond,
+    matmul_blocks,
+    matmul_reference,
+    matmul_tiles,
+)
+from buda_emu.arithmetic.kernels.tiles import binary as binary_kernel
+from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.arithmetic.tensor.tilemap import Index
+from buda_emu.emulator.ops.base import OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.emulator.ops.common import blank, items, kernel_operand, operand_map, relu_arguments
+from buda_emu.emulator.ops.operands import all_entries, blank_in_place, blanked, plain, run_add, run_binary
+from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.ops import matmul_sparse as sparse
+else:
+    sparse = lazy("buda_emu.emulator.ops.matmul_sparse")
+
+
+def product_shape(call: OpCall) -> Shape:
+    """(T, R, C) of in0 (T, R, K) by in1 (T or more, K, C); T / z with accumulate."""
+    attributes = call.attributes
+    (t, rows, inner), right = (operand.map.shape for operand in call.operands[:2])
+    dims = f"input 0 with dims {[t, rows, inner]} by input 1 with {list(right)} (t, r, c)"
+    if inner != right[1] or t > right[0]:
+        raise ProgramError(f"op {call.name}: matmul of {dims}")
+    if attributes.m_k * attributes.u_kt != inner:
+        raise ProgramError(f"op {call.name}: matmul with m_k {attributes.m_k} and u_kt {attributes.u_kt} of {dims}")
+    if not attributes.accumulate:
+        return t, rows, right[2]
+    if t <= 1 or attributes.z < 1 or t % attributes.z:
+        raise ProgramError(f"op {call.name}: matmul cannot accumulate t {t} in runs of z {attributes.z}")
+    return t // attributes.z, rows, right[2]
+
+
+def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
+    """The definition, on operands arranged and blanked, float32[w, t, R, C, 32, 32] each."""
+    product = matmul_reference(left, right[:, : left.shape[1]])
+    if not call.attributes.accumulate:
+        return product
+    z = call.attributes.z
+    total = product[:, ::z]
+    with np.errstate(all="ignore"):
+        for s in range(1, z):
+            total = total + product[:, s::z]
+    return total
+
+
+def run_product(
+    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
+) -> None:
+    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them.
+
+    `ending` cannot be together with attribute accumulate.
+    """
+    known: _Fixed | None = call.fixed.get("product")
+    if known is None:
+        known = call.fixed["product"] = _fixed(call)
+    if known.as_they_are:
+        _multiply(call, inputs[0], inputs[1], known.reading, out, parallel, ending)
+        return
+    left = blanked(call, 0, inputs, parallel)
+    right = blanked(call, 1, inputs, parallel, known.arrange)
+    if not call.attributes.accumulate:
+        _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
+        return
+    # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
+    z, term = call.attributes.z, np.empty_like(out)
+    for s in range(z):
+        target = term if s else out
+        reading = _reading(_every(call, 0, left, s, z)[1:], _every(call, 1, right, s, z)[1:])
+        _multiply(call, left[0], right[0], reading, target, parallel)
+        if s:
+            run_add(out, plain(term), parallel)
+
+
+class _Fixed(NamedTuple):
+    """How both operands are read, the arrangement of the second, and whether one product of them as they are is the
+    result."""
+
+    reading: Reading
+    arrange: int
+    as_they_are: bool
+
+
+def _fixed(call: OpCall) -> _Fixed:
+    left, right = operand_map(call, 0)[:2], operand_map(call, 1)[:2]
+    arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
+    whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
+    reading = _reading((*left, gather.AS_IS), (*right, arrange))
+    return _Fixed(reading, arrange, whole and not call.attributes.accumulate)
+
+
+def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
+    """Of both operands all but their sources, as the kernel takes it."""
+    return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
+
+
+def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
+    """The operand with only the t slices first, first + step, ... of those that in0 has."""
+    source, tiles, pad_value, arrange = operand
+    slices = tiles.reshape(call.operands[index].map.shape[0], -1)[: call.operands[0].map.shape[0]]
+    chosen = np.ascontiguousarray(slices[first::step]).reshape(-1)
+    chosen.flags.writeable = False  # as those of a tile map: one compiled kernel serves both
+    return source, chosen, pad_value, arrange
+
+
+def _multiply(
+    call: OpCall, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
+) -> None:
+    """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
+    known: tuple[int, int, Extent] | None = call.fixed.get("blocks")
+    if known is None or known[0] != len(out):
+        known = call.fixed["blocks"] = len(out), *_blocks(call, out)
+    _, items, extent = known
+    if ending is None:
+        ending = Ending(AS_IT_IS, a, reading.a_index, reading.a_pad)
+    parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
+
+
+def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:
+    """Items of `matmul_tiles`, and its sizes."""
+    (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
+    t = out.shape[1] // (rows * cols)
+    items, columns = matmul_blocks(len(out), t, rows, cols)
+    return items, Extent(t, rows, inner, cols, columns)
+
+
+EXACT_LIMIT: Final = np.float32(1 << 24)
+"""Integers beyond this magnitude are not all exact in float32."""
+
+
+def check_tail(call: OpCall, first: int, shape: Shape) -> None:
+    """Raises ProgramError unless operands `first`, ... are the bias and the scale that the attributes ask for, of the
+    product's `shape`, and the SFPU function at the end is one that runs."""
+    attributes = call.attributes
+    scaled = attributes.requant or attributes.dequant
+    wanted = first + attributes.bias + scaled
+    if len(call.operands) != wanted:
+        raise ProgramError(f"op {call.name}: {call.type} needs {wanted} input(s), it has {len(call.operands)}")
+    if attributes.bias:
+        require_full_shape(call, first, shape, "bias")
+    if scaled:
+        require_full_shape(call, wanted - 1, shape, "scale")
+    if attributes.sfpu_op in SFPU_TYPES and attributes.sfpu_op != "gelu":  # any other word means none
+        raise ProgramError(f"op {call.name}: matmul with sfpu_op {attributes.sfpu_op}, only gelu runs")
+
+
+def require_full_shape(call: OpCall, index: int, shape: Shape, role: str) -> None:
+    """Raises ProgramError unless operand `index` has the dims of the result."""
+    found = call.operands[index].map.shape
+    if found != shape:
+        raise ProgramError(f"op {call.name}: {role} with dims {list(found)} for a product of {list(shape)} (t, r, c)")
+
+
+def integer_mode(call: OpCall) -> bool:
+    """Whether any input is labelled Int8 or Int32: the bias is then added element by element."""
+    return any(operand.label in ("Int8", "Int32") for operand in call.operands)
+
+
+def add_bias(product: Tiles, bias: Tiles, first_row: bool) -> Tiles:
+    """product + bias; with `first_row` row 0 of each bias tile stands for all of its rows."""
+    with np.errstate(all="ignore"):
+        return product + (bias[..., :1, :] if first_row else bias)
+
+
+def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Tiles:
+    """The definition, from the product to the op's result. `others`: bias and scale, as far as they are there."""
+    attributes, result = call.attributes, product
+    if attributes.bias:
+        result = add_bias(result, others[0], not integer_mode(call))
+    if attributes.requant or attributes.dequant:
+        _check_exact(call, int((np.abs(result) > EXACT_LIMIT).sum()))
+        from buda_emu.emulator.ops.binary import multiply
+
+        zero_point = np.float32(attributes.zero_point)
+        with np.errstate(all="ignore"):
+            if attributes.requant:
+                result = multiply(result, others[-1]) + zero_point
+            else:
+                result = multiply(result + -zero_point, others[-1])
+    if attributes.sfpu_op == "gelu":
+        from buda_emu.emulator.ops.sfpu import on_region, region_of
+
+        result = on_region(call, "gelu", region_of(call), result, outside=result)
+    return blank(result, call.blocking.tile_dim)
+
+
+def follows_bias(call: OpCall) -> bool:
+    """Whether `run_tail` does anything."""
+    attributes = call.attributes
+    some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
+    return some or call.blocking.tile_dim != FULL_TILE
+
+
+def run_bias(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
+    """The bias, operand `first`, in place on the product in `out`, if the op has one."""
+    if call.attributes.bias:
+        arrange = gather.AS_IS if integer_mode(call) else gather.FIRST_ROW
+        run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
+
+
+def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    """The kernels of what comes after the bias, in place on the product in `out`."""
+    attributes = call.attributes
+    if attributes.requant or attributes.dequant:
+        if _must_be_exact(call):
+            counts = np.zeros(items(out), np.int64)
+            parallel(count_beyond, items(out), out, EXACT_LIMIT, counts)
+            _check_exact(call, int(counts.sum()))
+        code = binary_kernel.SCALE_SHIFT if attributes.requant else binary_kernel.SHIFT_SCALE
+        scale = kernel_operand(call, len(inputs) - 1, inputs)
+        run_binary(out, code, scale, parallel, attributes.zero_point)
+    if attributes.sfpu_op == "gelu":
+        from buda_emu.emulator.ops.sfpu import (  # all functions of the SFPU: few matmuls end in one
+            region_of,
+            run_in_place,
+        )
+
+        run_in_place(call, "gelu", region_of(call), out, parallel)
+    blank_in_place(out, call.blocking.tile_dim, parallel)
+
+
+def _must_be_exact(call: OpCall) -> bool:
+    """The reference aborts on large integers only where no bias has been added; otherwise it warns."""
+    return integer_mode(call) and not call.attributes.bias
+
+
+def _check_exact(call: OpCall, beyond: int) -> None:
+    if beyond and _must_be_exact(call):
+        raise ProgramError(f"op {call.name}: {beyond} element(s) beyond 2^24 before requantisation")
+
+
+DENSE_OPERANDS: Final = 2
+SPARSE_OPERANDS: Final = 3
+
+
+def _product_operands(call: OpCall) -> int:
+    """How many inputs the product takes; bias and scale follow."""
+    return SPARSE_OPERANDS if call.attributes.identity else DENSE_OPERANDS
+
+
+def _is_one_kernel(call: OpCall) -> bool:
+    """Whether the kernel of the product adds the bias as well."""
+    return not (call.attributes.identity or call.attributes.accumulate)
+
+
+def _is_all(call: OpCall) -> bool:
+    """Whether that is all: nothing comes after the bias."""
+    known: bool | None = call.fixed.get("is_all")
+    if known is None:
+        known = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
+    return known
+
+
+def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
+    """What the kernel of a dense product does with it: bias and relu."""
+    known: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
+    if known is None or known[0] != relu:
+        if call.attributes.bias:
+            how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
+        else:
+            how, number = AS_IT_IS, 0  # any operand will do
+        index, pad_value, _ = operand_map(call, number)
+        after: Any = index, pad_value, *relu_arguments(relu)
+        known = call.fixed["ending"] = relu, how, number, after
+    _, how, number, after = known
+    return Ending(how, inputs[number], *after)
+
+
+@implements("matmul")
+class Matmul:
+    """in0 (T, R, K) by in1 (T, K, C); with `identity: true` sparse tiles, activations and an encoding."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """(T, R, C), T / z with accumulate; the declared shape with identity."""
+        first = _product_operands(call)
+        if len(call.operands) < first:
+            raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
+        if call.attributes.identity:
+            shape = sparse.product_shape(call)
+        else:
+            shape = product_shape(call)
+        check_tail(call, first, shape)
+        return shape
+
+    def label(self, call: OpCall) -> str:
+        """Label of input 0, with identity the declared out_df (OPS 3.1)."""
+        return call.out_df if call.attributes.identity else call.operands[0].label
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        in0, in1, *others = all_entries(inputs)
+        left = blank(in0, call.operands[0].tile_dim)
+        right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
+        if call.attributes.identity:
+            encoding, *others = others
+            product = sparse.reference_product(call, left, right, encoding)
+        else:
+            product = reference_product(call, left, right)
+        return reference_tail(call, product, others)
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        if self.run_relu(call, inputs, None, out, parallel):
+            return
+        if _is_one_kernel(call):
+            run_product(call, inputs, out, parallel, _ending(call, inputs, None))
+        else:
+            if call.attributes.identity:
+                sparse.run_product(call, inputs, out, parallel)
+            else:
+                run_product(call, inputs, out, parallel)
+            run_bias(call, inputs, out, parallel, _product_operands(call))
+        run_tail(call, inputs, out, parallel)
+
+    def run_relu(
+        self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
+    ) -> bool:
+        """With relu at the end; see `buda_emu.emulator.ops.operands.run_relu`."""
+        if not _is_all(call):
+            return False
+        run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
+        return True
+
+    def run_onto(self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel) -> bool:
+        """The sum of gradients; see `buda_emu.emulator.ops.operands.run_onto`."""
+        if call.attributes.bias or not _is_all(call):
+            return False
+        run_product(call, inputs, out, parallel, Ending(ONTO, *plain(previous)[:3]))
+        return True

@@ -1,0 +1,327 @@
+"""The product of an identity matmul: sparse tiles times activations, led by an encoding (OPS 6.2).
+
+in0 holds the sparse tiles, split over the grid rows and `fracture_factor` column groups; in2 the encoding, split the
+same way; in1 the activations, split over the grid columns.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.kernels.products.sparse import Terms, Weights, mark_finite_tiles, same_words, sparse_tiles
+from buda_emu.arithmetic.kernels.tiles import gather
+from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles
+from buda_emu.emulator.ops.common import items
+from buda_emu.emulator.ops.operands import after_tms, blanked, gathered
+from buda_emu.spec.blocking import Shape
+from buda_emu.support.errors import ProgramError, UnsupportedError
+from buda_emu.support.records import dataclass
+
+WORDS_PER_TILE: Final = 2048  # 16-bit words in a tile of 32-bit words
+LAST_OF_T: Final = 1 << 30
+LAST_IN_TILE: Final = 1 << 31
+INDEX_MASK: Final = LAST_OF_T - 1
+
+
+class TileTerm(NamedTuple):
+    """One tile product: out[b][row] += weight tile x row `act_row` of all activation tiles, (t, row) counted as one."""
+
+    b: int
+    row: int
+    weight: int
+    act_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the words of one op's stream are cut into bits, and what they count.
+
+    `tile_bits` is sparse_tile_ptr_bits, `ublock_bits` sparse_ublock_idx_bits or what stands for it; mblock_rows and
+    ublock_rows are the op's, in ublocks and tiles; u_kt tiles of the inner dimension make one strip. `weights` is the
+    number of weight tiles that a core can read, `act_rows` that of rows of activation tiles, over all t.
+    """
+
+    name: str
+    tile_bits: int
+    ublock_bits: int
+    mblock_rows: int
+    ublock_rows: int
+    u_kt: int
+    weights: int
+    act_rows: int
+
+    @property
+    def inner_bits(self) -> int:
+        """Low bits of a position that hold the inner index: the bit width of u_kt, at least 1."""
+        return max(1, (self.u_kt - 1).bit_length())
+
+    def check(self, sparse_tiles: int) -> None:
+        """Raises ProgramError unless every number that occurs fits its bits, `sparse_tiles` weight tiles included."""
+        rules = (
+            (0 <= self.tile_bits <= 16 and 0 <= self.ublock_bits <= 16, "the bit counts are not within 0 to 16"),
+            (self.u_kt >= 1, "u_kt is less than 1"),
+            (_holds(16 - self.tile_bits - self.inner_bits, self.ublock_rows), "too few bits for the rows of a ublock"),
+            (_holds(self.inner_bits, self.u_kt), "too few bits for u_kt"),
+            (_holds(self.tile_bits, sparse_tiles), "too few bits for the sparse tiles"),
+            (_holds(self.ublock_bits, self.mblock_rows), "too few bits for the ublocks of a core"),
+        )
+        for fits, problem in rules:
+            if not fits:
+                raise ProgramError(
+                    f"op {self.name}: sparse encoding with sparse_tile_ptr_bits {self.tile_bits}, ublock bits "
+                    f"{self.ublock_bits}, u_kt {self.u_kt}, {self.mblock_rows} ublocks of {self.ublock_rows} rows, "
+                    f"{sparse_tiles} sparse tiles: {problem}"
+                )
+
+    def decode(self, words: Sequence[int], t: int) -> Iterator[TileTerm]:
+        """The tile products of one core, in stream order, until `t` result slices are done.
+
+        `words` are the core's encoding tiles as 16-bit words. Raises ProgramError where the stream ends early, or where
+        its entries are not in the order in which ublock rows and positions are scanned.
+        """
+        at = b = 0
+        while b < t:
+            if at + 3 > len(words):
+                raise ProgramError(f"op {self.name}: sparse encoding ends after {b} of {t} slices")
+            head = words[at] | words[at + 1] << 16
+            ublocks = words[at + 2]
+            at += 3
+            at = yield from self._strip(words, at, ublocks, head & INDEX_MASK, b)
+            if head & LAST_OF_T:
+                b += 1
+            if head & LAST_IN_TILE:
+                at = -(-at // WORDS_PER_TILE) * WORDS_PER_TILE
+
+    def _strip(self, words: Sequence[int], at: int, ublocks: int, strip: int, b: int) -> Generator[TileTerm, None, int]:
+        """The products of one strip; returns where it ends."""
+        last_ublock = -1
+        for _ in range(ublocks):
+            header = self._word(words, at)
+            ublock, count = header & ((1 << self.ublock_bits) - 1), header >> self.ublock_bits
+            if not last_ublock < ublock < self.mblock_rows:
+                raise ProgramError(
+                    f"op {self.name}: sparse encoding of strip {strip}: ublock {ublock} after {last_ublock}, "
+                    f"of {self.mblock_rows}: out of order"
+                )
+            last_ublock = ublock
+            at += 1
+            last_place = (-1, -1)
+            for _ in range(count or 1 << (16 - self.ublock_bits)):
+                word = self._word(words, at)
+                at += 1
+                position, weight = word & ((1 << (16 - self.tile_bits)) - 1), word >> (16 - self.tile_bits)
+                place = position >> self.inner_bits, position & ((1 << self.inner_bits) - 1)
+                if place <= last_place or place[0] >= self.ublock_rows or place[1] >= self.u_kt:
+                    raise ProgramError(
+                        f"op {self.name}: sparse encoding of strip {strip}, ublock {ublock}: tile {list(place)} after "
+                        f"{list(last_place)}, of {self.ublock_rows} x {self.u_kt}: out of order"
+                    )
+                last_place = place
+                act_row = strip * self.u_kt + place[1]
+                if weight >= self.weights or act_row >= self.act_rows:
+                    raise ProgramError(
+                        f"op {self.name}: sparse encoding of strip {strip} reads tile {weight} of {self.weights} "
+                        f"sparse tiles and activation row {act_row} of {self.act_rows}"
+                    )
+                yield TileTerm(b, ublock * self.ublock_rows + place[0], weight, act_row)
+        return at
+
+    def _word(self, words: Sequence[int], at: int) -> int:
+        if at >= len(words):
+            raise ProgramError(f"op {self.name}: sparse encoding ends inside a strip")
+        return words[at]
+
+
+def _holds(bits: int, count: int) -> bool:
+    return bits >= 0 and 1 << bits >= count
+
+
+class Split(NamedTuple):
+    """How the operands of one op are divided: sizes of a core's share, in tiles."""
+
+    grid_rows: int
+    groups: int  # column groups of weights and encodings
+    weight_rows: int
+    weight_cols: int
+    encoding_rows: int
+    encoding_cols: int
+    cols: int  # of activations and result
+
+
+def product_shape(call: OpCall) -> Shape:
+    """The declared shape of the op, once its operands are known to split (OPS 6.2)."""
+    label = call.operands[2].label
+    if label in ("RawUInt8", "RawUInt16"):
+        raise UnsupportedError(f"op {call.name}: identity matmul cannot unpack an encoding of {label}, only RawUInt32")
+    if label != "RawUInt32":
+        raise ProgramError(f"op {call.name}: identity matmul needs an encoding of RawUInt32, not {label}")
+    if call.attributes.sparse_tile_ptr_bits == 0 and "sparse_tile_ptr_bits" not in call.attributes.given:
+        raise UnsupportedError(
+            f"op {call.name}: identity matmul without sparse_tile_ptr_bits reads the older encoding of 32-bit words, "
+            "which is not emulated"  # OPS 6.2: dead code in the reference too
+        )
+    if call.attributes.requant or call.attributes.dequant or call.attributes.accumulate:
+        raise UnsupportedError(f"op {call.name}: identity matmul with accumulate, requant or dequant")
+    parts = split(call)
+    encoding(call).check(parts.weight_cols // call.blocking.grid_size[1] // parts.groups)
+    return call.blocking.shape
+
+
+def split(call: OpCall) -> Split:
+    """The shares of a core; raises ProgramError where a division has a remainder."""
+    grid_rows, grid_cols = call.blocking.grid_size
+    groups = call.attributes.fracture_factor
+    weights, acts, words = (operand.map.shape for operand in call.operands[:3])
+    if groups < 1 or grid_cols % groups:
+        raise ProgramError(f"op {call.name}: fracture_factor {groups} does not divide {grid_cols} grid columns")
+    for who, shape, pieces in (
+        ("sparse tiles", weights, (grid_rows, groups)),
+        ("encoding", words, (grid_rows, groups)),
+        ("activations", acts, (1, grid_cols)),
+    ):
+        if shape[1] % pieces[0] or shape[2] % pieces[1]:
+            raise ProgramError(
+                f"op {call.name}: identity matmul cannot split {who} of {shape[1]} x {shape[2]} tiles into "
+                f"{pieces[0]} x {pieces[1]} parts"
+            )
+    if acts[2] != call.blocking.cols:
+        raise ProgramError(f"op {call.name}: activations have {acts[2]} columns of tiles, the op {call.blocking.cols}")
+    return Split(
+        grid_rows,
+        groups,
+        weights[1] // grid_rows,
+        weights[2] // groups,
+        words[1] // grid_rows,
+        words[2] // groups,
+        acts[2] // grid_cols,
+    )
+
+
+def encoding(call: OpCall) -> Encoding:
+    """The numbers that the op's attributes and dims give to its encoding."""
+    attributes, blocking = call.attributes, call.blocking
+    tile_bits, ublock_bits = attributes.sparse_tile_ptr_bits, attributes.sparse_ublock_idx_bits
+    acts = call.operands[1].map.shape
+    return Encoding(
+        name=call.name,
+        tile_bits=tile_bits,
+        ublock_bits=ublock_bits if ublock_bits > 0 else tile_bits,
+        mblock_rows=blocking.mblock[0],
+        ublock_rows=blocking.ublock[0],
+        u_kt=attributes.u_kt,
+        weights=split(call).weight_cols,
+        act_rows=acts[0] * acts[1],
+    )
+
+
+def core_words(call: OpCall, tiles: Tiles, grid_row: int, group: int) -> list[int]:
+    """The 16-bit words, low half first, that a core reads from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    parts = split(call)
+    rows = slice(grid_row * parts.encoding_rows, (grid_row + 1) * parts.encoding_rows)
+    cols = slice(group * parts.encoding_cols, (group + 1) * parts.encoding_cols)
+    words: list[int] = np.ascontiguousarray(tiles[:, rows, cols]).reshape(-1).view("<u2").tolist()
+    return words
+
+
+def reference_product(call: OpCall, weights: Tiles, acts: Tiles, words: Tiles) -> Tiles:
+    """The definition, on in0 and in1 arranged and blanked and on in2, float32[w, t, R, C, 32, 32] each."""
+    blocking, parts, code = call.blocking, split(call), encoding(call)
+    out = np.zeros((acts.shape[0], *blocking.shape, 32, 32), np.float32)
+    for w, grid_row, grid_col in np.ndindex(acts.shape[0], *blocking.grid_size):
+        group = grid_col // (blocking.grid_size[1] // parts.groups)
+        cols = slice(grid_col * parts.cols, (grid_col + 1) * parts.cols)
+        tiles = weights[w, 0, grid_row * parts.weight_rows, group * parts.weight_cols : (group + 1) * parts.weight_cols]
+        for term in code.decode(core_words(call, words[w], grid_row, group), blocking.t):
+            z, row = divmod(term.act_row, acts.shape[2])
+            to = out[w, term.b, grid_row * blocking.block_rows + term.row, cols]
+            with np.errstate(all="ignore"):
+                to += tile_product(tiles[term.weight], acts[w, z, row, cols])
+    return out
+
+
+def tile_product(a: Tiles, b: Tiles) -> Tiles:
+    """a x b for float32[..., 32, 32]: k ascending from +0, product and sum each rounded (OPS 6.2)."""
+    total: Tiles = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.float32)
+    with np.errstate(all="ignore"):
+        for k in range(32):
+            total += a[..., :, k : k + 1] * b[..., k : k + 1, :]
+    return total
+
+
+def collect(call: OpCall, words: Tiles) -> Terms:
+    """Decodes the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
+    parts, code, blocking = split(call), encoding(call), call.blocking
+    t, rows, _ = blocking.shape
+    weight_cols = call.operands[0].map.shape[2]
+    begin = np.zeros((parts.groups, t * rows + 1), np.int64)
+    found: list[NDArray[np.int64]] = []
+    count = 0
+    for group in range(parts.groups):
+        lines: list[TileTerm] = []
+        for grid_row in range(parts.grid_rows):
+            first_row = grid_row * blocking.block_rows
+            first_weight = grid_row * parts.weight_rows * weight_cols + group * parts.weight_cols
+            stream = core_words(call, words, grid_row, group)
+            lines += [
+                TileTerm(0, term.b * rows + first_row + term.row, first_weight + term.weight, term.act_row)
+                for term in code.decode(stream, t)
+            ]
+        table = np.array(lines, np.int64).reshape(-1, 4)[:, 1:]
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        begin[group] = count + np.searchsorted(table[:, 0], np.arange(t * rows + 1))
+        count += len(table)
+        found.append(table)
+    every = np.concatenate(found)
+    return Terms(begin, np.ascontiguousarray(every[:, 1]), np.ascontiguousarray(every[:, 2]))
+
+
+def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.emulator.ops.base` describes them."""
+    weights = _weights(call, gathered(blanked(call, 0, inputs, parallel), parallel))
+    acts = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
+    terms = _terms(call, inputs)
+    if len(terms) == 1:
+        _run_entries(call, terms[0], weights, acts, out, parallel)
+        return
+    source, tiles, pad_value, arrange = acts
+    for w, own_terms in enumerate(terms):
+        own = slice(w, w + 1)
+        own_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[own])
+        own_acts = (source if len(source) == 1 else source[own], tiles, pad_value, arrange)
+        _run_entries(call, own_terms, own_weights, own_acts, out[own], parallel)
+
+
+def _weights(call: OpCall, tiles: Tiles) -> Weights:
+    """Weight tiles and where they are not zero, worked out once: they are constants, as a rule."""
+    known: Weights | None = call.memo.get("weights")
+    if known is None or not _same_bits(known.tiles, tiles):
+        known = call.memo["weights"] = Weights.of(tiles.copy())
+    return known
+
+
+def _terms(call: OpCall, inputs: Sequence[Tiles]) -> Sequence[Terms]:
+    """`collect` of each entry of in2, of the first alone where all are equal; once: they are constants, as a rule."""
+    known: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
+    if known is None or not _same_bits(known[0], inputs[2]):
+        words = after_tms(call, 2, inputs)
+        bits = words.view(np.uint32)
+        differ = words if (bits != bits[:1]).any() else words[:1]
+        known = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, own) for own in differ)
+    return known[1]
+
+
+def _same_bits(a: Tiles, b: Tiles) -> bool:
+    return a.shape == b.shape and same_words(a.view(np.uint32).reshape(-1), b.view(np.uint32).reshape(-1))
+
+
+def _run_entries(
+    call: OpCall, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
+) -> None:
+    """The product for all entries of `out` by one encoding."""
+    finite = np.empty(acts[0].shape[:2], np.bool_)
+    parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
+    cols = call.blocking.cols
+    group_cols = cols // call.attributes.fracture_factor
+    parallel(sparse_tiles, items(out), out, weights, acts, finite, terms, (cols, group_cols))

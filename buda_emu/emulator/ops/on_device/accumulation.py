@@ -1,0 +1,225 @@
+"""Block by block: spill and reload, accumulation in L1, bias, requantisation, gelu (DEVICE_NUMERICS 2.8, 4.6, 5).
+
+A product comes in blocks of the inner dimension. Between blocks the sums lie in intermed_df, which is where most of the
+precision of a long product is lost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32, single
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.kernels.tiles.gather import FIRST_ROW
+from buda_emu.arithmetic.tensix.conversions.pack import intermediate
+from buda_emu.arithmetic.tensix.functions.table import bind
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
+from buda_emu.emulator.ops.on_device.base import DeviceCall, Made, Packing, packed, require_reload, vector_mode
+from buda_emu.emulator.ops.on_device.operands import Source, Stored, arranged
+from buda_emu.emulator.ops.on_device.units import Product, ProductBlock, Spill, Units, Words, tiles_of
+from buda_emu.spec.attributes import Attributes
+from buda_emu.support.errors import UnsupportedError
+
+Block = Callable[[U32, int, int, bool], None]
+"""Adds the products of one block to tiles start..stop of dst [w, n, 1024], or, if they are fresh, to zeros."""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """What stands around the blocks of one op. `bias` and `scale` are operands after those of the product.
+
+    The rules for `l1_acc` and for what happens between blocks are those of 2.8; that the two buffers share their memory
+    where intermed_df is out_df is BUDA's own rule (10: 4.6). A gradient op's result always goes back to intermed_df,
+    past gelu and relu, and is summed up in L1 after its first block (10: 6.2).
+    """
+
+    call: DeviceCall
+    registers: OpRegisters
+    units: Units
+    bias: Source | None = None
+    scale: Source | None = None
+    previous: Source | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UnsupportedError for what is not known."""
+        op, intermediate = self.call.op, self.registers.intermediate
+        families = {REGISTERS[self.registers.inputs[0]]}
+        if self.bias is not None and not self.registers.integer:
+            families |= {REGISTERS[self.bias.register], REGISTERS[intermediate]}
+        if len(families) > 1:
+            raise UnsupportedError(f"op {op.name}: bias and intermed_df {op.intermed_df} of different families")
+        if self._adds_in_l1 and op.intermed_df not in ("Float32", "Float16_b", "Float16"):
+            raise UnsupportedError(f"op {op.name}: l1_acc with intermed_df {op.intermed_df}")
+
+    @property
+    def _attributes(self) -> Attributes:
+        return self.call.op.attributes
+
+    @cached_property
+    def _adds_in_l1(self) -> bool:
+        return self._attributes.l1_acc
+
+    @property
+    def _scaled(self) -> bool:
+        return self._attributes.requant or self._attributes.dequant
+
+    def run(self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None) -> Made | Bits:
+        """Tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: which of the op's tiles
+        `start` is, by default the same."""
+        rows = tiles_of(dst)[start:stop]
+        at = start if first is None else first
+        mine = at, at + stop - start
+        initial = self._initial(*mine)
+        if initial is not None:
+            rows[...] = initial
+        partial: Bits | None = None
+        bias = self.bias is not None and not self.registers.integer
+        for number, block in enumerate(blocks):
+            last = number == len(blocks) - 1
+            adding = self._adds_in_l1 and partial is not None and (not last or bias or self._shared)
+            fresh = adding if number else initial is None
+            if partial is not None and not adding:
+                rows[...] = self._reloaded(partial)
+            block(dst, start, stop, fresh)
+            if last and not (bias or self._scaled or adding):
+                break
+            new = self._spilled(rows)
+            partial = self.units.add_in_l1(partial, new) if adding and partial is not None else new
+        else:
+            if bias and partial is not None:
+                return self._activated(self._biased(partial, *mine), self.registers.dst)
+            if self._scaled and partial is not None:
+                return self._rescaled(partial, *mine)
+            if partial is not None:
+                return partial  # summed up in L1
+        return self._activated(rows, self.registers.dst)
+
+    def blocks(self, in0: Words, in1: Words, product: Product, ends: NDArray[np.bool_]) -> list[Block]:
+        """The blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is set.
+
+        They are one where the units do by themselves what happens in between. Raises UnsupportedError.
+        """
+
+        def block(k: range, spill: Spill | None) -> Block:
+            def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
+                part = ProductBlock((in0, in1), product, self.registers.dst, k, spill, fresh)
+                self.units.matmul(dst, range(start, stop), part)
+
+            return add
+
+        if not len(ends):
+            return [_nothing]
+        after = (np.flatnonzero(ends[:-1]) + 1).tolist()
+        if not after or self._adds_in_l1 or self.registers.integer:
+            return [block(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
+        return [block(range(len(ends)), self.spill(ends))]
+
+    def spill(self, ends: NDArray[np.bool_]) -> Spill:
+        """What happens between blocks that end where `ends` is set. Raises UnsupportedError."""
+        require_reload(self.call, self.registers)
+        df = self.call.op.intermed_df
+        held_as = intermediate(self.registers.dst, df, False, self.units.core)
+        return Spill(ends, held_as, df, self.registers.intermediate)
+
+    @property
+    def begins_empty(self) -> bool:
+        """Whether it is floats that are summed up, from zeros on."""
+        return self.previous is None and not self.registers.integer
+
+    @property
+    def all_in_l1(self) -> bool:
+        """Whether blocks are added up in L1, the last one too, and nothing follows."""
+        return self._adds_in_l1 and self._shared and self.bias is None and not self.call.gradient
+
+    @property
+    def sums_only(self) -> bool:
+        """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
+        plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1
+        return plain and not self._has_gelu
+
+    @property
+    def _has_gelu(self) -> bool:
+        return self._attributes.sfpu_op == "gelu" and not self.call.gradient
+
+    @property
+    def _shared(self) -> bool:
+        """Whether the last block is added in L1 too, where the output lies."""
+        attributes = self._attributes
+        if self.call.gradient:
+            return True
+        same = self.call.op.intermed_df == self.call.op.out_df
+        return same and not attributes.relu_en and not self._has_gelu and not self._scaled
+
+    def _initial(self, start: int, stop: int) -> U32 | None:
+        """What Dst holds before the first block: the running value of a gradient op, the bias of an integer one, or
+        zeros."""
+        if self.previous is not None:
+            return self.previous.image(self.units, start, stop)
+        if self.bias is not None and self.registers.integer:
+            return self.bias.image(self.units, start, stop)
+        return None
+
+    def _spilled(self, image: U32) -> Bits:
+        made = Made(image, self.registers.dst)
+        return packed(self.units, made, self.call.op.intermed_df, Packing(self.registers.integer))
+
+    def _reloaded(self, partial: Bits) -> U32:
+        require_reload(self.call, self.registers)
+        register, mode = self.registers.intermediate, self.registers.dst
+        return self.units.copy(self.units.unpack(partial, register), register, mode)
+
+    def _biased(self, partial: Bits, start: int, stop: int) -> U32:
+        """The partial result in SrcA, row 0 of each bias tile in SrcB."""
+        assert self.bias is not None
+        a = self.units.unpack(partial, self.registers.intermediate)
+        b = arranged(self.bias.words(self.units, start, stop), FIRST_ROW)
+        return self.units.add(a, b, self.bias.register, self.registers.dst)
+
+    def _rescaled(self, partial: Bits, start: int, stop: int) -> Made:
+        """requant or dequant of the spilled result (5)."""
+        assert self.scale is not None
+        zero_point = np.float32(self._attributes.zero_point)
+        if self._attributes.requant:
+            bound = bind("requantization", self.call.core, zero_point=single(float(zero_point)))
+        else:
+            bound = bind("dequantization", self.call.core, minus_zero_point=single(float(-zero_point)))
+        scale = self.scale.image(self.units, start, stop)
+        image = self.units.function(bound, "int32", self._reloaded(partial), scale)
+        return self._activated(image, bound.modes("int32")[1])
+
+    def _activated(self, image: U32, mode: DstMode) -> Made:
+        """gelu at the end of a matmul."""
+        op = self.call.op
+        made = Made(image, mode)
+        if not self._has_gelu:
+            return made
+        if made.mode == "int32":
+            raise UnsupportedError(f"op {op.name}: gelu of integers is not known on the device")
+        gelu = bind("gelu", self.call.core, approximate=self._attributes.approximate_mode)
+        return made._replace(image=self.units.function(gelu, made.mode, image, vector=vector_mode(op)))
+
+
+def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
+    """A block without products."""
+    if fresh:
+        tiles_of(dst)[start:stop] = 0
+
+
+def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tuple[Source | None, Source | None]:
+    """Bias and scale among the operands from `first` on."""
+    attributes = call.op.attributes
+    bias = sources[first] if attributes.bias else None
+    scale = sources[-1] if attributes.requant or attributes.dequant else None
+    return bias, scale
+
+
+def require_stored(call: DeviceCall, source: Source) -> Stored:
+    """An operand of a product, which has to lie in L1 and be unpacked to a Src register. Raises UnsupportedError."""
+    if not isinstance(source, Stored) or source.register in IN_DST:
+        raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {source.register}, not in a Src register")
+    return source

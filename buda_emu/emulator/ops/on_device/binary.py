@@ -1,0 +1,70 @@
+"""add, subtract, multiply, maximum and the quantization family (DEVICE_NUMERICS 2.4, 2.5, 3.3, 3.5, 5)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.bits import U32, single
+from buda_emu.arithmetic.tensix.functions.table import Bound, bind
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.arithmetic.tensix.registers import IN_DST
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, Job, Made, Maker, on_device
+from buda_emu.emulator.ops.on_device.operands import Source
+from buda_emu.emulator.ops.on_device.units import Units
+from buda_emu.support.errors import UnsupportedError
+
+
+@on_device("add", "subtract", "multiply", "maximum", "quantization", "requantization", "dequantization")
+class Binary(DeviceOp):
+    """Input 0 in SrcA with input 1 in SrcB on the matrix unit, or both copied to Dst for the vector unit."""
+
+    def maker(self, job: Job) -> Maker:
+        return binary_maker(job.call, job.sources, job.previous, job.registers.dst, job.units)
+
+
+def binary_maker(
+    call: DeviceCall, sources: Sequence[Source], previous: Source | None, mode: DstMode, units: Units
+) -> Maker:
+    """What makes the tiles of a binary op, of its own or in a fused op. `mode`: what Dst holds."""
+    a, b = sources
+    type, integer = call.op.type, mode == "int32"
+    vector = _vector_function(call, integer)
+    if vector is not None:
+        if previous is not None:
+            raise UnsupportedError(f"op {call.op.name}: gradient op of {type} in the vector unit")
+        bound = vector
+        result: DstMode = bound.modes(mode)[1]
+
+        def by_vector_unit(start: int, stop: int) -> Made:
+            images = a.image(units, start, stop), b.image(units, start, stop)
+            return Made(units.function(bound, mode, *images), result)
+
+        return by_vector_unit
+    for source in (a, b):
+        if source.register in IN_DST:
+            raise UnsupportedError(f"op {call.op.name}: {type} of {source.register}, which is not in a Src register")
+
+    def by_matrix_unit(start: int, stop: int) -> Made:
+        left, right = a.words(units, start, stop), b.words(units, start, stop)
+        running: U32 | None = None if previous is None else previous.image(units, start, stop)
+        if type == "multiply":
+            return Made(units.multiply(left, right, a.register, mode, call.fidelity, running), mode)
+        return Made(units.add(left, right, a.register, mode, type == "subtract", running), mode)
+
+    return by_matrix_unit
+
+
+def _vector_function(call: DeviceCall, integer: bool) -> Bound | None:
+    """The function of an op that the vector unit computes, None for those of the matrix unit."""
+    zero_point = np.float32(call.op.attributes.zero_point)
+    match call.op.type:
+        case "maximum":
+            return bind("integer_maximum" if integer else "maximum", call.core)
+        case "add" if integer:
+            return bind("integer_add", call.core)
+        case "quantization" | "requantization":
+            return bind(call.op.type, call.core, zero_point=single(float(zero_point)))
+        case "dequantization":
+            return bind(call.op.type, call.core, minus_zero_point=single(float(-zero_point)))
+        case _:
+            return None

@@ -1,0 +1,65 @@
+"""nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
+
+from buda_emu.arithmetic.kernels.tiles.gather import AS_IS
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, OpRegisters
+from buda_emu.emulator.ops.on_device.base import DeviceCall, DeviceOp, Filler, Job, Made, Maker, kept_dims, on_device
+from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored
+from buda_emu.emulator.ops.on_device.units import Units, float_mode
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.support.errors import UnsupportedError
+
+
+@on_device("nop", "datacopy")
+class Copy(DeviceOp):
+    """Unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
+
+    def maker(self, job: Job) -> Maker | Filler:
+        call, source, units = job.call, job.sources[0], job.units
+        if isinstance(source, Stored) and _keeps_halves(job, source):
+            return Filler(lambda start, stop, out: units.recode(source.stored_tiles(start, stop), out))
+        return copy_maker(call, source, job.previous, job.registers.dst, units)
+
+
+def _keeps_halves(job: Job, source: Stored) -> bool:
+    """Whether datums of 16 bits go through a Dst of the same bits to the same format, with nothing done to them."""
+    call, df = job.call, source.bits.df
+    mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
+    same = df == source.register == call.op.out_df and mode == job.registers.dst and source.arrange == AS_IS
+    plain = job.previous is None and not call.op.attributes.relu_en and kept_dims(call) == FULL_TILE
+    return same and plain
+
+
+def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: DstMode, units: Units) -> Maker:
+    """What makes the tiles of a copy, of an op of its own or in a fused op. `mode`: what Dst holds."""
+    if isinstance(source, InDest):
+        mode = source.mode
+    elif mode == "int32" and REGISTERS[source.register] is not None:
+        mode = float_mode(mode)
+    if previous is None:
+        return lambda start, stop: Made(source.image(units, start, stop), mode)
+    if source.register in IN_DST:
+        raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
+
+    def sum_of(start: int, stop: int) -> Made:
+        a, b = source.words(units, start, stop), previous.words(units, start, stop)
+        return Made(units.add(a, b, source.register, mode), mode)
+
+    return sum_of
+
+
+@on_device("ethernet_datacopy")
+class EthernetCopy:
+    """The bytes as they are: they do not pass through a core's units (6.2)."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """None are used."""
+        if call.dfs[0] != call.op.out_df:
+            raise UnsupportedError(f"op {call.op.name}: ethernet_datacopy of {call.dfs[0]} to {call.op.out_df}")
+        return OpRegisters(("",), "", "fp32")
+
+    def maker(self, job: Job) -> Maker:
+        job.no_gradient()
+        (source,) = job.sources
+        assert isinstance(source, Stored)
+        return source.stored_tiles

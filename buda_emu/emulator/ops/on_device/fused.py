@@ -1,0 +1,186 @@
+"""fused_op: results named intermedK go through intermed_df, dest stays in Dst (DEVICE_NUMERICS 2.8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.tensix.functions.table import bind, fp16_constant
+from buda_emu.arithmetic.tensix.lanes import DstMode
+from buda_emu.arithmetic.tensix.registers import REGISTERS, OpRegisters
+from buda_emu.emulator.ops.base import Parallel, Work
+from buda_emu.emulator.ops.fused_plan import DEST, OUTPUT, Step, fused_plan
+from buda_emu.emulator.ops.on_device.base import (
+    DeviceCall,
+    DeviceOp,
+    Job,
+    Made,
+    Maker,
+    Packing,
+    arrangement,
+    block_of,
+    in_blocks,
+    kept_dims,
+    make,
+    on_device,
+    relu_of,
+)
+from buda_emu.emulator.ops.on_device.binary import binary_maker
+from buda_emu.emulator.ops.on_device.copies import copy_maker
+from buda_emu.emulator.ops.on_device.matmul import matmul_maker
+from buda_emu.emulator.ops.on_device.operands import InDest, Source, Stored, blanked
+from buda_emu.emulator.ops.on_device.reduce import pool_maker
+from buda_emu.emulator.ops.on_device.sfpu import sfpu_maker
+from buda_emu.emulator.ops.on_device.units import Index, Units
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.errors import UnsupportedError
+
+
+@on_device("fused_op")
+class Fused(DeviceOp):
+    """The sub-ops in order, each on whole tensors: their tiles do not see the order in which a core takes them."""
+
+    def maker(self, job: Job) -> Maker:
+        job.no_gradient()
+        work = _Schedule(job.call, job.registers, job.sources, job.entries, job.units, job.parallel)
+        rows = work.run().rows()
+        return lambda start, stop: rows[start:stop]
+
+
+@dataclass
+class _Schedule:
+    """One run through the schedules."""
+
+    call: DeviceCall
+    registers: OpRegisters
+    sources: Sequence[Source]
+    entries: int
+    units: Units
+    parallel: Parallel
+    stored: dict[str, Bits] = field(default_factory=dict[str, Bits])
+    dest: Made | None = None
+
+    def run(self) -> Bits:
+        """What is in `output` at the end, [w, tiles]."""
+        for step in fused_plan(self.call.op).steps:
+            self._step(step)
+        return self.stored[OUTPUT]
+
+    def _step(self, step: Step) -> None:
+        # In the words of 1.1 the formats are those of the op as a whole.
+        op = replace(step.call, out_df=self.call.op.out_df)
+        call = DeviceCall(op, self.call.core, self.call.fidelity)
+        operands = [self._source(call, step, position) for position in range(len(step.sources))]
+        if call.op.type == "requantization" and isinstance(operands[1], InDest):
+            operands.reverse()  # dest holds the data, input 0 the scale (OPS 8.3 rule 8)
+        maker = self._maker(call, operands, step)
+        t, rows, cols = step.shape
+        shape = self.entries, t * rows * cols
+        relu = relu_of(step.relu is not None, *(step.relu or ("", 0.0)))
+        datums = sum(source.bits.datums.size for source in self.sources if isinstance(source, Stored))
+        if step.target == DEST:
+            if relu.mode:
+                maker = self._relu_in_dest(maker, relu.mode, relu.threshold)
+            images = self.units.room(*shape)
+            flat, modes = images.reshape(-1, TILE_ELEMENTS), set[DstMode]()
+            self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), block_of(call.op), Work(4 * datums))
+            result: Made | Bits = Made(images, modes.pop())
+        else:
+            df = self.call.op.out_df if step.target == OUTPUT else self.call.op.intermed_df
+            result = Bits.empty(df, *shape)
+            from_single = step.target == OUTPUT and self.call.makes_output_of_single
+            packing = Packing(self.registers.integer, relu, from_single, fused=True)
+            make(maker, result, packing, kept_dims(call), self.units, self.parallel, datums, block_of(call.op))
+        for name in step.emptied:
+            self.stored.pop(name, None)
+        self.dest = result if isinstance(result, Made) else None
+        if isinstance(result, Bits):
+            self.stored[step.target] = result
+
+    def _source(self, call: DeviceCall, step: Step, position: int) -> Source:
+        """An operand of a sub-op, through the base op's TMs and its own."""
+        source, operand = step.sources[position], call.op.operands[position]
+        arrange = arrangement(call.op, position)
+        if source.external >= 0:
+            base = self.sources[source.external]
+            assert isinstance(base, Stored)
+            tiles = operand.map
+            return replace(base, index=tiles.index, pad_value=tiles.pad_value, arrange=arrange)
+        if source.buffer == DEST:
+            assert self.dest is not None
+            return self._from_dest(self.dest, operand.map.index, step)
+        register = self.registers.intermediate
+        bits = self.stored[source.buffer]
+        return Stored(bits, operand.map.index, 0.0, arrange, register, self.registers.dst)
+
+    def _from_dest(self, dest: Made, index: Index, step: Step) -> InDest:
+        """Dst as an operand: moved to the Src register that the other operand's format asks for (2.7, inferred)."""
+        others = [self._register_of(s.external) for s in step.sources if s.buffer != DEST]
+        register = next((other for other in others if REGISTERS.get(other) is not None), self._own_register)
+        image, mode = dest
+        binary = OP_TYPES[step.call.type].is_binary and step.call.type != "maximum"
+        if binary and mode == "fp32" and REGISTERS.get(register) == "a":
+            cast = bind("cast_to_fp16", self.call.core)
+            flat = self.units.function(cast, mode, image.reshape(-1, TILE_ELEMENTS))
+            return InDest(flat.reshape(image.shape), index, register, "fp16")
+        return InDest(image, index, register, mode)
+
+    def _register_of(self, external: int) -> str:
+        return self.registers.inputs[external] if external >= 0 else self.registers.intermediate
+
+    @cached_property
+    def _own_register(self) -> str:
+        names = chain(self.registers.inputs, (self.registers.intermediate,))
+        return next((name for name in names if REGISTERS.get(name) is not None), self.registers.intermediate)
+
+    def _maker(self, call: DeviceCall, operands: Sequence[Source], step: Step) -> Maker:
+        mode, units = self.registers.dst, self.units
+        match OP_TYPES[call.op.type].family:
+            case "binary" | "quantization":
+                return binary_maker(call, operands, None, mode, units)
+            case "unary" | "ethernet":
+                return copy_maker(call, operands[0], None, mode, units)
+            case "sfpu":
+                approximate = self.call.op.attributes.approximate_mode
+                return sfpu_maker(call.op, call.core, operands[0], mode, approximate, step.shape, units)
+            case "reduce":
+                return pool_maker(call, operands[0], mode, step.shape, self.entries, units, self.parallel)
+            case "matmul":
+                return self._matmul(call, operands)
+            case family:
+                raise UnsupportedError(f"op {call.op.name}: {family} in a fused op")
+
+    def _matmul(self, call: DeviceCall, operands: Sequence[Source]) -> Maker:
+        if isinstance(operands[0], InDest) or isinstance(operands[1], InDest):
+            raise UnsupportedError(f"op {call.op.name}: matmul of dest")
+        registers = replace(self.registers, inputs=tuple(source.register for source in operands))
+        return matmul_maker(Job(call, registers, operands, None, self.entries, self.units, self.parallel))
+
+    def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
+        """The vector unit's relu, for what is not packed (2.8, 3.3)."""
+        bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
+        if self.registers.integer:
+            raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")
+
+        def tiles(start: int, stop: int) -> Made:
+            made = _image(maker(start, stop))
+            return made._replace(image=self.units.function(bound, made.mode, made.image))
+
+        return tiles
+
+
+def _image(made: Made | Bits) -> Made:
+    if isinstance(made, Bits):
+        raise UnsupportedError("a result that is summed up in L1 does not stay in dest")
+    return made
+
+
+def _keep(
+    start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
+) -> None:
+    for begin, end in in_blocks(start, stop, block):
+        made = _image(maker(begin, end))
+        flat[begin:end] = blanked(made.image, dims)
+        modes.add(made.mode)

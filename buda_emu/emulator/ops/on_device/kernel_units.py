@@ -1,0 +1,303 @@
+"""The units of a core as kernels, with the bits of `reference_units`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from sys import byteorder
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import GROUPS, TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.kernels.tensix import elementwise as eltwise_kernels
+from buda_emu.arithmetic.kernels.tensix import elementwise as maxpool_kernels
+from buda_emu.arithmetic.kernels.tensix import elementwise as move_kernels
+from buda_emu.arithmetic.kernels.tensix import eltwise_by_singles as singles_kernels
+from buda_emu.arithmetic.kernels.tensix import picks as pick_kernels
+from buda_emu.arithmetic.kernels.tensix.conversions import l1_acc as l1_kernels
+from buda_emu.arithmetic.kernels.tensix.conversions import pack as pack_kernels
+from buda_emu.arithmetic.kernels.tensix.conversions import unpack as unpack_kernels
+from buda_emu.arithmetic.kernels.tensix.products import integer as integer_kernels
+from buda_emu.arithmetic.kernels.tensix.products import tile_matmul as matmul_kernels
+from buda_emu.arithmetic.kernels.tensix.products.matmul_by_singles import Way
+from buda_emu.arithmetic.kernels.tensix.products.product import Extent, Source
+from buda_emu.arithmetic.kernels.tensix.products.product import Product as ProductOfTiles
+from buda_emu.arithmetic.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
+from buda_emu.arithmetic.kernels.tensix.products.tile_matmul import runs
+from buda_emu.arithmetic.kernels.tensix.words import MODES, Setting
+from buda_emu.arithmetic.tensix import elementwise as moves
+from buda_emu.arithmetic.tensix.conversions import unpack
+from buda_emu.arithmetic.tensix.conversions.unpack import unpacker
+from buda_emu.arithmetic.tensix.elementwise import KEPT, Dim
+from buda_emu.arithmetic.tensix.functions import table as functions
+from buda_emu.arithmetic.tensix.functions.table import Bound
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
+from buda_emu.arithmetic.tensix.products import phase_mask
+from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, Core, kernel_setting
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.on_device.units import (
+    PackedAs,
+    Picking,
+    Product,
+    ProductBlock,
+    Spill,
+    Words,
+    block_by_block,
+    float_family,
+    float_mode,
+    tiles_of,
+)
+from buda_emu.spec.formats import FORMATS, is_block
+
+
+def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
+    """t slices of an entry of `dst`; rows, inner and columns of each."""
+    return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
+
+
+_INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers do not look at
+
+
+def _source(words: Words) -> Source:
+    return Source(words.tiles, words.index, words.pad, words.transposed)
+
+
+_WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
+
+
+def _way(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
+    return MODES.get(mode, -1), spill.held_as, spill.df, spill.register
+
+
+def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
+    """Stored tiles [w, n] as the kernel of picks takes them, None where it does not know their register words."""
+    none = 0, 0, TILE_ELEMENTS
+    bytes_, halves = np.empty(none, np.uint8), np.empty(none, np.uint16)
+    words, exponents = np.empty(none, np.uint32), np.empty((0, 0, GROUPS), np.uint8)
+    kind, align, mask = pick_kernels.HALVES, 0, -1
+    if tiles.exponents is not None:
+        kind, bytes_, exponents = pick_kernels.BLOCKS, _as_bytes(tiles.datums), _as_bytes(tiles.exponents)
+        align = 7 - FORMATS[tiles.df].mantissa_bits
+    elif tiles.df == "Float32" and register in _WORDS_OF_SINGLES:
+        kind, mask = pick_kernels.WORDS, _WORDS_OF_SINGLES[register]
+        words = np.ascontiguousarray(tiles.datums, np.uint32).view()
+    elif tiles.df == register and register in ("Float16", "Float16_b"):
+        halves = np.ascontiguousarray(tiles.datums, np.uint16).view()
+    else:
+        return None
+    for array in (bytes_, exponents, halves, words):
+        array.flags.writeable = False  # one compiled kernel serves all
+    return pick_kernels.Codes(kind, bytes_, exponents, align, halves, words, mask)
+
+
+def _as_bytes(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(codes, np.uint8).view()
+
+
+_unpacker = lru_cache(maxsize=64)(unpacker)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUnits:
+    """`Units` of kernels. Arrays are C-contiguous."""
+
+    core: Core
+    lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
+    """Where memory to work in comes from, float32[count]: who lends it takes it back when the op is done."""
+
+    def room(self, *leading: int) -> U32:
+        shape = *leading, TILE_ELEMENTS
+        memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
+        return memory.view(np.uint32).reshape(shape)
+
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        """See `Units`. Tiles of Float16_b are such halves as they lie."""
+        if byteorder != "little":
+            return None
+        if tiles.df == register == "Float16_b":
+            datums = tiles.datums
+            fits = datums.flags.c_contiguous and datums.flags.writeable and datums.ctypes.data % 4 == 0
+            return datums.view(np.uint32) if fits else None  # one compiled kernel serves all that is left
+        if not is_block(tiles.df) or FORMATS[tiles.df].family != "b":
+            return None
+        (entries, count), rows = tiles.shape, tiles.rows()
+        out = self.room(-(-entries * count // 2)).reshape(-1, TILE_ELEMENTS // 2)[: entries * count]
+        parallel(
+            unpack_kernels.unpack_blocks_to_halves,
+            len(out),
+            out.view(np.uint16),
+            rows.datums,
+            rows.exponents,
+            FORMATS[tiles.df].bits,
+        )
+        return out.reshape(entries, count, -1)
+
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        if out is None:
+            out = np.empty(tiles.datums.shape, np.uint32)
+        if register in IN_DST:
+            out[...] = unpack.unpack(tiles.datums, tiles.df, register, self.core)
+            return out
+        parts = (tiles.datums,) if tiles.exponents is None else (tiles.datums, tiles.exponents)
+        _unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
+        return out
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        if register in IN_DST:
+            return words.copy()
+        out = np.empty_like(words)
+        if REGISTERS[register] is None:
+            integer_kernels.int_copy_tiles(0, len(out), out, words)
+        else:
+            setting = self._setting(register, float_mode(mode))
+            move_kernels.copy_to_dst_tiles(0, len(out), out, words, setting[0], setting[1])
+        return out
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        out = np.empty_like(a) if dst is None else dst.copy()
+        if REGISTERS[register] is None:
+            integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
+            return out
+        setting, todo = self._setting(register, mode), [(0, len(out))]
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, setting, left_out)
+            todo = self.left_by_singles(left_out)
+        for start, stop in todo:
+            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, setting)
+        return out
+
+    def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """The tiles that float32 arithmetic gives no sure bits of, as runs of neighbours."""
+        return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        if REGISTERS[register] is None:
+            out = np.zeros_like(a) if dst is None else dst.copy()
+            integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
+            return out
+        setting, phases = self._setting(register, mode), phase_mask(fidelity)
+        out = np.empty_like(a) if dst is None else dst.copy()
+        todo = [(0, len(out))]
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, setting, left_out)
+            todo = self.left_by_singles(left_out)
+            for start, stop in todo:
+                out[start:stop] = 0
+        for start, stop in todo:
+            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, setting)
+        return out
+
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        if block.spill is not None:
+            self._matmul_in_blocks(dst, items, block, block.spill)
+            return
+        start, stop, register = items.start, items.stop, block.operands[0].register
+        if REGISTERS[register] is None:
+            if block.fresh:
+                tiles_of(dst)[start:stop] = 0
+            integer_kernels.int_matmul_tiles(start, stop, dst, self._product(dst, block, _INTEGERS))
+            return
+        given = self._product(dst, block, self._setting(register, block.mode))
+        matmul_kernels.matmul_tiles(start, stop, dst, given, block.fresh)
+
+    def _matmul_in_blocks(self, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
+        """In one kernel where one knows the way to intermed_df and back."""
+        spilled, left, register = SPILLS.get(_way(spill, block.mode)), [items], block.operands[0].register
+        if spilled is not None and REGISTERS[register] is not None:
+            given = self._product(dst, block, self._setting(register, block.mode))
+            way = Way(spilled, spill.ends, block.fresh)
+            undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, given, way)
+            left = [range(item, item + 1) for item in undone]
+        elif block.fresh:
+            tiles_of(dst)[items.start : items.stop] = 0
+        for some in left:
+            block_by_block(self, dst, some, block, spill)
+
+    def _product(self, dst: U32, block: ProductBlock, setting: Setting) -> ProductOfTiles:
+        """What the kernels are told."""
+        in0, in1 = map(_source, block.operands)
+        product, k = block.product, block.k
+        extent = Extent(*_dims(dst, product), k.start, k.stop, product.faces)
+        return ProductOfTiles(in0, in1, extent, phase_mask(product.fidelity), self.core == "grayskull", setting)
+
+    def picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
+    ) -> Callable[[U32, int, int], None] | None:
+        way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
+        given = None if way is None else self._picking(picking, fidelity, mode, way)
+        if given is None:
+            return None
+
+        def pick(images: U32, start: int, stop: int) -> None:
+            none = np.empty((0, TILE_ELEMENTS), np.uint16)
+            memory = np.empty(pick_kernels.ROOM, np.int32)
+            pick_kernels.pick_tiles(start, stop, images, picking.picks, *given, none, memory)
+
+        return pick
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        given = self._picking(picking, fidelity, mode, AS_IT_WAS)
+        if given is None or (mode, df) != ("bf16", "Float16_b"):
+            return None
+
+        def pick(out: Bits, start: int, stop: int) -> None:
+            none = np.empty((1, TILE_ELEMENTS), np.uint32)
+            memory = np.empty(pick_kernels.ROOM, np.int32)
+            datums: NDArray[Any] = out.datums
+            pick_kernels.pick_tiles(start, stop, none, picking.picks, *given, datums, memory)
+
+        return pick
+
+    def _picking(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: int
+    ) -> tuple[pick_kernels.Reading, pick_kernels.Picking] | None:
+        """What the kernel of picks is told in between, None where it does not serve."""
+        codes = _codes(picking.source, picking.register)
+        setting = self._setting(picking.register, mode)
+        if codes is None or (mode == "fp32" and setting.exponent_bits == 5):
+            return None
+        source = pick_kernels.Reading(codes, picking.index, picking.pad, picking.transposed)
+        phases = phase_mask(fidelity)
+        return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        setting = self._setting(source.register, mode)
+        operand = Source(source.tiles, source.index, source.pad, dim == "c")
+        maxpool_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        out = np.empty_like(images[0])
+        functions.run(bound, mode, out, *images, vector=vector)
+        return out
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        moves.move_to_src(dst[:0], mode, register)  # the same refusals
+        kept = KEPT.get(register, np.uint32(0xFFFFFFFF))
+        out = np.empty_like(dst)
+        move_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
+        return out
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        out = Bits.empty(to.df, len(dst)) if out is None else out
+        by = pack_kernels.Conversion(*to, self.core)
+        pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
+        return out
+
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
+        move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        datums = old.datums.copy()
+        l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
+        return Bits(new.df, datums)
+
+    def _setting(self, register: str, mode: DstMode) -> Setting:
+        return kernel_setting(float_family(register), mode, self.core)

@@ -1,0 +1,298 @@
+"""matmul, dense and identity (DEVICE_NUMERICS 2.2, 2.8, 6.2)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from threading import Lock
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.arithmetic.kernels.tensix.picks import Picks
+from buda_emu.arithmetic.kernels.tiles.gather import TRANSPOSE
+from buda_emu.arithmetic.tensix.registers import OpRegisters
+from buda_emu.emulator.ops import matmul_sparse as sparse
+from buda_emu.emulator.ops.base import OpCall
+from buda_emu.emulator.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
+from buda_emu.emulator.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, on_device, packed
+from buda_emu.emulator.ops.on_device.operands import Stored, frozen
+from buda_emu.emulator.ops.on_device.units import Index, Picking, Product, Words
+from buda_emu.spec.blocking import FULL_TILE
+
+Pick = Callable[[U32, int, int], None]
+"""Adds the products of tiles start..stop to images[stop - start, 1024]."""
+
+_EDGE: Final = 32
+_NONE: Final = np.zeros(0, np.bool_)
+
+
+def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored, encoding: Bits) -> Maker:
+    """What makes the tiles of an identity matmul. `encoding`: input 2, [w or 1, tiles]."""
+    first, second = (operand.tile_dim for operand in job.call.op.operands[:2])
+    in0 = weights.all_words(job.units, job.parallel, first)
+    listed = _listed(job.call.op, encoding, in0)
+    whole = first == second == FULL_TILE
+    faces = 1 if min(first[1], second[0]) <= 16 else 2
+    product = _Identity(job, around, listed.terms, in0, acts, faces)
+    if listed.picks is None or not (whole and around.begins_empty):
+        return product.maker()
+    picked, spill = listed.picked, None
+    pad, transposed = acts.pad(job.units), acts.arrange == TRANSPOSE
+    picking = Picking(listed.picks, acts.bits, acts.index, pad, transposed, acts.register, *product.columns)
+    if around.all_in_l1 and picked.all() and job.call.op.blocking.tile_dim == FULL_TILE:
+        df = job.call.op.out_df
+        add_up = job.units.l1_picker(picking, job.call.fidelity, job.registers.dst, df)
+        if add_up is not None:
+            return _in_l1(df, add_up)
+    if job.call.op.attributes.l1_acc:
+        picked = picked & ~listed.spilled  # those are added up in L1
+    elif listed.spilled.any():
+        spill = around.spill(listed.picks.ends)
+    return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), picked)
+
+
+def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
+    def tiles(start: int, stop: int) -> Bits:
+        out = Bits.empty(df, stop - start)
+        add_up(out, start, stop)
+        return out
+
+    return tiles
+
+
+class Listed(NamedTuple):
+    """What the encodings of an op list: the terms of each entry, of the first alone where all are equal; what they
+    pick where there is one encoding of one entry of weights. bool[groups * rows]: for which rows of tiles the picks are
+    all that there is, and which are spilled in between."""
+
+    encoding: Bits
+    weights: U32
+    terms: list[sparse.Terms]
+    picks: Picks | None
+    picked: NDArray[np.bool_]
+    spilled: NDArray[np.bool_]
+
+
+def _listed(op: OpCall, encoding: Bits, weights: Words) -> Listed:
+    """Worked out once for the same encoding and weights: they are constants, as a rule."""
+    known: Listed | None = op.memo.get("listed")
+    if known is not None and _same(known.encoding.datums, encoding.datums) and _same(known.weights, weights.tiles):
+        return known
+    operand = op.operands[2]
+    values = operand.map.apply(encoding.values().reshape(len(encoding), *operand.map.source_shape, 32, 32))
+    terms = [sparse.collect(op, entry) for entry in values]
+    own = encoding.copy(), weights.tiles.copy(), terms
+    if len(terms) == len(weights.tiles) == 1:
+        listed = Listed(*own, *_picks(terms[0], weights, op.attributes.u_kt))
+    else:
+        listed = Listed(*own, None, _NONE, _NONE)
+    op.memo["listed"] = listed
+    return listed
+
+
+def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a, b)
+
+
+def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The last three fields of `Listed`."""
+    words = weights.tiles[0].view(np.int32)
+    tile, place = np.nonzero(words & 0x7F800000)
+    line = place // _EDGE
+    begin_of = np.append(np.searchsorted(tile, np.arange(len(words) + 1)), len(tile))  # the last: a pad
+    full = np.zeros(len(words) + 1, np.bool_)  # tiles with more than one element in a line
+    full[tile[1:][(np.diff(tile) == 0) & (np.diff(line) == 0)]] = True
+    full[-1] = bool(weights.pad)
+    weight = np.asarray(weights.index, np.int64)[terms.weight]
+    weight = np.where(weight < 0, len(words), weight)
+    row = np.repeat(np.arange(terms.begin[:, 1:].size), np.diff(terms.begin).reshape(-1))
+    picked = np.ones(terms.begin[:, 1:].size, np.bool_)
+    picked[row[full[weight]]] = False
+    same_row = np.diff(row) == 0
+    ends = np.append(same_row & (np.diff(terms.act_row // u_kt) != 0), False)[: len(row)]
+    picks = Picks(terms.begin, weight, terms.act_row, ends, begin_of, line, place % _EDGE, words[tile, place])
+    spilled = np.zeros_like(picked)
+    spilled[row[ends]] = True
+    return picks, picked, spilled
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """The tile products in the order of the encoding, one inner tile each. Where a result tile's products come from
+    several strips, it is spilled after each (6.2, inferred)."""
+
+    job: Job
+    around: Accumulation
+    terms: Sequence[sparse.Terms]
+    weights: Words
+    acts: Stored
+    faces: int
+    _loaded: list[Words] = field(default_factory=list[Words])
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def call(self) -> DeviceCall:
+        """The op."""
+        return self.job.call
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """Of a row of result tiles, and of a group in it, which has its own terms."""
+        cols = self.call.op.blocking.cols
+        return cols, cols // self.call.op.attributes.fracture_factor
+
+    def load(self) -> Words:
+        """The activations in a register file, made when they are first asked for; by all threads if that is now."""
+        with self._lock:
+            if not self._loaded:
+                height, width = self.call.op.operands[1].tile_dim
+                dims = (width, height) if self.call.op.transpose else (height, width)
+                self._loaded.append(self.acts.all_words(self.job.units, self.job.parallel, dims))
+            return self._loaded[0]
+
+    def maker(self, pick: Pick | None = None, picked: NDArray[np.bool_] = _NONE) -> Maker:
+        """What makes the tiles. `pick` adds up those of the rows that are `picked`."""
+        if pick is None or not picked.all():
+            self.load()
+        groups = self.call.op.attributes.fracture_factor
+        by_pick = np.zeros(self.terms[0].begin[:, 1:].size, np.bool_) if pick is None else picked
+        by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
+
+        def part(begin: int, end: int, add: Pick | None) -> Made | Bits:
+            images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
+            if add is not None:
+
+                def block(dst: U32, first: int, last: int, fresh: bool) -> None:
+                    if fresh:
+                        dst[first:last] = 0
+                    add(dst[first:last], begin, end)
+
+                return self.around.run([block], images, 0, end - begin, begin)
+            if self.around.sums_only and not self._terms_of(begin)[2]:
+                images[...] = 0  # most rows of tiles are like that
+                return Made(images, self.job.registers.dst)
+            return self._run(begin, end)
+
+        def tiles(start: int, stop: int) -> Made | Bits:
+            made = [part(begin, end, pick if one else None) for begin, end, one in self._parts(start, stop, by_pick)]
+            return joined(made, self._packed)
+
+        return tiles
+
+    def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
+        """Rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
+        _, group_cols = self.columns
+        first, last = start // group_cols, (stop - 1) // group_cols + 1
+        picked = by_pick[np.arange(first, last) % by_pick.size]
+        begins = first + np.flatnonzero(np.append(True, ~(picked[1:] & picked[:-1])))
+        for begin, end in pairwise([*begins.tolist(), last]):
+            yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
+
+    def _terms_of(self, start: int) -> tuple[int, int, int]:
+        """Entry and first term of a tile, counted over all entries, and how many it has."""
+        cols, group_cols = self.columns
+        rows = self.call.op.blocking.rows * self.call.op.blocking.t
+        entry, row = divmod(start // cols, rows)
+        begin = self.terms[entry if len(self.terms) > 1 else 0].begin[start % cols // group_cols]
+        return entry, int(begin[row]), int(begin[row + 1] - begin[row])
+
+    def _run(self, start: int, stop: int) -> Made | Bits:
+        """Neighbours that have the same terms."""
+        op, (cols, _) = self.call.op, self.columns
+        entry, begin, count = self._terms_of(start)
+        terms = self.terms[entry if len(self.terms) > 1 else 0]
+        own = slice(begin, begin + count)
+        act_rows = terms.act_row[own]
+        acts = self.load()
+        in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[own]])
+        in1 = _of_entry(acts, entry, acts.index.reshape(-1, cols)[act_rows])
+        product = Product(1, count, cols, self.faces, self.call.fidelity)
+        dst = np.empty((1, cols, TILE_ELEMENTS), np.uint32)
+        first = start % cols
+
+        ends = np.append(np.diff(act_rows // op.attributes.u_kt) != 0, True)[:count]
+        blocks = self.around.blocks(in0, in1, product, ends)
+        return self.around.run(blocks, dst, first, first + stop - start, start)
+
+    def _packed(self, made: Made) -> Bits:
+        packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
+        return packed(self.around.units, made, self.call.op.out_df, packing)
+
+
+def _of_entry(words: Words, entry: int, index: Index) -> Words:
+    tiles = words.tiles if len(words.tiles) == 1 else words.tiles[entry : entry + 1]
+    return replace(words, tiles=tiles, index=frozen(index))
+
+
+def joined(made: Sequence[Made | Bits], pack: Callable[[Made], Bits]) -> Made | Bits:
+    """Neighbours as one; where some have been summed up in L1, all are packed."""
+    if len(made) == 1:
+        return made[0]
+    images = [part for part in made if isinstance(part, Made)]
+    if len(images) == len(made):
+        return Made(np.concatenate([part.image for part in images]), images[0].mode)
+    parts = [pack(part) if isinstance(part, Made) else part for part in made]
+    exponents = [part.exponents for part in parts if part.exponents is not None]
+    datums = np.concatenate([part.datums for part in parts])
+    return Bits(parts[0].df, datums, np.concatenate(exponents) if exponents else None)
+
+
+@on_device("matmul")
+class Matmul:
+    """Input 1 in SrcA, input 0 in SrcB; m_k blocks of u_kt inner tiles, z times as many with accumulate."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """Of all operands but the encoding of an identity matmul, which no unit reads."""
+        if not call.op.attributes.identity:
+            return call.registers()
+        numbers = [n for n in range(len(call.dfs)) if n != 2]
+        found = call.registers(numbers)
+        return replace(found, inputs=(*found.inputs[:2], "", *found.inputs[2:]))
+
+    def maker(self, job: Job) -> Maker:
+        return matmul_maker(job)
+
+
+def matmul_maker(job: Job) -> Maker:
+    """What makes the tiles of a matmul, of its own or in a fused op."""
+    call, registers, sources, units, parallel = job.call, job.registers, job.sources, job.units, job.parallel
+    op, entries = call.op, job.entries
+    bias, scale = tail_sources(call, sources, 3 if op.attributes.identity else 2)
+    around = Accumulation(call, registers, units, bias, scale, job.previous)
+    left, right = (require_stored(call, source) for source in sources[:2])
+    dims = op.operands[1].tile_dim
+    if op.attributes.identity:
+        encoding = sources[2]
+        assert isinstance(encoding, Stored)
+        return identity_maker(job, around, left, right, encoding.bits)
+    in0 = left.product_words(units, parallel, op.operands[0].tile_dim)
+    in1 = right.product_words(units, parallel, (dims[1], dims[0]) if op.transpose else dims)
+    faces = 1 if min(op.operands[0].tile_dim[1], dims[0]) <= 16 else 2
+    return _dense(call, around, in0, in1, faces, entries)
+
+
+def _dense(call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int) -> Maker:
+    op = call.op
+    (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
+    z = op.attributes.z if op.attributes.accumulate else 1
+    product = Product(rows, inner, cols, faces, call.fidelity)
+    dst = around.units.room(entries, t // z * rows * cols)
+    ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
+    blocks = [
+        block
+        for s in range(z)
+        for block in around.blocks(
+            _every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), product, ends
+        )
+    ]
+    return lambda start, stop: around.run(blocks, dst, start, stop)
+
+
+def _every(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
+    """The operand with only the t slices first, first + step, ... of `t`; it may have more."""
+    if step == 1:
+        return words
+    return replace(words, index=frozen(words.index[: t * per_slice].reshape(t, per_slice)[first::step]))

@@ -1,0 +1,142 @@
+"""The units of a core as they are defined: in plain numpy, of `buda_emu.arithmetic.tensix`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix import elementwise as eltwise
+from buda_emu.arithmetic.tensix import elementwise as maxpool
+from buda_emu.arithmetic.tensix import elementwise as moves
+from buda_emu.arithmetic.tensix import products as integer
+from buda_emu.arithmetic.tensix import products as tile_matmul
+from buda_emu.arithmetic.tensix.conversions import pack, unpack
+from buda_emu.arithmetic.tensix.conversions import pack as l1_acc
+from buda_emu.arithmetic.tensix.elementwise import Dim
+from buda_emu.arithmetic.tensix.functions import table as functions
+from buda_emu.arithmetic.tensix.functions.table import Bound
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
+from buda_emu.arithmetic.tensix.products import PHASES
+from buda_emu.arithmetic.tensix.registers import IN_DST, REGISTERS, Core
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.on_device.units import (
+    PackedAs,
+    Picking,
+    ProductBlock,
+    Spill,
+    Words,
+    block_by_block,
+    float_family,
+    float_mode,
+    tiles_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceUnits:
+    """`Units` in plain numpy, which are the definition."""
+
+    core: Core
+
+    def room(self, *leading: int) -> U32:
+        return np.empty((*leading, 1024), np.uint32)
+
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
+        """See `Units`: the definition knows words only."""
+
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
+        if out is None:
+            return words
+        out[...] = words
+        return out
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        if register in IN_DST:
+            return words.copy()
+        if REGISTERS[register] is None:
+            return integer.int_copy(words)
+        return moves.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        if REGISTERS[register] is None:
+            return (integer.int_elwsub if subtract else integer.int_elwadd)(dst, a, b)
+        function = eltwise.elwsub if subtract else eltwise.elwadd
+        return function(dst, a, b, float_family(register), mode, self.core)
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        result = np.zeros_like(a) if dst is None else dst
+        for phase in PHASES[fidelity]:
+            if REGISTERS[register] is None:
+                result = integer.int_elwmul(result, a, b, phase)
+            else:
+                result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
+        return result
+
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        (in0, in1), product, mode, k, spill, fresh = block
+        if fresh:
+            tiles_of(dst)[items.start : items.stop] = 0
+        if spill is not None:
+            block_by_block(self, dst, items, block, spill)
+            return
+        rows, inner, cols = product.rows, product.inner, product.cols
+        flat = dst.reshape(-1, 32, 32)
+        kept = slice(0, 16 * product.faces)
+        for item in items:
+            entry, tile = divmod(item, dst.shape[1])
+            row, col = divmod(tile, cols)
+            left = [tile_of(in0, entry, row * inner + n)[:, kept] for n in k]
+            right = [tile_of(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
+            a, b = np.stack(left), np.stack(right)
+            if REGISTERS[in0.register] is None:
+                flat[item] = tile_matmul.int_tile_matmul(flat[item], a, b, self.core)
+            else:
+                family = float_family(in0.register)
+                phases = PHASES[product.fidelity]
+                flat[item] = tile_matmul.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
+
+    def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
+        """See `Units`: the definition knows products only."""
+
+    def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
+        """See `Units`."""
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        count = source.index.size // dst.shape[1]
+        flat = dst.reshape(-1, 32, 32)
+        for item in range(start, stop):
+            entry, tile = divmod(item, dst.shape[1])
+            tiles = np.stack([tile_of(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
+            flat[item] = maxpool.reduce_max(tiles, dim, source.register, mode, self.core)
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        tiles = (image.reshape(-1, 32, 32) for image in images)
+        return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, 1024)
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        return moves.move_to_src(dst, mode, register)
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        packed = Bits(to.df, *pack.pack(dst, *to, self.core))
+        if out is not None:
+            out.assign(slice(None), packed)
+        return packed if out is None else out
+
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
+        image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
+        self.pack(image, PackedAs(mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df), out)
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))
+
+
+def tile_of(source: Words, entry: int, position: int) -> U32:
+    """uint32[32, 32] of one tile of an operand."""
+    at = source.index[position]
+    if at < 0:
+        return np.full((32, 32), source.pad)
+    tile = source.tiles[entry if len(source.tiles) > 1 else 0, at].reshape(32, 32)
+    return tile.T if source.transposed else tile

@@ -1,0 +1,38 @@
+"""splice on the device: whole tiles find new places (DEVICE_NUMERICS 6.2, inferred)."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.stored import TILE_ELEMENTS
+from buda_emu.emulator.ops import splice
+from buda_emu.emulator.ops.on_device.base import DeviceOp, Job, Made, Maker, copied_mode, on_device
+
+
+@on_device("splice")
+class Splice(DeviceOp):
+    """Each tile of the result is one of an input (OPS 6.8)."""
+
+    def maker(self, job: Job) -> Maker:
+        job.no_gradient()
+        call, sources, units = job.call, job.sources, job.units
+        origin, position = splice.sources(call.op)
+        sizes = np.array([operand.map.index.size for operand in call.op.operands])
+        mode = copied_mode(sources[0], job.registers.dst)
+
+        def tiles(start: int, stop: int) -> Made:
+            entry, tile = np.divmod(np.arange(start, stop), len(origin))
+            of, at = origin[tile], position[tile] + entry * sizes[origin[tile]]
+            images = np.empty((stop - start, TILE_ELEMENTS), np.uint32)
+            for number, source in enumerate(sources):
+                # What takes turns in the result lies one after the other in its operand.
+                own = np.flatnonzero(of == number)
+                if not len(own):
+                    continue
+                cuts = [0, *(np.flatnonzero(np.diff(at[own]) != 1) + 1).tolist(), len(own)]
+                for first, last in pairwise(cuts):
+                    begin, end = (int(at[own[n]]) for n in (first, last - 1))
+                    images[own[first:last]] = source.image(units, begin, end + 1)
+            return Made(images, mode)
+
+        return tiles

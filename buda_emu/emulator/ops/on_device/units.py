@@ -1,0 +1,213 @@
+"""The units of a core on rows of tiles: what every op of precision "device" is composed of.
+
+An op is written once against `Units`. `ReferenceUnits` (`reference_units.py`) is plain numpy and the definition;
+`KernelUnits` (`kernel_units.py`) are the numba kernels with the same bits. Tiles are rows of 1024 datums in natural
+order: register words and Dst images uint32[n, 1024], stored tiles `Bits`. The section in brackets is that of
+DEVICE_NUMERICS.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.kernels.tensix.picks import Picks
+from buda_emu.arithmetic.tensix.conversions.pack import Intermediate, ReluMode
+from buda_emu.arithmetic.tensix.elementwise import Dim
+from buda_emu.arithmetic.tensix.functions.table import Bound
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
+from buda_emu.arithmetic.tensix.registers import REGISTERS, Core
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.spec.formats import Family
+
+Index = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """An operand in a register file: words uint32[w or 1, tiles, 1024], or `Units.halves` [w or 1, tiles, 512], read
+    through `index`, in which a negative number is a tile full of the word `pad`; `transposed` inside each tile."""
+
+    register: str
+    tiles: U32
+    index: Index
+    pad: np.uint32
+    transposed: bool = False
+
+
+Pair = tuple[Words, Words]
+"""in0 and in1 of a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The matrix product of a use of matmul: rows, inner and columns of one t slice in tiles, faces of the inner
+    dimension of a tile (1 or 2), and the math fidelity."""
+
+    rows: int
+    inner: int
+    cols: int
+    faces: int
+    fidelity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """Blocks of the inner dimension: after those inner tiles for which `ends`, bool[inner], is set, but the last one of
+    a product, the sums go to L1 as `df` (`held_as` in the packer) and come back through `register` (2.8)."""
+
+    ends: NDArray[np.bool_]
+    held_as: Intermediate
+    df: str
+    register: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picking:
+    """The lines that an identity matmul picks from `source` [w or 1, tiles], read through `index`, in which a negative
+    number is a tile full of the word `pad`, `transposed` inside each tile, in register format `register`: see
+    `kernels.tensix.picks`."""
+
+    picks: Picks
+    source: Bits
+    index: Index
+    pad: np.uint32
+    transposed: bool
+    register: str
+    cols: int
+    group_cols: int
+
+
+class ProductBlock(NamedTuple):
+    """The part of a product that is summed up at once: that over the inner tiles `k`. `fresh`: Dst holds nothing yet,
+    which counts as zeros."""
+
+    operands: Pair
+    product: Product
+    mode: DstMode
+    k: range
+    spill: Spill | None = None
+    fresh: bool = False
+
+
+class PackedAs(NamedTuple):
+    """What the packer makes of a Dst image: `df`, held as `held_as` on the way, after relu (4)."""
+
+    mode: DstMode
+    held_as: Intermediate
+    df: str
+    relu: ReluMode = 0
+    threshold: int = 0
+
+
+class Units(Protocol):
+    """Unpacker, matrix unit, vector unit and packer of one core."""
+
+    @property
+    def core(self) -> Core:
+        """Whose arithmetic it is."""
+        ...
+
+    def room(self, *leading: int) -> U32:
+        """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
+        ...
+
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        """The upper halves uint32[w, n, 512] of the register words of stored tiles [w, n], where the lower ones are
+        empty and `matmul` reads such tiles; None where not."""
+        ...
+
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of `IN_DST`
+        (1)."""
+        ...
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """The Dst image of an operand that is copied to Dst (2.7)."""
+        ...
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """ELWADD or ELWSUB, accumulated onto `dst` where one is given (2.5, 5)."""
+        ...
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
+        ...
+
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        """dst[w, n, 1024] += in0 x in1, for those tiles of dst, counted over w (2.8)."""
+        ...
+
+    def picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
+    ) -> Callable[[U32, int, int], None] | None:
+        """What adds to images[stop - start, 1024] the products of an identity matmul's tiles start..stop, line by line;
+        None where tiles have to be multiplied. `spill`: where a tile goes between two strips, if any does."""
+        ...
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        """The same where every strip of a tile is packed as `df`, and added up in L1 (4.6): what makes the tiles of
+        `df`."""
+        ...
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """Tiles start..stop of dst[w, m, 1024] = the maxima over equally many tiles of the source each (2.6)."""
+        ...
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """A function of the vector unit; what the vector mode does not reach keeps the first image (3)."""
+        ...
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """Register words of a Dst image used as an operand (2.7)."""
+        ...
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        """Stored tiles of a Dst image (4), in `out` where it is given."""
+        ...
+
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        """Tiles of Float16 or Float16_b unpacked, copied to a Dst of the same bits, and packed again into `out`."""
+        ...
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """What the packer leaves in L1 where it adds to what is there (4.6)."""
+        ...
+
+
+def float_mode(mode: DstMode) -> DstMode:
+    """What Dst holds of a float in an op on integers, whose Dst has 32 bits (1.1)."""
+    return "fp32" if mode == "int32" else mode
+
+
+def family_of(register: str) -> Family | None:
+    """Of a register format; None for integers and what is not in a Src register."""
+    return REGISTERS[register]
+
+
+def float_family(register: str) -> Family:
+    """Of a register format that floats are in; B in Dst, too."""
+    return REGISTERS[register] or "b"
+
+
+def tiles_of(dst: U32) -> U32:
+    """dst[w, n, 1024], its tiles counted over w."""
+    return dst.reshape(-1, 1024)
+
+
+def block_by_block(units: Units, dst: U32, items: range, block: ProductBlock, spill: Spill) -> None:
+    """`Units.matmul` with a spill, of the units' other steps; Dst is not fresh."""
+    rows = tiles_of(dst)[items.start : items.stop]
+    after = [n + 1 for n in block.k[:-1] if spill.ends[n]]
+    for first, last in pairwise([block.k.start, *after, block.k.stop]):
+        if first > block.k.start:
+            stored = units.pack(rows, PackedAs(block.mode, spill.held_as, spill.df))
+            rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, block.mode)
+        units.matmul(dst, items, block._replace(k=range(first, last), spill=None, fresh=False))

@@ -1,0 +1,137 @@
+"""Operands that an op cannot read directly: blanked to their tile dims, or needed as one tensor after their TMs."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.kernels.tiles import binary, gather
+from buda_emu.arithmetic.kernels.tiles.pack import accumulate_tiles, relu_tiles
+from buda_emu.arithmetic.kernels.tiles.quantise import quantisers
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
+from buda_emu.emulator.ops.common import items, operand_map, relu_arguments
+from buda_emu.spec.blocking import FULL_TILE
+
+
+def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
+    """The tensors with as many entries w as the greatest has: one that has a single entry gives it to all."""
+    w = max(tensor.shape[0] for tensor in inputs)
+    return [np.broadcast_to(tensor, (w, *tensor.shape[1:])) for tensor in inputs]
+
+
+def plain(tiles: Tiles) -> gather.Operand:
+    """A tensor float32[w, n, 1024] as a kernel operand that is read as it stands."""
+    return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, gather.AS_IS
+
+
+_NO_PAD: Final = np.float32(0)
+
+
+@lru_cache(maxsize=128)
+def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
+    return TileMap.identity((1, 1, tiles)).index
+
+
+def blanked(
+    call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
+) -> gather.Operand:
+    """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
+    source, (tiles, pad_value, _) = inputs[index], operand_map(call, index)
+    operand = call.operands[index]
+    if operand.tile_dim == FULL_TILE:
+        return source, tiles, pad_value, arrange
+    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
+    return plain(copy)
+
+
+def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
+    """The tiles of an operand, float32[w or 1, n, 1024]: its source where that is read as it stands, else a copy."""
+    source, tiles, pad_value, arrange = operand
+    if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
+        return source
+    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
+    return copy
+
+
+def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
+    """Operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], every bit as it is."""
+    tiles, source = call.operands[index].map, inputs[index]
+    return tiles.apply(source.reshape(source.shape[0], *tiles.source_shape, 32, 32))
+
+
+def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: int = gather.AS_IS) -> None:
+    """out += the operand's tiles, arranged first."""
+    source, tiles, pad_value, _ = operand
+    run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
+
+
+def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
+    """out = out OP operand, with a code of `kernels.binary`."""
+    operation = code, np.float32(zero_point)
+    parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
+
+
+def run_onto(
+    implementation: Implementation,
+    call: OpCall,
+    inputs: Sequence[Tiles],
+    previous: Tiles,
+    out: Tiles,
+    parallel: Parallel,
+) -> None:
+    """out = previous + the op's result (OPS 6.12), everything as for `Implementation.run`; `previous` like `out`.
+
+    An implementation that has a method `run_onto` with these arguments may do both at once; it answers whether it did.
+    """
+    if not _at_once(implementation, "run_onto", call, inputs, previous, out, parallel):
+        implementation.run(call, inputs, out, parallel)
+        parallel(accumulate_tiles, items(out), out, previous)
+
+
+def run_relu(
+    implementation: Implementation,
+    call: OpCall,
+    inputs: Sequence[Tiles],
+    relu: Relu | None,
+    out: Tiles,
+    parallel: Parallel,
+) -> None:
+    """out = relu, if any, of the op's result (OPS 5, 6.13), everything as for `Implementation.run`.
+
+    An implementation that has a method `run_relu` with these arguments may do both at once; it answers whether it did.
+    """
+    if relu is None:
+        implementation.run(call, inputs, out, parallel)
+    elif not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
+        implementation.run(call, inputs, out, parallel)
+        relu_in_place(out, relu, parallel)
+
+
+def _at_once(implementation: Implementation, method: str, *arguments: Any) -> bool:
+    """Whether the implementation has such a method, and that has done it."""
+    run = getattr(implementation, method, None)
+    return run is not None and run(*arguments)
+
+
+def relu_in_place(out: Tiles, relu: Relu | None, parallel: Parallel) -> None:
+    """Relu of `out` float32[w, n, 1024], if any."""
+    if relu is not None:
+        parallel(relu_tiles, items(out), out, *relu_arguments(relu))
+
+
+def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
+    """Quantise float32[w, n, 1024] in place (FORMATS 4: in-graph conversions truncate, pushes round)."""
+    flat = tiles.reshape(-1, tiles.shape[2])
+    for kernel, arguments in quantisers(format_name, truncate):
+        parallel(kernel, flat.shape[0], flat, *arguments)
+
+
+def blank_in_place(out: Tiles, dims: tuple[int, int], parallel: Parallel) -> None:
+    """Blanks `out` float32[w, n, 1024] outside `dims` (OPS 6)."""
+    if dims != FULL_TILE:
+        parallel(gather.blank_tiles, items(out), out, *dims)

@@ -1,0 +1,194 @@
+"""Functions of the vector unit as ops: exp, log, gelu and their like, on the part of each tile that the vector mode
+names.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from buda_emu.arithmetic.kernels.functions import elementary, transcendental
+from buda_emu.arithmetic.kernels.functions.dropout import keep_mask, keep_scale
+from buda_emu.arithmetic.kernels.tiles.gather import gather_tiles
+from buda_emu.emulator.ops.base import Implementation, OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.emulator.ops.operands import blank_in_place
+from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+
+_BLOCK: Final = 256  # tiles that are gathered, then computed on: 1 MiB, so that they stay in the cache in between
+
+
+class Region(NamedTuple):
+    """The first `rows` rows and `columns` columns of a tile."""
+
+    rows: int
+    columns: int
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The region as (runs, length): runs of elements that follow each other, the starts 32 apart."""
+        return (1, self.rows * 32) if self.columns == 32 else (self.rows, self.columns)
+
+
+_REGIONS: Final = {"rc": Region(32, 32), "r": Region(4, 32), "c": Region(32, 16)}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: its reference on the region float32[..., rows, columns], and its kernel's last arguments.
+
+    The kernel takes (start, stop, tiles, runs, length, *arguments) and works in place. Where it `marks` the tiles with
+    an element on which the reference aborts, an array for that comes before the arguments. `fails` says the same of
+    the reference's input; `failure` in words.
+    """
+
+    reference: Callable[[Tiles, Attributes], Tiles]
+    kernel: Callable[..., Any]
+    arguments: Callable[[Attributes, Region], tuple[Any, ...]] = lambda _attributes, _region: ()
+    fails: Callable[[Tiles], Any] | None = None
+    failure: str = ""
+    marks: bool = False
+
+
+def _dropout(x: Tiles, attributes: Attributes) -> Tiles:
+    rows, columns = x.shape[-2:]
+    keep = keep_mask(attributes.p, rows, columns).reshape(32, 32)[:rows, :columns]
+    return keep * x * keep_scale(attributes.p, "p" in attributes.given)
+
+
+def _dropout_arguments(attributes: Attributes, region: Region) -> tuple[Any, ...]:
+    return keep_mask(attributes.p, *region), keep_scale(attributes.p, "p" in attributes.given)
+
+
+def _power(x: Tiles, attributes: Attributes) -> Tiles:
+    result = np.ones_like(x)
+    for _ in range(attributes.exp):
+        result = x * result
+    return result
+
+
+def _lrelu(x: Tiles, attributes: Attributes) -> Tiles:
+    return np.where(x > 0, x, x * np.float32(attributes.slope))
+
+
+def _reciprocal(x: Tiles, _attributes: Attributes) -> Tiles:
+    found = np.where(x == 0, np.float32(1 / 2.0**-23), np.float32(1) / x)
+    return np.where(np.isnan(x), np.float32(np.nan), found)
+
+
+def _elementary(
+    reference: Callable[[Tiles, Attributes], Tiles],
+    code: int,
+    fails: Callable[[Tiles], Any] | None = None,
+    failure: str = "",
+) -> Function:
+    def arguments(attributes: Attributes, _region: Region) -> tuple[Any, ...]:
+        return code, np.float32(attributes.slope), attributes.exp
+
+    return Function(reference, elementary.elementary_tiles, arguments, fails, failure, marks=True)
+
+
+def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
+    """The reference is the very function that the kernel calls, one element at a time: there is one implementation."""
+
+    def reference(x: Tiles, _attributes: Attributes) -> Tiles:
+        return np.fromiter((scalar(value) for value in x.reshape(-1)), np.float32, x.size).reshape(x.shape)
+
+    return Function(reference, kernel)
+
+
+_FUNCTIONS: Final[Mapping[str, Function]] = {
+    "abs": _elementary(lambda x, _: np.abs(x), elementary.ABS),
+    "square": _elementary(lambda x, _: x * x, elementary.SQUARE),
+    "sqrt": _elementary(
+        lambda x, _: np.where(x >= 0, np.sqrt(x), np.float32(np.nan)),
+        elementary.SQRT,
+        lambda x: ~(x >= 0),
+        "of NaN or of a negative number",
+    ),
+    "reciprocal": _elementary(
+        _reciprocal,
+        elementary.RECIPROCAL,
+        lambda x: ~(_reciprocal(x, Attributes()) > -np.inf),
+        "of NaN, or of a number whose inverse is -inf",
+    ),
+    "power": _elementary(_power, elementary.POWER),
+    "lrelu": _elementary(_lrelu, elementary.LRELU),
+    "dropout": Function(_dropout, elementary.dropout_tiles, _dropout_arguments),
+    **{name: _transcendental(*pair) for name, pair in transcendental.FUNCTIONS.items()},
+}
+
+
+def _region(vector: str, who: str) -> Region:
+    if vector not in _REGIONS:
+        raise ProgramError(f"op {who}: vector mode {vector!r} is not r, c or rc")
+    return _REGIONS[vector]
+
+
+def region_of(call: OpCall) -> Region:
+    """The region of an op of its own: the vector mode's, the whole tile for tiny input tiles (OPS 5.2)."""
+    height, width = call.operands[0].tile_dim
+    region = _region(call.vector, call.name)
+    return _REGIONS["rc"] if height <= 16 or width <= 16 else region
+
+
+def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Tiles | float) -> Tiles:
+    """The reference of function `type` on float32[..., 32, 32]: its results on the region, `outside` elsewhere."""
+    function = _FUNCTIONS[type]
+    part = tiles[..., : region.rows, : region.columns]
+    result = np.array(np.broadcast_to(np.float32(outside), tiles.shape))
+    with np.errstate(all="ignore"):
+        if function.fails is not None:
+            _require_none(call, type, int(np.count_nonzero(function.fails(part))))
+        result[..., : region.rows, : region.columns] = function.reference(part, call.attributes)
+    return result
+
+
+def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
+    """The kernel of function `type` on the region of float32[w, n, 1024], in place; the rest keeps its values."""
+    function = _FUNCTIONS[type]
+    arguments = function.arguments(call.attributes, region)
+    if not function.marks:
+        parallel(function.kernel, items(tiles), tiles, region.runs, *arguments)
+        return
+    failed = np.zeros(items(tiles), np.bool_)
+    parallel(function.kernel, items(tiles), tiles, region.runs, failed, *arguments)
+    _require_none(call, type, int(failed.sum()))
+
+
+def _require_none(call: OpCall, type: str, failures: int) -> None:
+    if failures and not call.undefined_is_nan:
+        raise ProgramError(f"op {call.name}: {type} {_FUNCTIONS[type].failure}")
+
+
+@implements(*SFPU_TYPES)
+class Sfpu(Implementation):
+    """out = f(in0) on the region, 0 elsewhere; the in-tile transpose flag turns the input first."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """The shape of the input."""
+        require_operands(call, 1)
+        region_of(call)
+        return call.operands[0].map.shape
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        result = on_region(call, call.type, region_of(call), arranged(call, 0, inputs[0]), outside=0.0)
+        return blank(result, kept_dims(call))
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        region, dims = region_of(call), kept_dims(call)
+        source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
+        entries, tiles = out.shape[:2]
+        at_once = max(1, _BLOCK // tiles)
+        for begin in range(0, entries, at_once):
+            part = out[begin : begin + at_once]
+            some = source if len(source) == 1 else source[begin : begin + at_once]
+            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, FULL_TILE)
+            if region != FULL_TILE:
+                parallel(elementary.clear_outside, items(part), part, region.runs)
+            run_in_place(call, call.type, region, part, parallel)
+            blank_in_place(part, dims, parallel)

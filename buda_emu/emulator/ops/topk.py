@@ -1,0 +1,168 @@
+"""topk: the k greatest values of each row, or their indices, by a bitonic network."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.kernels.tiles.reduce import topk_rows
+from buda_emu.emulator.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.emulator.ops.common import blank, kept_dims, kernel_operand, require_operands, require_same_shape
+from buda_emu.emulator.ops.operands import all_entries
+from buda_emu.spec.blocking import Shape
+from buda_emu.support.errors import ProgramError, UnsupportedError
+
+INT32_LIMIT: Final = 1 << 31
+Numbers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+class Row:
+    """One row of (value, index) pairs and the steps of the network, in the words of OPS 6.11."""
+
+    def __init__(self, values: Sequence[float], indices: Sequence[float]) -> None:
+        self.values = list(values)
+        self.indices = [index_number(index) for index in indices]
+
+    def swap(self, i: int, j: int) -> None:
+        """Exchanges pairs i and j."""
+        self.values[i], self.values[j] = self.values[j], self.values[i]
+        self.indices[i], self.indices[j] = self.indices[j], self.indices[i]
+
+    def compare_exchange(self, largest: bool, i: int, j: int) -> None:
+        """CE: the greater value comes first (`largest`) or last; of equal values negative ones change places with
+        `largest`, the others without."""
+        a, b = self.values[i], self.values[j]
+        if (largest and (b > a or (a == b and a < 0))) or (not largest and (b < a or (a == b and a >= 0))):
+            self.swap(i, j)
+
+    def bitonic_pass(self, base: int, length: int, largest: bool, flip: bool = False) -> None:
+        """P: sorts a bitonic run of `length` pairs; with `flip` every CE is followed by one more exchange."""
+        d = length // 2
+        while d >= 1:
+            for block in range(length // (2 * d)):
+                for j in range(d):
+                    first = base + 2 * d * block + j
+                    self.compare_exchange(largest, first, first + d)
+                    if flip:
+                        self.swap(first, first + d)
+            d //= 2
+
+    def sort_runs(self, length: int, flips: bool) -> None:
+        """P on each run of `length`, greatest first and last by turns; `flips` is for runs in the upper half of 128."""
+        for run, base in enumerate(range(0, len(self.values) - length + 1, length)):
+            self.bitonic_pass(base, length, run % 2 == 0, flips and base % 128 >= 64)
+
+    def network(self, k: int, kreduce: bool) -> None:
+        """Brings the k greatest forward, best first."""
+        phases = k.bit_length() - 1  # log2(k)
+        if not kreduce:
+            for phase in range(phases):
+                self.sort_runs(1 << (phase + 1), k >= 64 and phase in (3, 4))
+        elif k > 16:
+            self.sort_runs(k, flips=False)
+        remaining = len(self.values) // k
+        for m in range(remaining.bit_length() - 1):
+            d = k << m
+            for pair in range(remaining // 2):
+                for j in range(k):
+                    self.compare_exchange(True, 2 * d * pair + j, 2 * d * pair + j + d)
+            remaining //= 2
+            for sequence in range(remaining):
+                self.bitonic_pass(sequence * 2 * d, k, sequence % 2 == 0)
+
+
+def network(elements: int, k: int, kreduce: bool) -> NDArray[np.int32]:
+    """The exchanges of a row of `elements`, (i, j, largest, flip) each: the network of `Row`, for the kernel."""
+    steps: list[NDArray[np.int32]] = []
+
+    def exchanges(bases: Numbers, d: int, width: int, flip: Flags, largest: Flags) -> None:
+        first = (bases[:, np.newaxis] + np.arange(width)).reshape(-1)
+        rules = (np.repeat(rule, width) for rule in (largest, flip))
+        steps.append(np.stack([first, first + d, *rules], axis=1).astype(np.int32))
+
+    def sort_runs(bases: Numbers, length: int, flip: Flags) -> None:
+        largest = np.arange(len(bases)) % 2 == 0
+        d = length // 2
+        while d:
+            blocks = np.arange(0, length, 2 * d)
+            starts = (bases[:, np.newaxis] + blocks).reshape(-1)
+            exchanges(starts, d, d, np.repeat(flip, len(blocks)), np.repeat(largest, len(blocks)))
+            d //= 2
+
+    length = (k if k > 16 else 2 * k) if kreduce else 2
+    while length <= k:
+        bases = np.arange(elements // length) * length
+        flips = not kreduce and k >= 64 and length in (16, 32)
+        sort_runs(bases, length, (bases % 128 >= 64) & flips)
+        length *= 2
+    remaining, d = elements // k, k
+    while remaining > 1:
+        remaining //= 2
+        bases = np.arange(remaining) * 2 * d
+        exchanges(bases, d, k, bases < 0, bases >= 0)
+        sort_runs(bases, k, bases < 0)
+        d *= 2
+    return np.concatenate(steps) if steps else np.empty((0, 4), np.int32)
+
+
+def index_number(index: float) -> int:
+    """An index truncated to int; -2^31 where that does not fit 32 bits or is NaN, as on x86."""
+    return int(index) if -INT32_LIMIT <= index < INT32_LIMIT else -INT32_LIMIT
+
+
+@implements("topk")
+class TopK:
+    """in0 holds values, in1 their indices; columns are split evenly over the grid columns, each core has its own k."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """(t, R, grid columns * ceil(k / 32))."""
+        require_operands(call, 2)
+        t, rows, cols = require_same_shape(call)
+        cores, k = call.blocking.grid_size[1], call.attributes.k
+        if cols % cores:
+            raise ProgramError(f"op {call.name}: topk cannot split {cols} columns over {cores} grid columns")
+        elements = cols // cores * 32
+        if not 1 <= k <= elements:
+            raise ProgramError(f"op {call.name}: topk with k {k} of rows of {elements} elements")
+        if k & (k - 1):
+            raise UnsupportedError(f"op {call.name}: topk with k {k}, which is not a power of two")
+        return t, rows, cores * -(-k // 32)
+
+    def label(self, call: OpCall) -> str:
+        """Label of the operand whose elements come out (OPS 3.1)."""
+        return call.operands[0 if call.attributes.sort == "max" else 1].label
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        cores, k = call.blocking.grid_size[1], call.attributes.k
+        values, indices = (_rows(tensor) for tensor in all_entries(inputs))
+        w, t, rows, cols = values.shape
+        elements = cols // cores
+        out = np.zeros((w, t, rows, cores * -(-k // 32) * 32), np.float32)
+        for place in np.ndindex(w, t, rows, cores):
+            core = place[-1]
+            mine = (*place[:-1], slice(core * elements, (core + 1) * elements))
+            row = Row(values[mine].tolist(), indices[mine].tolist())
+            row.network(k, call.attributes.kreduce)
+            first = core * -(-k // 32) * 32
+            best = row.values if call.attributes.sort == "max" else row.indices
+            out[(*place[:-1], slice(first, first + k))] = best[:k]
+        tiles = out.reshape(w, t, rows // 32, 32, out.shape[-1] // 32, 32).swapaxes(3, 4)
+        return blank(tiles, kept_dims(call))
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        t, rows, cols = call.operands[0].map.shape
+        cores, attributes = call.blocking.grid_size[1], call.attributes
+        values, indices = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
+        argmax = attributes.sort != "max"
+        count = out.shape[0] * t * rows * cores
+        steps = network(cols // cores * 32, attributes.k, attributes.kreduce)
+        wanted = cores, attributes.k, argmax
+        parallel(topk_rows, count, out, values, indices, steps, wanted, kept_dims(call))
+
+
+def _rows(tiles: Tiles) -> Tiles:
+    """float32[w, t, R, C, 32, 32] as rows of elements, [w, t, R * 32, C * 32]."""
+    w, t, rows, cols = tiles.shape[:4]
+    return tiles.swapaxes(3, 4).reshape(w, t, rows * 32, cols * 32)

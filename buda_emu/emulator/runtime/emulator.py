@@ -1,0 +1,395 @@
+"""The machine that a user holds: push, run, pop (README)."""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.memory.channel import Fifo
+from buda_emu.emulator.memory.host import default_memory_limit, usable_processors
+from buda_emu.emulator.runtime.graph.chunk import Context, Recorder
+from buda_emu.emulator.runtime.graph.epochs import Epochs
+from buda_emu.emulator.runtime.graph.execute import Executor
+from buda_emu.emulator.runtime.graph.threads import WorkerPool
+from buda_emu.emulator.runtime.host.exchange import Exchange, OutputParts
+from buda_emu.emulator.runtime.host.host_io import HostIo, Readout
+from buda_emu.emulator.runtime.host.programs import Programs
+from buda_emu.emulator.runtime.machine.gate import Gate, Part, Stepper
+from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory, MemoryUse, Watched
+from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
+from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.netlist.program.interpreter import Standing, StepBudget
+from buda_emu.spec.precision import DEFAULT_STEP_LIMIT, PRECISIONS, Precision
+from buda_emu.support.errors import HostError, ProgramError
+from buda_emu.support.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+    from buda_emu.emulator.runtime.snapshots import archive, state
+    from buda_emu.emulator.runtime.snapshots import state as beginning
+    from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
+else:  # only those who save need it
+    archive = lazy("buda_emu.emulator.runtime.snapshots.archive")
+    beginning = lazy("buda_emu.emulator.runtime.snapshots.state")
+    state = lazy("buda_emu.emulator.runtime.snapshots.state")
+
+DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
+
+
+class Emulator:
+    """One emulated machine with the queues of one netlist.
+
+    `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
+    "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6). `threads`: workers, default
+    `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held in queues and rams, default
+    a share of what the computer has available (docs/run/memory.md). `step_limit`: instructions that one `run` may take.
+    `inputs_at_once`: most inputs of an epoch that run together, default as many as memory allows.
+    `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses it, as on
+    silicon, and not at once, as in the reference (NETLIST 12). `part`: of several machines that run the netlist
+    together (`buda_emu.emulator.distributed`); one input at a time then. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        precision: Precision = "format",
+        threads: int | None = None,
+        *,
+        memory_limit: int | None = None,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+        inputs_at_once: int | None = None,
+        listeners: tuple[Listener, ...] = (),
+        late_pointer_checks: bool = False,
+        part: Part | None = None,
+    ) -> None:
+        if not isinstance(netlist, Netlist):  # pyright: ignore[reportUnnecessaryIsInstance] - callers need no types
+            shown = f"{netlist!r}"[:60]
+            raise HostError(f"Emulator takes a netlist, not {shown}: buda_emu.load(path) reads one")
+        if precision not in PRECISIONS:
+            raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
+        if threads is not None and threads < 1:
+            raise HostError(f"threads must be at least 1, not {threads}")
+        if inputs_at_once is not None and inputs_at_once < 1:
+            raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
+        if memory_limit is not None and memory_limit < 0:
+            raise HostError(f"memory_limit must be 0 or more bytes, not {memory_limit}")
+        if step_limit < 0:
+            raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
+        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        self.netlist = netlist
+        self.precision: Precision = precision
+        self._watched = Watched()
+        self._watched.listeners = tuple(listeners)
+        self._pool = WorkerPool(threads or usable_processors())
+        self._memory = Memory(netlist, memory_limit, as_bits=precision == "device", part=part)
+        self._gate = Gate()
+        quantised = precision != "ideal"
+        host = HostIo(netlist, self._pool, quantised)
+        self._exchange = Exchange(netlist, self._memory, host, self._gate, self._watched)
+        steps = StepBudget(step_limit)
+        self._context = Context(
+            netlist, self._memory, self._pool, quantised, self._watched, steps, inputs_at_once, self._gate
+        )
+        if precision == "device":
+            from buda_emu.arithmetic.tensix.registers import core_of
+
+            self._context.core = core_of(netlist.arch_name)
+        if part is not None:  # else machines could differ in what they take at once
+            self._context.part, self._context.inputs_at_once = part, 1
+        self._executor = Executor(self._context)
+        self._epochs = epochs = Epochs(
+            netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks
+        )
+        # Looked for at the first save; b"": not to be had, or a part's, whose snapshots are of this run alone.
+        self._netlist_text: bytes | None = None if part is None else b""
+        self._begun: beginning.Begun | None = None
+        self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel running programs and wait for their end, stop all threads, free the memory. Whoever waits in a push
+        or pop gets a HostError, and so does every later call. From a listener: the program ends after it."""
+        self._gate.close()
+        self._programs.join()
+        self._pool.close()
+        self._free()
+
+    def _free(self) -> None:
+        if self._gate.claim():
+            self._memory.free()
+            self._context.free()
+            self._executor.free()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Let `listener` watch from now on."""
+        with self._gate:
+            self._watched.listeners = (*self._watched.listeners, listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Let it watch no longer. Raises HostError when it does not watch."""
+        with self._gate:
+            kept = tuple(item for item in self._watched.listeners if item is not listener)
+            if len(kept) == len(self._watched.listeners):
+                raise HostError(f"{listener!r} is not a listener of this Emulator")
+            self._watched.listeners = kept
+
+    def record(self, recorder: "Recorder | None", units: "Callable[..., KernelUnits] | None" = None) -> None:
+        """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
+        None: nobody. What it is told is the machine's own and must not be changed. `units`: in precision "device" makes
+        those that ops run on, `units(core, lend=...)`."""
+        with self._gate:
+            self._context.recorder, self._context.units = recorder, units
+
+    @property
+    def channels(self) -> "Mapping[str, Channel]":
+        """Queues and rams by name, as the machine holds them; to be read while nothing runs, or by a recorder."""
+        return self._memory.channels
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Program names in file order."""
+        return tuple(dict.fromkeys(self.netlist.program_order))
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What tensors take. Raises HostError when closed."""
+        self._require_open("memory")
+        return MemoryUse(self._memory.held, self._executor.widest_cut, self._memory.limit)
+
+    def push(self, queue: str, array: object, slot: int | None = None, *, timeout: float = 0.0) -> None:
+        """Write host entries: `array` [entries, t, rows, cols] of numpy, ml_dtypes or torch, or anything that numpy
+        takes. Three dimensions are [entries, rows, cols], two are one entry (NETLIST 7.4).
+
+        Elements: float32; other floats, halves and integers are converted as FORMATS 3.10 says; RawUInt formats take
+        integers. A queue takes entries in order after its write pointer, as room appears within `timeout` seconds,
+        without a time-out all of them or none; a ram takes them in slots `slot`, slot+1, ... (default 0).
+
+        Raises HostTimeoutError (a HostError) when the queue is full, HostError: unknown name, wrong shape or type,
+        slot out of range.
+        """
+        self._require_open("push")
+        self._exchange.push(queue, array, slot, timeout)
+
+    def begin_with(self, image: "beginning.Beginning") -> None:
+        """Push the constants and parameters of a device image into a machine that holds nothing. Snapshots refer to the
+        image for what has not changed since (docs/run/snapshots.md). Raises as `push`, ImageError."""
+        self._require_open("begin_with")
+        held = state.stores(self._memory)
+        filled: dict[str, int] = {}
+        for tensor in image.held():
+            self.push(tensor.queue, tensor.array, tensor.slot)
+            store = self._memory.channel(tensor.queue).view.store
+            filled[store.name] = store.writes
+        own = {name: count for name, count in filled.items() if name not in held}
+        self._begun = beginning.Begun(image, own)
+
+    def pushed_elsewhere(self, queue: str, count: int, slot: int | None = None) -> None:
+        """Another machine was given entries of a queue that this part of a netlist does not hold. Raises as `push`."""
+        self._require_open("pushed_elsewhere")
+        self._exchange.pushed_elsewhere(queue, count, slot)
+
+    def pop(self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0) -> NDArray[Any]:
+        """Take `count` entries out of a queue: [count, t, rows, cols], float32, or uint32 for RawUInt formats.
+
+        Raises HostTimeoutError when there are fewer for `timeout` seconds, HostError on a ram or beyond its entries.
+        """
+        self._require_open("pop")
+        return self._exchange.pop(queue, count, readout, timeout)
+
+    def peek(
+        self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0, *, timeout: float = 0.0
+    ) -> NDArray[Any]:
+        """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
+
+        A queue: `count` entries from the read pointer (default: all that are there), waiting for them at most `timeout`
+        seconds. A ram: `count` slots from `slot` (default one), waiting until they are written. `readout`: "raw" as
+        held, "host" as the host reads it in the queue's host type, widened. Raises HostTimeoutError, HostError.
+        """
+        self._require_open("peek")
+        return self._exchange.peek(queue, count, readout, slot, timeout)
+
+    def put(self, queue: str, array: object, slot: int) -> None:
+        """Change what an entry of a queue or ram holds, whoever fills it; pointers stay as they are: for debuggers.
+        `array`: one entry, as `push` takes it. Raises HostError."""
+        self._require_open("put")
+        self._exchange.put(queue, array, slot)
+
+    def put_bytes(self, queue: str, slot: int, offset: int, data: bytes) -> None:
+        """Change bytes of an entry that was written, as `memory_image` has them, all buffers one after the other: for
+        debuggers. Raises what `memory_image` raises, and HostError for bytes outside of it."""
+        self._require_open("put_bytes")
+        self._exchange.put_bytes(queue, slot, offset, data)
+
+    def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
+        """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
+        grid, row-major, without the queue header. Values are rounded to the queue's format.
+
+        Raises HostError for an entry never written, UnsupportedError for a format without that layout.
+        """
+        self._require_open("memory_image")
+        return self._exchange.image(queue, slot)
+
+    def outputs(self, readout: Readout = "host", queues: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+        """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
+        ones zero): {name: [entries, t, rows, cols]}. Nothing is popped. `queues`: of these alone."""
+        self._require_open("outputs")
+        return self._exchange.outputs(readout, queues)
+
+    def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
+        """What `outputs` gives, without ever holding a whole one: each with its shape, type and an iterator of arrays
+        [some entries, t, rows, cols], to be gone through before the next output. No program may run meanwhile."""
+        self._require_open("outputs_in_parts")
+        return self._exchange.outputs_in_parts(readout)
+
+    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
+        """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.
+        {"$p_loop_count": 4}.
+
+        `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
+        from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
+
+        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program, and for a
+        parameter that no program of the netlist takes; RunCancelledError when the machine is closed meanwhile.
+        """
+        self._require_open("run")
+        self._programs.run(program, params, wait)
+
+    def run_async(
+        self,
+        program: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        wait: float = DEFAULT_WAIT,
+        progress: ProgressCallback | None = None,
+    ) -> Run:
+        """Start a program on a thread of its own and return at once; its errors come out of `Run.result`. See `run`.
+
+        `progress` is called with a Progress after each chunk of inputs, on that thread. Raises HostError for an
+        unknown program or parameter.
+        """
+        self._require_open("run_async")
+        return self._programs.start(program, params, wait, progress)
+
+    def resume(self, standing: Standing) -> None:
+        """Run the rest of a program from an instruction on, where `checkpoints` brought the machine back to it. Raises
+        as `run`."""
+        self._require_open("resume")
+        self._programs.resume(standing)
+
+    @property
+    def stepper(self) -> Stepper | None:
+        """Who is called between the steps of programs, and may hold, look and change; at most one."""
+        return self._watched.stepper
+
+    @stepper.setter
+    def stepper(self, stepper: Stepper | None) -> None:
+        self._watched.stepper = stepper
+
+    @property
+    def machine(self) -> "state.Machine":
+        """Its parts, for a stepper while a program is held, and for others while none runs."""
+        self._require_open("machine")
+        return self._state()
+
+    def checkpoints(self) -> "Checkpoints":
+        """What takes the machine's state in memory, and brings it back."""
+        from buda_emu.emulator.runtime.snapshots.checkpoint import Checkpoints
+
+        return Checkpoints(self._state(), self._epochs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state of the machine to one file (docs/run/snapshots.md); a file of that name is replaced.
+
+        Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
+        """
+        self._require_open("save")
+        if self._netlist_text is None:
+            self._netlist_text = state.text_of(self.netlist) or b""
+        with self._gate:
+            self._require_idle("save")
+            state.save(self._state(), path, self._netlist_text or None)
+
+    def restore(self, path: str | os.PathLike[str], image: "beginning.Beginning | None" = None) -> None:
+        """Take the state of a file that `save` wrote with the same version, netlist and precision. `image`: the one
+        that it refers to, by default that of `begin_with`.
+
+        Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
+        runs or waits for its turn.
+        """
+        self._require_open("restore")
+        with archive.Reader(path, self._memory.limit) as reader, self._gate:
+            self._require_idle("restore")
+            self._begun = state.restore(self._state(), reader, image)
+            self._gate.changed()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        netlist: Netlist | None = None,
+        threads: int | None = None,
+        *,
+        memory_limit: int | None = None,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+        inputs_at_once: int | None = None,
+        listeners: tuple[Listener, ...] = (),
+        image: "beginning.Beginning | None" = None,
+    ) -> Self:
+        """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
+        the file keeps. `image`: the device image that it refers to. Raises HostError."""
+        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        with archive.Reader(path, memory_limit) as reader:
+            found = cls(
+                state.netlist_of(reader, netlist),
+                state.precision_of(reader),
+                threads,
+                memory_limit=memory_limit,
+                step_limit=step_limit,
+                inputs_at_once=inputs_at_once,
+                listeners=listeners,
+            )
+            try:
+                found._begun = state.restore(found._state(), reader, image)
+                if netlist is None:
+                    found._netlist_text = reader.netlist  # its file need not be here
+            except BaseException:
+                found.close()
+                raise
+        return found
+
+    def _state(self) -> "state.Machine":
+        return state.Machine(
+            self.netlist,
+            self.precision,
+            self._memory,
+            self._programs,
+            self._context.gradients,
+            self._watched.journal,
+            self._exchange.holding,
+            self._begun,
+        )
+
+    def _require_idle(self, call: str) -> None:
+        if not self._gate.idle:
+            raise HostError(f"{call}: a program is running or waits for its turn; wait for its end first")
+
+    def _require_open(self, call: str) -> None:
+        if self._gate.closed:
+            raise HostError(f"{call}: this Emulator is closed")
+
+    def _run_graph(self, temporal: TemporalGraph, popping: list[Fifo]) -> None:
+        try:
+            self._executor.run(temporal, popping)
+        except ProgramError as error:
+            error.within(f"graph {' + '.join(temporal.graphs)}")
+            raise

@@ -1,0 +1,128 @@
+"""The steps of a plan in precision "device": tensors are the bits of their formats (DEVICE_NUMERICS 6)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.stored import Bits, floats_for
+from buda_emu.arithmetic.kernels.tiles.gather import AS_IS
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator.memory.bit_store import BitView
+from buda_emu.emulator.memory.store import EntryView
+from buda_emu.emulator.ops.on_device.base import run
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+from buda_emu.emulator.ops.on_device.operands import Stored
+from buda_emu.emulator.runtime.graph.chunk import ChunkRun, Context, Tensor
+from buda_emu.emulator.runtime.graph.schedule import Chunk
+from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run
+from buda_emu.support.errors import InternalError, UnsupportedError
+
+
+class DeviceRun(ChunkRun[Bits]):
+    """Operands are unpacked by the ops, results packed by them: between two ops there are bits and nothing else."""
+
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        super().__init__(context, plan, chunk, lambda bits: context.pool.give_back(bits.datums))
+
+    def _block(self, view: EntryView, slot: int, count: int) -> Bits:
+        return _bit_view(view).bits(slot, count)
+
+    def _take(self, value: int, entries: int) -> Bits:
+        df, tiles = self._plan.labels[value], self._plan.tiles[value]
+        return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
+
+    def _arrays(self, value: Bits) -> list[NDArray[Any]]:
+        return [value.datums] if value.exponents is None else [value.datums, value.exponents]
+
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Bits:
+        return Bits(self._plan.labels[value], arrays[0], arrays[1] if len(arrays) > 1 else None)
+
+    def _seen(self, array: Bits) -> Tensor:
+        return array.values()
+
+    def _put(self, array: Bits, tiles: Tensor) -> None:
+        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+
+    def _read(self, step: Read) -> None:
+        view = _bit_view(self._context.memory.channels[step.queue].view)
+        bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
+        if self._watched.listeners or self._stepper is not None:  # decoded only for those who look at it
+            self._tell_read(step.queue, bits.values())
+
+    def _convert(self, step: Convert) -> None:
+        raise InternalError(f"precision device does not convert tensors between ops ({step.format})")
+
+    def _run(self, step: Run, inputs: list[Bits], out: Bits) -> None:
+        self._run_from(step, inputs, out, None)
+
+    def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
+        if step.device is None or self._context.core is None:
+            raise InternalError(f"op {step.op.name} is not planned for precision device")
+        lent: list[Tensor] = []
+
+        def lend(count: int) -> Tensor:
+            memory = self._context.pool.lend(count)
+            lent.append(memory)
+            return memory
+
+        try:
+            units = (self._context.units or KernelUnits)(self._context.core, lend=lend)
+            run(step.device, inputs, out, previous, units, self._context.parallel)
+        except UnsupportedError as error:
+            if str(error).startswith("op "):
+                raise
+            raise UnsupportedError(f"op {step.op.name}: {error}") from None
+        finally:
+            for array in lent:
+                self._context.pool.give_back(array)
+
+    def _accumulated(self, step: Run, inputs: list[Bits], *, each: bool) -> Bits:  # noqa: ARG002
+        """As the chip does it: intermed_df, which is out_df, holds the sum that the next input is added to (2.8).
+
+        Where it starts is deviation NETLIST 9.2, as in the other precisions.
+        """
+        ram, slots, zeroed = self._gradient_slots(step)
+        out = self._new(step.value, len(slots))
+        latest: dict[int, Bits] = {}
+        for i, slot in enumerate(slots):
+            previous = latest.get(slot)
+            if previous is None and not zeroed:
+                if ram is not None:
+                    previous = _bit_view(ram.view).bits(slot, 1) if ram.view.label(slot) else None
+                else:
+                    kept = self._kept_sum(step)
+                    previous = None if kept is None else Bits.encoded(step.op.out_df, kept[np.newaxis])
+            operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
+            self._run_from(step, operands, out[i : i + 1], previous)
+            latest[slot] = out[i : i + 1]
+            zeroed = False
+        if ram is None:
+            self._context.gradients[step.op.name] = out[-1].values()
+        return out
+
+    def _push(self, step: Push) -> None:
+        values, slots = self._values[step.value], self._chunk.writes[step.queue]
+        view = _bit_view(self._context.memory.channels[step.queue].view)
+        place = self._direct.get(step.value)
+        if step.map is not None:
+            values = arrange(step.map, values)
+        elif place is not None and place[0] == step.queue and values is place[1] and view.holds_bits(slots[0], values):
+            view.mark(slots, step.label)
+            return
+        view.write_bits(slots, values, step.label)
+
+
+def arrange(tiles: TileMap, values: Bits) -> Bits:
+    """What a queue's own TMs make of a result: [w, tiles] each."""
+    whole = Stored(values, tiles.index, tiles.pad_value, AS_IS, "", "fp32")
+    moved = whole.stored_tiles(0, len(values) * tiles.index.size)
+    shape = len(values), tiles.index.size, -1
+    exponents = None if moved.exponents is None else moved.exponents.reshape(shape)
+    return Bits(moved.df, moved.datums.reshape(shape), exponents)
+
+
+def _bit_view(view: EntryView) -> BitView:
+    if not isinstance(view, BitView):
+        raise InternalError(f"{view.name} does not hold bits")
+    return view

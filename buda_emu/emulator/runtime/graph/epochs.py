@@ -1,0 +1,189 @@
+"""What an `execute` does around the data: settings, pending subgraphs, pointer propagation (NETLIST 4.3)."""
+
+from collections.abc import Callable, Mapping
+
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.runtime.machine.listeners import SETTINGS
+from buda_emu.emulator.runtime.machine.memory import Memory, Watched
+from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
+from buda_emu.netlist.program.interpreter import GatheredExecutes, Pending
+from buda_emu.netlist.program.settings import EvaluatedSettings, PreparedSettings, Variables
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import ProgramError
+
+RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
+EpochsState = tuple[Pending, Mapping[str, PreparedSettings], Mapping[tuple[str, str], ProgramError]]
+"""Executes that are pending, settings of the queues seen in this run, pointers that left the slots of their rams."""
+
+
+class Epochs:
+    """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
+
+    def __init__(
+        self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watched, *, late_checks: bool = False
+    ) -> None:
+        self._netlist = netlist
+        self._memory = memory
+        self._run_graph = run_graph
+        self._watched = watched
+        self._gathered = GatheredExecutes(netlist)
+        self._seen: dict[str, PreparedSettings] = {}
+        self._late_checks = late_checks
+        self._astray: dict[tuple[str, str], ProgramError] = {}  # by ram and field: pointers that left the slots
+
+    def begin_run(self) -> None:
+        """Forget what an earlier run_program left pending; pointers persist."""
+        self._gathered.begin_run()
+        self._seen.clear()
+
+    def state(self) -> "EpochsState":
+        """A copy of what one run has gathered so far."""
+        return self._gathered.state(), dict(self._seen), dict(self._astray)
+
+    def set_state(self, state: "EpochsState") -> None:
+        """Replace it by what `state` gave."""
+        pending, seen, astray = state
+        self._gathered.set_state(pending)
+        self._seen, self._astray = dict(seen), dict(astray)
+
+    def execute(self, instruction: Execute, variables: Variables) -> None:
+        """NETLIST 4.3 steps 1 to 6. Raises ProgramError."""
+        epoch = self._gathered.add(instruction, variables)
+        if epoch is None:
+            return
+        channels = self._memory.channels
+        popping: list[Fifo] = []
+        for name, (prepared, settings) in epoch.settings.items():
+            channel = channels[name]
+            self._apply(channel, prepared, settings, epoch.input_count)
+            if isinstance(channel, Fifo):
+                popping.append(channel)
+        if self._astray:
+            self._require_pointers(epoch.temporal)
+        self._run_graph(epoch.temporal, popping)
+        for prepared in epoch.last.prepared:
+            channel = channels[prepared.queue]
+            if isinstance(channel, Fifo):
+                channel.ring.local = channel.ring.local_base
+
+    def variable_written(self, text: str, variables: Variables) -> None:
+        """Propagation of a varinst to queues seen in this run, by equality of texts (NETLIST 4.3)."""
+        channels = self._memory.channels
+        for name, prepared in self._seen.items():
+            if text in prepared.texts:
+                self._follow(channels[name], prepared.source, text, variables)
+
+    def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, now: bool) -> None:
+        """Set a ram's pointer. One that leaves the slots is an error: `now`, or when a graph uses it (NETLIST 12)."""
+        try:
+            place(pointer)
+        except ProgramError as error:
+            if now or not self._late_checks:
+                raise
+            self._astray[channel.name, field] = error
+        else:
+            if self._astray:
+                self._astray.pop((channel.name, field), None)
+
+    def _require_pointers(self, temporal: TemporalGraph) -> None:
+        """Raise for a pointer outside of its ram that these graphs read or write by."""
+        for (name, field), error in self._astray.items():
+            ops = [op for graph in temporal.graphs for op in self._netlist.graphs[graph].ops]
+            queue = self._netlist.queues[name]
+            reads, writes = any(name in op.inputs for op in ops), any(queue.input == op.name for op in ops)
+            if (field == "rd_ptr_global" and reads) or (field == "wr_ptr_global" and writes):
+                raise error
+
+    def allocate(self, queue: str) -> None:
+        """allocate_queue."""
+        self._memory.allocate(queue)
+
+    def deallocate(self, queue: str) -> None:
+        """deallocate_queue."""
+        self._memory.deallocate(queue)
+
+    def _apply(
+        self, channel: Fifo | Ram, prepared: PreparedSettings, settings: EvaluatedSettings, input_count: int
+    ) -> None:
+        """NETLIST 4.3 steps 3c to 3f for one queue. The device streams a queue of any size, so this is asked here."""
+        streamed = not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc)
+        if isinstance(channel, Fifo) and streamed and settings.rd_ptr_autoinc:
+            entries = channel.ring.entries
+            if input_count > entries or entries % input_count:
+                raise ProgramError(
+                    f"input_count {input_count} does not divide the {plural(entries, 'entry')} of streamed "
+                    f"{channel.describe()}",
+                    kind="settings",
+                    queue=settings.queue,
+                )
+        channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
+        if settings.zero:
+            channel.view.store.zero_entries(channel.view)
+        first = prepared.queue not in self._seen
+        self._seen[prepared.queue] = prepared
+        if first:
+            self._place(channel, settings)
+        else:
+            self._propagate(channel, settings)
+
+    def _place(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
+        """First use of a queue in this run (step 3e)."""
+        if isinstance(channel, Ram):
+            channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
+            channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
+            if self._astray or channel.wr != settings.wr_ptr_global:
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+            if self._astray or channel.rd != settings.rd_ptr_global:
+                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+            return
+        ring = channel.ring
+        channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
+        channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
+        ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
+        ring.place_read(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+
+    def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
+        """Later uses of a queue in this run (step 3f)."""
+        if isinstance(channel, Ram):
+            channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
+            if not settings.read_only:
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+            return
+        channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
+        channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
+        channel.ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
+        self._pop_to(channel, settings.rd_ptr_global)
+
+    def _follow(self, channel: Fifo | Ram, texts: QueueSettings, text: str, variables: Variables) -> None:
+        """A varinst wrote a variable: the fields that were written with its text have its value from now on."""
+        value = variables.value(text)
+        if isinstance(channel, Ram):
+            if texts.global_wrptr_autoinc == text:
+                channel.global_wrptr_autoinc = max(value, 0)
+            if texts.global_rdptr_autoinc == text:
+                channel.global_rdptr_autoinc = max(value, 0)
+            if texts.wr_ptr_global == text and not variables.value(texts.read_only):
+                self._move(channel, "wr_ptr_global", channel.place_write, value, now=False)
+            if texts.rd_ptr_global == text:
+                self._move(channel, "rd_ptr_global", channel.place_read, value, now=False)
+            return
+        if texts.rd_ptr_autoinc == text:
+            channel.rd_ptr_autoinc = value
+        if texts.global_rdptr_autoinc == text:
+            channel.global_rdptr_autoinc = value
+        if texts.rd_ptr_local == text:
+            channel.ring.place_local(_not_negative(value, "rd_ptr_local", channel))
+        if texts.rd_ptr_global == text:
+            self._pop_to(channel, value)
+
+    def _pop_to(self, channel: Fifo, pointer: int) -> None:
+        freed = channel.ring.pop_to(_not_negative(pointer, "rd_ptr_global", channel))
+        if freed > 0:
+            self._watched.pop(channel.name, SETTINGS, freed)
+
+
+def _not_negative(value: int, field: str, channel: Fifo) -> int:
+    if value < 0:
+        raise ProgramError(f"{field} is {value} for {channel.describe()}", kind="pointer", queue=channel.name)
+    return value

@@ -1,0 +1,385 @@
+"""Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
+
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.kernels.tiles.gather import AS_IS, gather_tiles
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.memory.host import size_text
+from buda_emu.emulator.memory.store import EntryView
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.operands import convert, relu_in_place, run_onto, run_relu
+from buda_emu.emulator.runtime.graph.chunk import TILE_BYTES, ChunkRun, Context, Late, Tensor
+from buda_emu.emulator.runtime.graph.plan import build_plan
+from buda_emu.emulator.runtime.graph.schedule import Chunk, HostEnds, Scheduler, host_ends
+from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run, Topology, topology
+from buda_emu.emulator.runtime.machine.gate import Gate, Part
+from buda_emu.emulator.runtime.machine.listeners import SETTINGS
+from buda_emu.emulator.runtime.machine.memory import Memory
+from buda_emu.netlist.for_each import ForEach
+from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.support.errors import ProgramError
+
+if TYPE_CHECKING:
+    from buda_emu.arithmetic.tensix.registers import Core
+
+
+class Planned:
+    """What was worked out of the temporal graphs of one netlist so far."""
+
+    def __init__(self, _netlist: Netlist) -> None:
+        self._topologies: dict[int, Topology] = {}  # by the number of the temporal graph
+        self._ends: dict[int, HostEnds] = {}
+        # By temporal graph and precision: for each set of labels that its sources had so far, which are few.
+        self._plans: dict[tuple[object, ...], list[tuple[Mapping[str, str], Plan]]] = {}
+
+    def topology(self, netlist: Netlist, temporal: TemporalGraph) -> Topology:
+        """That of a temporal graph."""
+        found = self._topologies.get(temporal.id)
+        if found is None:
+            found = self._topologies[temporal.id] = topology(netlist, temporal)
+        return found
+
+    def host_ends(self, netlist: Netlist, temporal: TemporalGraph) -> HostEnds:
+        """Its queues that the host fills or empties."""
+        found = self._ends.get(temporal.id)
+        if found is None:
+            found = self._ends[temporal.id] = host_ends(netlist, self.topology(netlist, temporal))
+        return found
+
+    def plan(
+        self, netlist: Netlist, temporal: TemporalGraph, labels: Mapping[str, str], quantised: bool, core: "Core | None"
+    ) -> Plan:
+        """As `build_plan`."""
+        plans = self._plans.setdefault((temporal.id, quantised, core), [])
+        for known, plan in plans:
+            if known == labels:
+                return plan
+        plan = build_plan(netlist, self.topology(netlist, temporal), labels, quantised, core)
+        plans.append((dict(labels), plan))
+        return plan
+
+    def forget_operands(self) -> None:
+        """Let go of what ops have worked out of their operands: whoever needs it again works it out again."""
+        for plans in list(self._plans.values()):
+            for _, plan in list(plans):
+                for step in plan.steps:
+                    if isinstance(step, Run):
+                        step.call.memo.clear()
+
+
+PLANNED: Final = ForEach(Planned)
+
+
+_SLACK = 2  # a tensor may lie in memory twice as large as itself (device/memory_pool.py)
+_CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
+_DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a half of them, and each op takes longer
+
+
+class Executor:
+    """Plans temporal graphs and runs them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._planned = PLANNED.of(context.netlist)
+        self._widest_tiles = 0
+
+    def free(self) -> None:
+        """Let go of operands that plans have remembered."""
+        self._planned.forget_operands()
+
+    @property
+    def widest_cut(self) -> int:
+        """Bytes of tensors of one input that are alive at once, entries read among them, in the widest plan so far."""
+        return self._widest_tiles * TILE_BYTES
+
+    def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
+        """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        context = self._context
+        topo = self._planned.topology(context.netlist, temporal)
+        for listener in context.watched.listeners:
+            listener.epoch_start(topo.graphs, topo.input_count)
+        if context.watched.stepper is not None:
+            context.watched.stepper.epoch(topo.graphs, topo.input_count)
+        run, gate = context.gate.run, context.gate
+        ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
+        scheduler = Scheduler(context.memory, topo, popping, ends)
+        run.epoch(topo.input_count)
+        gate.epoch(scheduler)
+        try:
+            if context.part is None:
+                self._inputs(temporal, topo, scheduler)
+            else:
+                self._inputs_of_part(temporal, topo, scheduler, context.part)
+        finally:
+            gate.epoch(None)
+        for channel in popping:
+            if channel.global_rdptr_autoinc:
+                context.watched.pop(channel.name, SETTINGS, channel.global_rdptr_autoinc * topo.input_count)
+        for graph in topo.graphs:
+            context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
+        for listener in context.watched.listeners:
+            listener.epoch_end(topo.graphs)
+
+    def _inputs_of_part(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler, part: Part) -> None:
+        """As `_inputs`. A program that stops leaves what the inputs before it have written."""
+        late = self._context.late = Late(part, self._context.memory, topo)
+        try:
+            self._inputs(temporal, topo, scheduler)
+        except ProgramError:
+            late.take_all()
+            raise
+        finally:
+            self._context.late = None
+        late.take_all()
+
+    def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
+        """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""
+        context, run, gate = self._context, self._context.gate.run, self._context.gate
+        left = topo.input_count
+        while left:
+            if run.wait:
+                _wait_for_host(scheduler, gate)
+            plan = self._plan(temporal, scheduler.peek())
+            each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
+            if context.memory.lends:
+                room -= _lent(context.memory, plan)
+            if own > room:
+                raise ProgramError(
+                    f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
+                    f"{size_text(max(0, room))} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
+                    kind="limit",
+                )
+            chunk_bytes = _CHUNK_BYTES if context.core is None else _DEVICE_CHUNK_BYTES
+            most = max(1, min(chunk_bytes // max(each, 1), room // max(_SLACK * own, 1)))
+            if context.inputs_at_once is not None:
+                most = min(most, context.inputs_at_once)
+            stepper = context.watched.stepper
+            if stepper is not None and stepper.most_inputs is not None:
+                most = min(most, stepper.most_inputs)
+            chunk = scheduler.take(min(left, most))
+            context.steps.take(chunk.inputs)
+            context.pool.leave(max(0, room - _SLACK * own * chunk.inputs))
+            left -= chunk.inputs
+            if context.recorder is not None:
+                context.recorder(plan, chunk)
+            try:
+                if stepper is not None:
+                    stepper.inputs(chunk.reads, chunk.writes, chunk.inputs)
+                running = _chunk_run(context, plan, chunk)
+                gate.open()
+                try:
+                    running.compute()
+                finally:
+                    gate.shut()
+                running.store()
+                scheduler.done()
+                running.tell()
+                run.chunk(chunk.inputs)
+                if stepper is not None:
+                    stepper.inputs_done(chunk.inputs)
+                gate.chunk_done()
+                run.check()
+            except BaseException:
+                scheduler.undo()
+                raise
+
+    def _plan(self, temporal: TemporalGraph, labels: Mapping[str, str]) -> Plan:
+        context = self._context
+        plan = self._planned.plan(context.netlist, temporal, labels, context.quantised, context.core)
+        self._widest_tiles = max(self._widest_tiles, plan.peak_tiles)
+        return plan
+
+
+def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
+    if context.core is None:
+        return FormatRun(context, plan, chunk)
+    from buda_emu.emulator.runtime.graph.device_run import DeviceRun  # with all that only precision "device" needs
+
+    return DeviceRun(context, plan, chunk)
+
+
+def run_step(step: Run, inputs: list[Tensor], previous: Tensor | None, out: Tensor, parallel: Parallel) -> None:
+    """One op with what follows it (OPS 3 steps 6 to 9): float32[w or 1, tiles, 1024] into float32[w, tiles, 1024].
+    `previous`: what a gradient op adds its result to."""
+    if previous is not None:
+        run_onto(step.implementation, step.call, inputs, previous, out, parallel)
+        relu_in_place(out, step.relu, parallel)
+    elif step.relu is None:
+        step.implementation.run(step.call, inputs, out, parallel)
+    else:
+        run_relu(step.implementation, step.call, inputs, step.relu, out, parallel)
+    if step.output_format:
+        convert(out, step.output_format, parallel, truncate=True)
+
+
+def arrange(tiles: TileMap, values: Tensor, out: Tensor, parallel: Parallel) -> None:
+    """What a queue's own TMs make of a result: float32[w, tiles, 1024] each."""
+    size = values.shape[0] * tiles.index.size
+    parallel(gather_tiles, size, out, values, tiles.index, np.float32(tiles.pad_value), AS_IS, (32, 32))
+
+
+def _halved(values: Tensor) -> NDArray[Any]:
+    """The upper halves of values whose lower halves are zero, as of all that was rounded to Float16_b, a block format
+    of family b or small integers; else the values. The result of an op is not rounded to its `out_df`, but for the
+    narrowest formats (OPS 3 step 9), so that the bytes of the format would not hold it."""
+    words = values.view(np.uint32)
+    return (words >> 16).astype(np.uint16) if not np.bitwise_or.reduce(words, axis=None) & 0xFFFF else values
+
+
+class FormatRun(ChunkRun[Tensor]):
+    """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
+
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        super().__init__(context, plan, chunk, context.pool.give_back)
+        self._pool = context.pool
+        self._parallel = context.parallel
+        self._replaced: list[Tensor] = []  # memory that queues had before
+
+    def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
+        return view.block(slot, count)
+
+    def _take(self, value: int, entries: int) -> Tensor:
+        return self._pool.take(entries, self._plan.tiles[value])
+
+    def _arrays(self, value: Tensor) -> list[NDArray[Any]]:
+        return [_halved(value)]
+
+    def _from_arrays(self, value: int, arrays: list[NDArray[Any]]) -> Tensor:  # noqa: ARG002
+        (found,) = arrays
+        return found if found.dtype == np.float32 else (found.astype(np.uint32) << 16).view(np.float32)
+
+    def _seen(self, array: Tensor) -> Tensor:
+        return array
+
+    def _put(self, array: Tensor, tiles: Tensor) -> None:
+        array[...] = tiles
+
+    def _read(self, step: Read) -> None:
+        channel = self._context.memory.channels[step.queue]
+        slots = self._slots_to_read(step)
+        if not step.flat:
+            tiles = self._values[step.value] = channel.view.read(slots)
+            if self._is_watched:
+                self._tell_read(step.queue, tiles)
+            return
+        flat = channel.flat
+        if flat is None or any(slot not in flat for slot in slots):
+            raise ProgramError(
+                f"{channel.describe()}: no row-major host data in the entry that a tilizer reads",
+                kind="unwritten",
+                queue=step.queue,
+            )
+        self._values[step.value] = np.stack([flat[slot] for slot in slots])
+
+    def _convert(self, step: Convert) -> None:
+        source = self._values[step.source]
+        out = self._new(step.value, source.shape[0])
+        out[...] = source
+        convert(out, step.format, self._parallel, truncate=True)
+
+    def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
+        run_step(step, inputs, None, out, self._parallel)
+
+    def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
+        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
+
+        Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
+        """
+        ram, slots, zeroed = self._gradient_slots(step)
+        each = each or slots.count(slots[0]) != len(slots) or not self._plan.only_pushed[step.value]
+        out = self._new(step.value, len(slots) if each else 1)
+        spare = None if each else self._take(step.value, 1)
+        latest: dict[int, Tensor] = {}  # float32[1, tiles, 1024] by slot
+        for i, slot in enumerate(slots):
+            previous = latest.get(slot)
+            if previous is None and not zeroed:
+                previous = self._sum_before(step, ram, slot)
+            target = out[i : i + 1] if each else out
+            if spare is not None and i:
+                target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
+                out = target
+            operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
+            run_step(step, operands, previous, target, self._parallel)
+            latest[slot] = target
+            zeroed = False
+        if spare is not None:
+            self._give_back(spare)
+        if ram is None:
+            self._context.gradients[step.op.name] = out[-1].copy()
+        return out
+
+    def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
+        """What the first sum of the chunk is added to: float32[1, tiles, 1024]."""
+        if ram is not None:
+            return ram.view.block(slot, 1) if ram.view.label(slot) else None
+        kept = self._kept_sum(step)
+        return None if kept is None else kept[np.newaxis]
+
+    def _push(self, step: Push) -> None:
+        values = self._values[step.value]
+        moved = None
+        channel = self._context.memory.channels[step.queue]
+        if step.map is not None:
+            values = moved = self._pool.take(values.shape[0], step.map.index.size)
+            arrange(step.map, self._values[step.value], moved, self._parallel)
+        view, slots = channel.view, self._chunk.writes[step.queue]
+        place = self._direct.get(step.value)
+        if place is not None and place[0] == step.queue and values is place[1] and view.holds(slots[0], values):
+            view.mark(slots, step.label)
+        elif moved is None and self._handed_over(step.value, view, slots):
+            view.mark(slots[:1], step.label)
+        else:
+            if len(values) < len(slots):
+                values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
+            view.write(slots, values, step.label)
+        if moved is not None:
+            self._pool.give_back(moved)
+
+    def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
+        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""
+        tiles = self._values[value]
+        if value not in self._owned or len(tiles) != 1 or any(slots):
+            return False
+        before = view.exchange(tiles)
+        if before is None:
+            return False
+        self._owned.discard(value)
+        self._replaced.append(before)
+        return True
+
+    def store(self) -> None:
+        """Results into queues and rams."""
+        super().store()
+        for array in self._replaced:  # till here a value may have been a view of it
+            self._give_back(array)
+
+
+def _lent(memory: Memory, plan: Plan) -> int:
+    """Bytes of the two largest tensors that are read from files: they are made when an op needs them."""
+    sizes = (
+        plan.tiles[step.value] * TILE_BYTES
+        for step in plan.reads
+        if memory.channels[step.queue].view.store.source is not None
+    )
+    return sum(nlargest(2, sizes))
+
+
+def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
+    """Until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
+    error = scheduler.obstacle()
+    if error is None:
+        return
+    deadline = monotonic() + gate.run.wait
+    while error is not None:
+        if not gate.wait_for_host(deadline):
+            error.within(f"waited {gate.run.wait:g} s for the host")
+            raise error
+        gate.run.check()
+        error = scheduler.obstacle()

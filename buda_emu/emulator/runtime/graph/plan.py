@@ -1,0 +1,317 @@
+"""A temporal graph as numbered steps on numbered tensors, made once for each set of source labels (DESIGN: plan).
+
+Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the sources carry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from buda_emu.arithmetic.formats import quantise
+from buda_emu.arithmetic.tensor.tilemap import TileMap, TmError, require_tiles
+from buda_emu.emulator import ops
+from buda_emu.emulator.ops.base import OpCall, Operand
+from buda_emu.emulator.ops.common import passes_on
+from buda_emu.emulator.runtime.graph.steps import Convert, Plan, Push, Read, Run, Same, Step, Topology, reads_of, uses
+from buda_emu.netlist.model import Netlist, Op, Pad, Tm
+from buda_emu.spec.blocking import Shape
+from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.errors import ProgramError, UnsupportedError
+
+if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
+    from buda_emu.arithmetic.tensix.registers import Core
+
+FORWARD = "<forward>"  # in place of a label: the entry read is the one that the graph has just pushed
+_TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
+
+
+def relu_behind(op: Op) -> tuple[str, float] | None:
+    """Mode and threshold of the relu that follows an op; a fused op has its own inside."""
+    if not op.attributes.relu_en or op.has("sub-ops"):
+        return None
+    return op.attributes.relu_mode, op.attributes.relu_threshold
+
+
+def build_plan(
+    netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None" = None
+) -> Plan:
+    """Plan for sources that carry `labels` (a format name, or FORWARD for a local queue). `core`: whose arithmetic the
+    ops have in precision "device", where a label is the format of the bits.
+
+    Raises ProgramError where the reference would abort on shapes, UnsupportedError for what is not emulated.
+    """
+    return _Builder(netlist, topology, labels, quantised, core).build()
+
+
+class _Builder:
+    def __init__(
+        self, netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None"
+    ) -> None:
+        self._netlist = netlist
+        self._topology = topology
+        self._labels = labels
+        self._quantised = quantised and core is None  # on the device no operand is converted before the op
+        self._core: Core | None = core
+        self._steps: list[Step | Push] = []
+        self._shapes: list[Shape] = []
+        self._value_labels: list[str] = []
+        self._values: dict[tuple[str, bool], int] = {}  # (queue or op name, flat) -> tensor
+        self._converted: dict[tuple[int, str], int] = {}
+
+    def build(self) -> Plan:
+        for name in self._topology.reads:
+            try:
+                self._read(name, flat=False)
+            except TmError as error:
+                raise ProgramError(f"queue {name}: {error}", kind="op", queue=name) from None
+        for op in self._topology.ops:
+            try:
+                self._op(op)
+            except TmError as error:
+                raise ProgramError(f"op {op.name}: {error}", kind="op", op=op.name) from None
+            except ProgramError as error:
+                error.belongs_to(op.name)
+                raise
+        tiles = tuple(t * r * c for t, r, c in self._shapes)
+        releases = self._releases()
+        read = {value for step in self._steps for value in reads_of(step)}
+        only_pushed = tuple(value not in read for value in range(len(tiles)))
+        queues = self._netlist.queues
+        pushes = tuple(step for step in self._steps if isinstance(step, Push))
+        direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
+        peak = _peak(self._steps, tiles, releases)
+        reads = tuple(step for step in self._steps if isinstance(step, Read))
+        placed = {step.value for step in reads} | {push.value for push in direct}
+        own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
+        labels = tuple(self._value_labels)
+        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
+        return Plan(
+            tuple(step for step, _ in steps),
+            reads,
+            pushes,
+            tiles,
+            tuple(freed for _, freed in steps),
+            only_pushed,
+            direct,
+            peak,
+            own,
+            labels,
+        )
+
+    def _tensor(self, shape: Shape, label: str) -> int:
+        require_tiles(shape)
+        self._shapes.append(shape)
+        self._value_labels.append(label)
+        return len(self._shapes) - 1
+
+    def _read(self, queue: str, flat: bool) -> int:
+        key = (queue, flat)
+        if key not in self._values:
+            value = self._tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
+            self._steps.append(Read(queue, value, flat))
+            self._values[key] = value
+        return self._values[key]
+
+    def _source(self, name: str, op: Op) -> int:
+        if (name, False) in self._values:
+            return self._values[name, False]
+        if name in self._topology.local:
+            return self._read(name, flat=False)  # stored entry of a queue that the graph also feeds
+        raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
+
+    def _op(self, op: Op) -> None:
+        queues, declared = self._netlist.queues, OP_TYPES[op.type]
+        inputs: list[int] = []
+        operands: list[Operand] = []
+        for position, name in enumerate(op.inputs):
+            value = self._source(name, op)
+            operand = self._operand(op, position, value)
+            if declared.has("reads what was pushed"):
+                # OPS 6.10: takes the unquantised row-major data as pushed; 12 (3.1): the label is that of any operand
+                if name not in queues or queues[name].layout != "flat":
+                    what = f"{op.type} reads {name}, which is not a queue with layout flat"
+                    raise UnsupportedError(f"op {op.name}: {what}")
+                label = self._converted_to(operand.label) or operand.label
+                operand = replace(operand, tile_dim=queues[name].blocking.tile_dim, label=label)
+                if self._core is None:
+                    value = self._read(name, flat=True)
+            else:
+                value, operand = self._truncate(value, operand)
+            inputs.append(value)
+            operands.append(operand)
+        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if declared.has("sub-ops") else None
+        call = OpCall(
+            name=op.name,
+            type=op.type,
+            attributes=op.attributes,
+            blocking=op.blocking,
+            operands=tuple(operands),
+            transpose=op.transpose,
+            vector=op.vector,
+            out_df=op.out_df,
+            intermed_df=op.intermed_df,
+            acc_df=op.acc_df,
+            undefined_is_nan=self._netlist.undefined_is_nan,
+            fused=fused,
+        )
+        implementation = ops.implementation(op.type)
+        shape = implementation.shape(call)
+        fed = self._topology.sinks.get(op.name, ())
+        if self._core is not None:
+            from buda_emu.emulator.ops.on_device.base import device_call
+
+            device = device_call(call, op, self._core)
+            value = self._tensor(shape, op.out_df)
+            self._add(Run(op, call, implementation, tuple(inputs), value, None, "", fed, device))
+            return
+        output_format = self._output_format(op)
+        relu = relu_behind(op)
+        if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
+            self._add(Same(op, inputs[0]))
+            return
+        value = self._tensor(shape, output_format or implementation.label(call))
+        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format, fed))
+
+    def _may_share(self, op: Op, value: int) -> bool:
+        """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
+        is memory of a queue, which another push may change before."""
+        if op.gradient_op:
+            return False
+        pushed = op.name in self._topology.sinks
+        return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
+
+    def _add(self, step: Run | Same) -> None:
+        """An op, and the pushes of its result."""
+        self._steps.append(step)
+        self._values[step.op.name, False] = step.value
+        for queue in self._topology.sinks.get(step.op.name, ()):
+            self._push(queue, step.value)
+
+    def _operand(self, op: Op, position: int, value: int) -> Operand:
+        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4), after those of a queue that the
+        same graph feeds: a push comes before the get of the same input (NETLIST 4.7)."""
+        tile_map = TileMap.identity(self._shapes[value])
+        name = op.inputs[position]
+        for tm in self._netlist.queues[name].input_tms if self._labels.get(name) == FORWARD else ():
+            tile_map = apply_tm(tile_map, tm)
+        unpad, pad = _at(op.input_unpad, position), _at(op.input_pad, position)
+        if unpad.rt or unpad.ct:
+            tile_map = tile_map.unpad(unpad.rt, unpad.ct)
+        for tm in op.input_tms[position] if position < len(op.input_tms) else ():
+            tile_map = apply_tm(tile_map, tm)
+        if pad.rt or pad.ct:
+            tile_map = tile_map.pad(pad.rt, pad.ct, pad.value)
+        return Operand(tile_map, op.input_tile_dims[position], self._value_labels[value])
+
+    def _truncate(self, value: int, operand: Operand) -> tuple[int, Operand]:
+        """OPS 3 step 5. Works on source tiles: TMs move whole tiles, so the order does not matter."""
+        target = self._converted_to(operand.label)
+        if not target:
+            return value, operand
+        key = (value, target)
+        if key not in self._converted:
+            converted = self._tensor(self._shapes[value], target)
+            self._steps.append(Convert(value, converted, target))
+            self._converted[key] = converted
+        pad_tile = np.full((1, 32, 32), operand.map.pad_value, np.float32)
+        pad_value = float(quantise(target, pad_tile, rounding="truncate")[0, 0, 0])
+        return self._converted[key], replace(operand, map=replace(operand.map, pad_value=pad_value), label=target)
+
+    def _converted_to(self, label: str) -> str:
+        """The format that OPS 3 step 5 converts an operand of this label to, "" for none."""
+        if self._quantised and label == "Float32" and self._netlist.arch.tf32_inputs:
+            return "Tf32"
+        return label if self._quantised and label in _TRUNCATED_INPUTS else ""
+
+    def _output_format(self, op: Op) -> str:
+        """OPS 3 step 9: the format that the result is converted to, "" for none."""
+        spec = FORMATS[op.out_df]
+        integer = op.out_df in ("Int8", "Int32")
+        narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
+        if not (integer or narrow_block):
+            return ""
+        if op.has("rounds to Int8") or op.attributes.requant:
+            return "Int8"
+        return op.out_df
+
+    def _push(self, queue: str, value: int) -> None:
+        spec = self._netlist.queues[queue]
+        tile_map = None
+        if spec.input_tms:
+            tile_map = TileMap.identity(self._shapes[value])
+            for tm in spec.input_tms:
+                tile_map = apply_tm(tile_map, tm)
+        shape = self._shapes[value] if tile_map is None else tile_map.shape
+        if shape != spec.blocking.shape:
+            raise ProgramError(
+                f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "
+                f"whose entries are {_dims(spec.blocking.shape)}"
+            )
+        label = self._value_labels[value]
+        if self._core is not None and label != spec.df:
+            raise UnsupportedError(
+                f"op {spec.input} writes {label} into {spec.type} {queue} of {spec.df}: precision device does not read "
+                "the bits of one format as another (V079)"
+            )
+        self._steps.append(Push(queue, value, tile_map, label))
+        if self._labels.get(queue) == FORWARD:
+            self._values[queue, False] = value
+
+    def _releases(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors whose last use is each step. Pushes wait for the end of the chunk, so pushed tensors live on."""
+        last: dict[int, int] = {}
+        kept = {step.value for step in self._steps if isinstance(step, Push)}
+        for index, step in enumerate(self._steps):
+            for value in uses(step):
+                last[value] = index
+        freed: list[list[int]] = [[] for _ in self._steps]
+        for value, index in last.items():
+            if value not in kept:
+                freed[index].append(value)
+        return tuple(tuple(values) for values in freed)
+
+
+def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
+    """Append one TM of the netlist to a map (OPS 7). Raises TmError."""
+    match tm.name:
+        case "broadcast":
+            return tile_map.broadcast(str(tm.args[0]), int(tm.args[1]))
+        case "hslice":
+            return tile_map.hslice(int(tm.args[0]))
+        case "vslice":
+            return tile_map.vslice(int(tm.args[0]))
+        case "hstack":
+            return tile_map.hstack(int(tm.args[0]))
+        case "vstack":
+            return tile_map.vstack(int(tm.args[0]))
+        case "transpose":
+            return tile_map.transpose()
+        case "pad":
+            return tile_map.pad(int(tm.args[0]), int(tm.args[1]), float(tm.args[2]))
+        case _:
+            raise TmError(f"TM {tm.name} is not legal here")
+
+
+def _at(pads: tuple[Pad, ...], position: int) -> Pad:
+    return pads[position] if position < len(pads) else Pad()
+
+
+def _dims(shape: Shape) -> str:
+    return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
+
+
+def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
+    """Most tiles alive at once for one input."""
+    alive = peak = 0
+    seen: set[int] = set()
+    for step, freed in zip(steps, releases, strict=True):
+        for value in uses(step):
+            if value not in seen:
+                seen.add(value)
+                alive += tiles[value]
+        peak = max(peak, alive)
+        alive -= sum(tiles[value] for value in freed)
+    return peak

@@ -1,0 +1,218 @@
+"""Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import field
+from typing import NoReturn
+
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.runtime.graph.plan import FORWARD
+from buda_emu.emulator.runtime.graph.steps import Topology
+from buda_emu.emulator.runtime.machine.memory import Memory
+from buda_emu.netlist.model import Netlist
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive inputs that run as one: slots per queue, one for each input, and the sources' labels."""
+
+    inputs: int = 0
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    reads: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    writes: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+
+@dataclass(slots=True)
+class _Input:
+    """The slots of a single input."""
+
+    labels: dict[str, str]
+    reads: dict[str, int]
+    writes: dict[str, int]
+    depends: bool = False  # it reads what an earlier input of the chunk writes
+
+
+@dataclass(frozen=True, slots=True)
+class HostEnds:
+    """Queues of a temporal graph that only the host fills, or only the host empties: what an epoch may wait for."""
+
+    filled: tuple[str, ...]
+    emptied: tuple[str, ...]
+
+
+def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
+    """Read queues that the host feeds, and fed queues that no op reads."""
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    fed = (name for names in topology.sinks.values() for name in names)
+    return HostEnds(
+        tuple(name for name in topology.reads if netlist.queues[name].host_fed),
+        tuple(name for name in fed if name not in read),
+    )
+
+
+class Scheduler:
+    """Moves the pointers of a temporal graph's queues input by input, and groups inputs that cannot see each other."""
+
+    def __init__(
+        self, memory: Memory, topology: Topology, popping: Sequence[Fifo], ends: HostEnds | None = None
+    ) -> None:
+        """With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
+        self._memory = memory
+        self._ends = ends
+        self._topology = topology
+        self._popping = popping
+        self._number = 0  # of the input that the pointers stand at, from 1
+        self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
+        self._chunk: Chunk | None = None  # taken and not done
+        self._shown: list[str] | None = None  # what is written of memory that is read, once somebody asks
+
+    def peek(self) -> Mapping[str, str]:
+        """Labels of the sources of the next input. Raises ProgramError for an entry that was never written."""
+        if self._next is None:
+            self._next = self._counted()
+        elif self._chunk is None:  # it was taken before the results of the chunk before it were stored
+            self._relabel(self._next)
+        return self._next.labels
+
+    def take(self, most: int) -> Chunk:
+        """The next 1 to `most` inputs. Raises ProgramError when one would read an empty or never written entry."""
+        chunk = Chunk()
+        written: set[tuple[int, int]] = set()
+        while chunk.inputs < most:
+            if chunk.inputs and self._ends is not None and self.obstacle() is not None:
+                break
+            one = self._next if self._next is not None else self._counted(written)
+            self._next = None
+            if chunk.inputs and (one.depends or one.labels != chunk.labels):
+                self._next = one
+                break
+            if chunk.inputs:
+                for queue, slot in one.reads.items():
+                    chunk.reads[queue].append(slot)
+                for queue, slot in one.writes.items():
+                    chunk.writes[queue].append(slot)
+            else:
+                chunk.labels = one.labels
+                chunk.reads = {queue: [slot] for queue, slot in one.reads.items()}
+                chunk.writes = {queue: [slot] for queue, slot in one.writes.items()}
+            chunk.inputs += 1
+            if chunk.inputs < most:
+                for queue in self._writes_that_show():
+                    written.update(self._memory.channels[queue].view.slices(one.writes[queue]))
+        self._chunk = chunk
+        return chunk
+
+    def done(self) -> None:
+        """The results of the chunk taken last are stored."""
+        self._chunk = None
+
+    def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
+        """(store, z-slice) of what the inputs that were begun and are not done will write, and may still read."""
+        channels = self._memory.channels
+        found: set[tuple[int, int]] = set()
+        if self._chunk is not None:
+            for slots in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
+                for queue, numbers in slots.items():
+                    for slot in numbers:
+                        found.update(channels[queue].view.slices(slot))
+        if self._next is not None:
+            for one in (self._next.writes,) if written_only else (self._next.writes, self._next.reads):
+                for queue, slot in one.items():
+                    found.update(channels[queue].view.slices(slot))
+        return found
+
+    def undo(self) -> None:
+        """Move the pointers back over inputs that were begun and are not done."""
+        inputs = (self._chunk.inputs if self._chunk is not None else 0) + (self._next is not None)
+        self._chunk = self._next = None
+        channels = self._memory.channels
+        for queue in (*self._topology.reads, *self._topology.local):
+            channels[queue].undo_reads(inputs)
+        for queues in self._topology.sinks.values():
+            for queue in queues:
+                channels[queue].undo_writes(inputs)
+        for channel in self._popping:
+            channel.undo_pops(inputs * channel.global_rdptr_autoinc)
+
+    def obstacle(self) -> ProgramError | None:
+        """What the host must do first: push to an input queue that is short, pop from an output queue that is full.
+        None for queues that another graph fills or frees: to wait for those is in vain."""
+        ends = self._ends
+        if self._next is not None or ends is None:
+            return None
+        error: ProgramError | None = None
+        for channel in (self._memory.channels[name] for name in ends.filled):
+            if isinstance(channel, Fifo) and not channel.holds_next_read():
+                problem = f"read beyond the entries pushed to {channel.describe()}"
+                error = ProgramError(problem, kind="empty", queue=channel.name)
+        for channel in self._popping:
+            count = channel.global_rdptr_autoinc
+            if channel.name in ends.filled and channel.ring.occupancy < count:
+                error = ProgramError(f"pop of {count} from {channel.describe()}", kind="empty", queue=channel.name)
+        for channel in (self._memory.channels[name] for name in ends.emptied):
+            if isinstance(channel, Fifo) and channel.ring.full:
+                error = ProgramError(f"push to a full queue: {channel.describe()}", kind="full", queue=channel.name)
+        if error is not None:
+            error.input = self._number + 1, self._topology.input_count
+        return error
+
+    def _writes_that_show(self) -> list[str]:
+        """Queues and rams that are written, on memory that is read."""
+        if self._shown is None:
+            channels, topology = self._memory.channels, self._topology
+            read = {id(channels[queue].view.store) for queue in (*topology.reads, *topology.local)}
+            self._shown = [queue for queue in topology.writes if id(channels[queue].view.store) in read]
+        return self._shown
+
+    def _counted(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
+        self._number += 1
+        try:
+            return self._advance(written)
+        except ProgramError as error:
+            error.input = self._number, self._topology.input_count
+            raise
+
+    def _advance(self, written: Set[tuple[int, int]]) -> _Input:
+        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written`:
+        (store, z-slice) of what the chunk before it is going to write."""
+        channels, topology = self._memory.channels, self._topology
+        one = _Input({}, {}, {})
+        for queue in topology.reads:
+            channel = channels[queue]
+            self._note(queue, channel, channel.next_read(), one, written)
+        for queue in topology.writes:
+            channel = channels[queue]
+            one.writes[queue] = pushed = channel.next_write()
+            if queue in topology.local:
+                slot = channel.next_read()
+                if slot == pushed:
+                    one.labels[queue] = FORWARD
+                else:
+                    self._note(queue, channel, slot, one, written)
+        for channel in self._popping:
+            channel.pop(channel.global_rdptr_autoinc)
+        return one
+
+    def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]) -> None:
+        if written and not written.isdisjoint(channel.view.slices(slot)):
+            one.labels[queue], one.depends = "", True
+        else:
+            one.labels[queue] = channel.view.label(slot) or _unwritten(queue, channel, slot)
+        one.reads[queue] = slot
+
+    def _relabel(self, one: _Input) -> None:
+        """Each input sees what the one before it wrote (OPS 12: 3.1)."""
+        channels = self._memory.channels
+        try:
+            for queue, slot in one.reads.items():
+                self._note(queue, channels[queue], slot, one, frozenset())
+        except ProgramError as error:
+            error.input = self._number, self._topology.input_count
+            raise
+
+
+def _unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
+    raise ProgramError(
+        f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
+    )

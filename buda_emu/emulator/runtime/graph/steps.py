@@ -1,0 +1,165 @@
+"""The steps of a plan: what is read, converted, computed and pushed, by numbered tensors."""
+
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, TypeAlias
+
+from buda_emu.arithmetic.tensor.tilemap import TileMap
+from buda_emu.emulator.ops.base import Implementation, OpCall
+from buda_emu.netlist.model import Netlist, Op, TemporalGraph
+from buda_emu.support.errors import InternalError
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.ops.on_device.base import DeviceCall
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Take the entries of a queue or ram that the chunk reads. `flat`: the row-major host data instead of tiles."""
+
+    queue: str
+    value: int
+    flat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """OPS 3 step 5: a copy of a tensor truncated to a format."""
+
+    source: int
+    value: int
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+
+    op: Op
+    call: OpCall
+    implementation: Implementation
+    inputs: tuple[int, ...]
+    value: int
+    relu: tuple[str, float] | None
+    output_format: str
+    fed: tuple[str, ...]  # queues and rams that the result is pushed to
+    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+
+    op: Op
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Store a tensor in a queue or ram, through the queue's own TMs."""
+
+    queue: str
+    value: int
+    map: TileMap | None
+    label: str
+
+
+Step: TypeAlias = Read | Convert | Run | Same
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order, those that read among them once more, and the pushes that wait for all of them; tiles of each
+    tensor, and which tensors are no longer needed after each step."""
+
+    steps: tuple[Step, ...]
+    reads: tuple[Read, ...]
+    pushes: tuple[Push, ...]
+    tiles: tuple[int, ...]
+    releases: tuple[tuple[int, ...], ...]
+    only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
+    direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
+    peak_tiles: int  # of one input: bounds how many inputs run together
+    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
+    labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
+
+
+def uses(step: Step | Push) -> tuple[int, ...]:
+    """Tensors that a step reads or makes."""
+    match step:
+        case Read():
+            return (step.value,)
+        case Convert():
+            return (step.source, step.value)
+        case Run():
+            return (*step.inputs, step.value)
+        case Same() | Push():
+            return (step.value,)
+
+
+def reads_of(step: Step | Push) -> tuple[int, ...]:
+    """Tensors that a step reads."""
+    match step:
+        case Convert():
+            return (step.source,)
+        case Run():
+            return step.inputs
+        case Same():
+            return (step.value,)
+        case _:
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What runs for every input.
+
+    `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another
+    reads; `sinks`: queues that each op feeds, in document order.
+    """
+
+    graphs: tuple[str, ...]
+    input_count: int
+    ops: tuple[Op, ...]
+    reads: tuple[str, ...]
+    local: frozenset[str]
+    sinks: Mapping[str, tuple[str, ...]]
+    writes: tuple[str, ...]  # all sinks, in the order of the ops
+
+
+def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
+    """Order the ops of a temporal graph: producers before consumers, document order where free."""
+    graphs = [netlist.graphs[name] for name in temporal.graphs]
+    ops = {op.name: op for graph in graphs for op in graph.ops}
+    sinks: dict[str, tuple[str, ...]] = {}
+    local: set[str] = set()
+    readers: dict[str, None] = {}
+    for op in ops.values():
+        for name in op.inputs:
+            if name not in ops:
+                readers[name] = None
+    for queue in netlist.queues.values():
+        if not queue.host_fed and queue.input in ops:
+            sinks[queue.input] = (*sinks.get(queue.input, ()), queue.name)
+            if not queue.is_ram and queue.name in readers:
+                local.add(queue.name)
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for op in ops.values():
+        before = [
+            netlist.queues[name].input if name in local else name for name in op.inputs if name in ops or name in local
+        ]
+        sorter.add(op.name, *before)
+    try:
+        order = tuple(ops[name] for name in sorter.static_order())
+    except CycleError as error:
+        raise InternalError(f"cycle in a checked netlist: {error.args[1]}") from None
+    return Topology(
+        graphs=temporal.graphs,
+        input_count=graphs[0].input_count,
+        ops=order,
+        reads=tuple(name for name in readers if name not in local),
+        local=frozenset(local),
+        sinks=sinks,
+        writes=tuple(name for op in order for name in sinks.get(op.name, ())),
+    )

@@ -1,0 +1,309 @@
+"""Splits kernel work over threads. Kernels release the GIL and write disjoint items: any split gives the same bits."""
+
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final
+
+from buda_emu.arithmetic.formats.float_state import set_exact
+from buda_emu.arithmetic.jit.job_slot import SHARED, JobSlot
+from buda_emu.arithmetic.jit.machine_code.loading import raised_at, take_turns, turns_are_over
+from buda_emu.arithmetic.jit.thread_team import await_helpers, serve, spins_in
+
+# Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
+# lies in the caches of one processor.
+_WORTH_SHARING: Final = 1 << 18
+# The same where they share a Python function: they take turns at Python's lock, which takes 200 us.
+_WORTH_DIVIDING: Final = 2 << 20
+# The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
+_WORTH_SHARING_WHEN_SCARCE: Final = 16 << 20
+# And while there is little of it: then helpers sleep, and who wakes one loses more than it gains.
+_WORTH_WAKING: Final = 2 << 20
+# And before there was more than a little in all: then no helper is there yet, and to start a thread takes 100 us.
+_WORTH_STARTING: Final = 16 << 20
+_LITTLE: Final = 5e-4  # seconds
+_SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
+_RARE: Final = 0.1  # of the time is spent on work for helpers
+_LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes
+_FORGET: Final = 0.75  # of what was seen before, with every task
+PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called with, which are better long
+GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
+AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
+_NAP_SECONDS: Final = 2e-5
+
+
+class WorkerPool:
+    """`threads` workers, one of them the caller. Is an `ops.base.Parallel`. Close it when done."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._team = _ThreadTeam(threads) if threads > 1 else None
+        self._turn = threading.Lock()
+        self._demand = _Demand()
+        if self._team is not None:
+            weakref.finalize(self, self._team.close)
+
+    def close(self) -> None:
+        """Stop the workers."""
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
+
+    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
+        """Run `kernel` on 0..items, shared between the workers, who have the floating-point state of the caller that
+        first needed them: the default, whatever a listener has done to it."""
+        set_exact()
+        team = self._team
+        least = _WORTH_SHARING if _shares(kernel) else _WORTH_DIVIDING
+        if team is None or items < 2 or not _have_bytes(args, least):
+            kernel(0, items, *args)
+            return
+        alone = not _have_bytes(args, self._worth_sharing(team))
+        start, computed = time.perf_counter(), time.thread_time()
+        if alone or not self._turn.acquire(blocking=False):
+            kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
+        else:
+            try:
+                team.run(kernel, items, args)
+            finally:
+                self._turn.release()
+        end = time.perf_counter()
+        _SUPPLY.saw(end - start, time.thread_time() - computed)
+        self._demand.saw(start, end)
+
+    def _worth_sharing(self, team: "_ThreadTeam") -> int:
+        """Bytes from which on the workers share a task now."""
+        if _SUPPLY.scarce:
+            return _WORTH_SHARING_WHEN_SCARCE
+        if not team.started and self._demand.little:
+            return _WORTH_STARTING
+        return _WORTH_WAKING if self._demand.rare else 0
+
+
+class _Supply:
+    """Whether threads got a processor lately when they had something to compute. It decides who computes, and so how
+    long it takes; never what comes out."""
+
+    def __init__(self) -> None:
+        self._took = self._computed = 0.0
+
+    @property
+    def scarce(self) -> bool:
+        """Whether others take a good part of the processors."""
+        return self._took > _SCARCE * self._computed
+
+    def saw(self, took: float, computed: float) -> None:
+        """A task took that many seconds, of which the thread that asked for it had a processor for so many."""
+        self._took = _FORGET * self._took + took
+        self._computed = _FORGET * self._computed + computed
+
+
+class _Demand:
+    """Whether work that is worth splitting made up a good part of the time lately. It decides what `_Supply` does."""
+
+    def __init__(self) -> None:
+        self._all = self._took = self._passed = self._end = 0.0
+
+    @property
+    def little(self) -> bool:
+        """Whether there was hardly any yet."""
+        return self._all < _LITTLE
+
+    @property
+    def rare(self) -> bool:
+        """Whether a helper would sleep, or wait in vain, most of the time."""
+        return self._took <= _RARE * self._passed
+
+    def saw(self, start: float, end: float) -> None:
+        """Such a task began and ended then, in seconds of one clock."""
+        pause = min(start - self._end, _LONGEST_PAUSE)
+        self._all += end - start
+        self._took = _FORGET * self._took + end - start
+        self._passed = _FORGET * self._passed + pause + end - start
+        self._end = end
+
+
+_SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at once with another spoils a guess
+
+
+class _ThreadTeam:
+    """The helpers of a pool, and where they see what to do."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._slot = JobSlot()
+        self._spins = 0
+        self._awaited = 0  # the number of the latest job, before it is in the slot
+        self._ranges: _Ranges | None = None
+        self._helpers: list[threading.Thread] = []
+        self._wake = threading.Condition()
+        self._changed = threading.Condition()  # how many are busy with ranges
+        self._asleep = 0
+        self._closed = False
+
+    @property
+    def started(self) -> bool:
+        """Whether the helpers are there."""
+        return bool(self._helpers)
+
+    def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """All of a task. Raises what any part of it raised."""
+        if not self._helpers:
+            self._start()
+        if _shares(kernel):
+            self._share(kernel, items, args)
+        else:
+            self._divide(kernel, items, args)
+
+    def close(self) -> None:
+        """Send the helpers home, and wait for them."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify_all()
+        for helper in self._helpers:
+            if helper is not threading.current_thread():  # the collector of garbage runs anywhere
+                helper.join()
+
+    def _share(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """A kernel whose items the threads claim."""
+        slot = self._slot
+        self._wait()
+        slot.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._spins)
+        number = self._expect()
+        try:
+            kernel(slot.address, SHARED, *args)
+        finally:
+            self._wait()
+            if slot.number < number:
+                slot.announce()  # it was never called, and is over
+        if slot.raised:
+            raise raised_at(slot.raised, kernel.__name__)
+
+    def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """A function that is called with ranges of items."""
+        ranges = _Ranges(self._expect(), function, parts(items, self.threads), args, self._slot, self._changed)
+        self._ranges = ranges
+        take_turns()
+        self._slot.announce()
+        try:
+            ranges.own(self._spins)
+        finally:
+            turns_are_over()
+            self._ranges = None
+
+    def _wait(self) -> None:
+        """Until no helper works on a kernel: mostly its entry point has waited long enough."""
+        while not self._slot.done:
+            time.sleep(_NAP_SECONDS)
+
+    def _expect(self) -> int:
+        """The next job is about to be there, so no helper falls asleep any more: its number."""
+        self._awaited = number = self._slot.number + 1
+        if self._asleep:
+            with self._wake:
+                self._wake.notify_all()
+        return number
+
+    def _start(self) -> None:
+        self._spins = spins_in(AWAKE_SECONDS)
+        with self._wake:
+            for _ in range(0 if self._closed else self.threads - 1):
+                helper = threading.Thread(target=self._help, name="buda-emu", daemon=True)
+                helper.start()
+                self._helpers.append(helper)
+
+    def _help(self) -> None:
+        seen = helped = 0
+        while not self._closed:
+            seen = serve(self._slot.address, seen, self._spins)
+            ranges = self._ranges
+            if ranges is not None and ranges.number > helped:
+                seen = helped = ranges.number
+                ranges.help()
+            elif seen < self._awaited:
+                time.sleep(AWAKE_SECONDS)  # its kernel is being compiled
+            else:
+                self._sleep(seen)
+            del ranges  # and with it the arrays
+
+    def _sleep(self, seen: int) -> None:
+        with self._wake:
+            self._asleep += 1  # before looking: who wakes looks at it afterwards
+            if not self._closed and self._awaited <= seen:
+                self._wake.wait()
+            self._asleep -= 1
+
+
+class _Ranges:
+    """A function that is called with ranges of items."""
+
+    def __init__(
+        self,
+        number: int,
+        function: Callable[..., Any],
+        ranges: list[tuple[int, int]],
+        args: tuple[Any, ...],
+        slot: JobSlot,
+        changed: threading.Condition,
+    ) -> None:
+        self.number = number
+        self._function = function
+        self._args = args
+        self._slot = slot
+        self._error: BaseException | None = None
+        self._todo = deque(ranges)
+        self._changed = changed
+
+    def own(self, spins: int) -> None:
+        """The part of the caller, who comes back when all is done; first it looks so often whether that is so. Raises
+        what any part raised."""
+        self.help()
+        if self._slot.busy:
+            await_helpers(self._slot.address, spins)
+        with self._changed:
+            while self._slot.busy:
+                self._changed.wait()
+        if self._error is not None:
+            raise self._error
+
+    def help(self) -> None:
+        """The part of any thread."""
+        with self._changed:
+            self._slot.count_busy(1)
+        try:
+            while True:
+                try:
+                    start, stop = self._todo.popleft()
+                except IndexError:
+                    break
+                self._function(start, stop, *self._args)
+        except BaseException as error:  # noqa: BLE001 - `own` raises it
+            self._todo.clear()
+            self._error = error
+        finally:
+            with self._changed:
+                self._slot.count_busy(-1)
+                self._changed.notify_all()
+
+
+def parts(items: int, threads: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0..items: a few more than there are threads, as they and the processors differ in speed."""
+    count = min(items, PARTS_PER_THREAD * threads)
+    return list(pairwise(items * part // count for part in range(count + 1)))
+
+
+def _shares(function: Callable[..., Any]) -> bool:
+    """Whether it is a kernel whose items the threads claim."""
+    return getattr(function, "shares", False)
+
+
+def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
+    left = least
+    for arg in args:
+        left -= getattr(arg, "nbytes", 0)
+        if left <= 0:
+            return True
+    return False

@@ -1,0 +1,392 @@
+"""What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
+
+import operator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from time import monotonic
+from typing import Any, Final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.float_state import exact_floats
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.memory.store import TILE_ELEMENTS, EntryView
+from buda_emu.emulator.runtime.host.host_io import HostIo, Readout, whole_tiles
+from buda_emu.emulator.runtime.host.lending import Lender
+from buda_emu.emulator.runtime.machine.gate import Gate, Slices
+from buda_emu.emulator.runtime.machine.listeners import HOST
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory, Watched
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.formats import is_raw
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, HostTimeoutError
+from buda_emu.support.records import dataclass
+
+_PART = 64  # entries that are converted and stored at a time, or
+PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/run/memory.md)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputParts:
+    """An op-fed queue or ram that holds entries: `shape` and `dtype` of all, and the entries in order, a part of at
+    most PART_BYTES, but at least one entry, at a time."""
+
+    queue: str
+    shape: tuple[int, int, int, int]
+    dtype: "np.dtype[Any]"
+    parts: Iterator[NDArray[Any]]
+
+
+class Exchange:
+    """Pushes, pops and reads: `Emulator` says what each method does. Arrays are converted outside of the gate,
+    entries and pointers move within it."""
+
+    def __init__(self, netlist: Netlist, memory: Memory, host: HostIo, gate: Gate, watched: Watched) -> None:
+        self._netlist = netlist
+        self._memory = memory
+        self._host = host
+        self._gate = gate
+        self._watched = watched
+        self._lender = Lender(netlist, memory, host)
+        self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
+
+    def _channel(self, name: str) -> Channel:
+        if self._gate.closed:  # by another thread, after the caller's own check
+            raise HostError("this Emulator is closed")
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise HostError(f"a queue is named by its name, not by {name!r}")
+        return self._memory.channel(name)
+
+    # ------------------------------------------------------------------------------------------------------ push
+    @exact_floats
+    def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
+        channel = self._channel(name)
+        slot = None if slot is None else _whole(slot, "slot")
+        queue = self._netlist.queues[name]
+        if isinstance(array, Referenced) and not slot and self._lent(channel, queue, array):
+            return
+        values = self._host.host_array(queue, array)
+        if isinstance(channel, Ram):
+            self._push_ram(channel, queue, values, slot or 0)
+            return
+        if slot is not None:
+            raise HostError(f"push to {name}: slot= is for rams; a queue takes entries in order")
+        deadline = _deadline(timeout)
+        self._begin_push(channel, len(values), deadline)
+        try:
+            self._push_fifo(channel, queue, values, deadline, patient=timeout > 0)
+        finally:
+            self._pushing.pop(name, None)
+            self._gate.wake()
+
+    def pushed_elsewhere(self, name: str, count: int, slot: int | None) -> None:
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        with self._gate:
+            if isinstance(channel, Ram):
+                slots = list(range(slot or 0, (slot or 0) + count))
+            elif count > self._room(channel):
+                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+            else:
+                slots = [channel.ring.advance_write() for _ in range(count)]
+            channel.view.note(slots, self._host.label(queue))
+            for place in slots:
+                self._watched.push(name, HOST, place)
+
+    def _lent(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        """Hold an array by its reference instead of a push, where that can be (`Lender`)."""
+        if not self._lender.may_lend(channel, queue, array):
+            return False
+        with self._gate as gate:
+            begun = isinstance(channel, Fifo) and (channel.ring.wr or channel.ring.rd or channel.name in self._pushing)
+            if begun or not self._lender.lend(channel, queue, array):
+                return False
+            for slot in range(len(array)):
+                if isinstance(channel, Fifo):
+                    channel.ring.advance_write()
+                self._watched.push(queue.name, HOST, slot)
+            gate.changed()
+        return True
+
+    @exact_floats
+    def holding(self, name: str, array: object, slot: int | None) -> Callable[[], object]:
+        """What lets memory that holds nothing hold what a push would put there first, and moves no pointers. What can
+        be wrong with the array has been found when this returns. Raises as a push."""
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        if isinstance(array, Referenced) and not slot and self._lender.may_lend(channel, queue, array):
+            return partial(self._lender.lend, channel, queue, array)
+        values = self._host.host_array(queue, array)
+        slots = range(slot or 0, (slot or 0) + len(values))
+        if slots.stop > channel.view.entries:
+            raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slots.stop - 1}")
+        return partial(channel.view.write, slots, self._host.tiles(queue, values), self._host.label(queue))
+
+    def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
+        """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""
+        name, pushing = channel.name, self._pushing
+        with self._gate as gate:
+            while name in pushing:
+                if not gate.wait(lambda: not pushing.get(name, False), deadline):
+                    raise HostTimeoutError(
+                        f"push of {plural(count, 'entry')} to {channel.describe()}: it is full, another thread waits "
+                        "to push"
+                    )
+                gate.wait(lambda: pushing.get(name, True), None)  # it has room: it is through soon, or waits again
+            pushing[name] = False
+
+    def _push_fifo(
+        self, channel: Fifo, queue: Queue, values: NDArray[np.float32], deadline: float, *, patient: bool
+    ) -> None:
+        ring, count, done = channel.ring, len(values), 0
+        with self._gate:
+            if not patient and count > self._room(channel):
+                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
+            slots = [ring.slot(ring.wr + i) for i in range(min(count, ring.entries))]
+            channel.view.reserve(max(slots, default=-1) + 1)
+        while done < count:
+            with self._gate as gate:
+                if not self._room(channel):
+                    self._wait_for_room(gate, channel, count, done, deadline)
+                part = values[done : done + min(self._room(channel), _entries_of_part(channel))]
+            tiles = self._host.tiles(queue, part)
+            with self._gate as gate:
+                for entry, entry_tiles in zip(part, tiles, strict=True):
+                    if ring.occupancy >= ring.entries:  # a restored snapshot, or a program that moved the pointers
+                        self._wait_for_room(gate, channel, count, done, deadline)
+                    slot = ring.slot(ring.wr)
+                    self._write(channel, queue, slot, entry, entry_tiles)
+                    ring.advance_write()
+                    done += 1
+                    self._watched.push(queue.name, HOST, slot)
+                gate.changed()
+
+    def _wait_for_room(self, gate: Gate, channel: Fifo, count: int, done: int, deadline: float) -> None:
+        self._pushing[channel.name] = True
+        gate.changed()
+        if not gate.wait(lambda: self._room(channel) > 0, deadline):
+            pushed = f", {done} of them were pushed in time" if done else ""
+            what = f"push of {plural(count, 'entry')} to {channel.describe()}"
+            raise HostTimeoutError(f"{what}: it is full{pushed}", done)
+        self._pushing[channel.name] = False
+
+    def _room(self, channel: Fifo) -> int:
+        """Entries that may be written now. A slot that the running chunk still reads is not free yet."""
+        ring = channel.ring
+        free = max(0, ring.entries - ring.occupancy)  # a program may have placed the pointers further apart
+        return _before(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
+
+    def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
+        count = len(values)
+        if first < 0 or first + count > channel.entries:
+            raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
+        with self._gate:
+            channel.view.reserve(first + count)
+        step = _entries_of_part(channel)
+        for start in range(0, count, step):
+            part = values[start : start + step]
+            tiles = self._host.tiles(queue, part)
+            slots = range(first + start, first + start + len(part))
+            with self._gate as gate:
+                self._settle(gate, channel.view, slots, written_only=False)
+                for slot, entry, entry_tiles in zip(slots, part, tiles, strict=True):
+                    self._write(channel, queue, slot, entry, entry_tiles)
+                    self._watched.push(queue.name, HOST, slot)
+                gate.changed()
+
+    @exact_floats
+    def put(self, name: str, array: object, slot: int) -> None:
+        channel, slot = self._channel(name), _whole(slot, "slot")
+        if not 0 <= slot < channel.view.entries:
+            raise HostError(f"{name} has slots 0..{channel.view.entries - 1}, not {slot}")
+        queue = self._netlist.queues[name]
+        values = self._host.host_array(queue, array)
+        if len(values) != 1:
+            raise HostError(f"one entry of {name} is put, not {len(values)}")
+        tiles = self._host.tiles(queue, values)
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=False)
+            self._write(channel, queue, slot, values[0], tiles[0])
+
+    @exact_floats
+    def put_bytes(self, name: str, slot: int, offset: int, data: bytes) -> None:
+        channel, queue = self._channel(name), self._netlist.queues[name]
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._host.with_bytes(queue, self._tiles(channel, [slot])[0], offset, data)
+            values = self._host.values(queue, tiles[np.newaxis], "raw").view(np.float32)
+            self._write(channel, queue, slot, values[0], tiles)
+
+    def _write(
+        self, channel: Channel, queue: Queue, slot: int, entry: NDArray[np.float32], tiles: NDArray[np.float32]
+    ) -> None:
+        channel.view.write([slot], tiles[np.newaxis], self._host.label(queue))
+        if channel.flat is not None:
+            channel.flat[slot] = whole_tiles(entry)
+
+    # ------------------------------------------------------------------------------------------------ pop, read
+    @exact_floats
+    def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
+        channel, count = self._channel(name), _whole(count, "count")
+        if isinstance(channel, Ram):
+            raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
+        _check_readout(readout)
+        deadline = _deadline(timeout)
+        with self._gate as gate:
+            slots = self._await(gate, channel, count, deadline)
+            tiles = self._tiles(channel, slots)
+            channel.ring.advance_read(count)
+            self._watched.pop(name, HOST, count)
+            gate.changed()
+        return self._host.values(self._netlist.queues[name], tiles, readout)
+
+    @exact_floats
+    def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
+        channel, slot = self._channel(name), _whole(slot, "slot")
+        count = None if count is None else _whole(count, "count")
+        _check_readout(readout)
+        deadline = _deadline(timeout)
+        with self._gate as gate:
+            if isinstance(channel, Fifo):
+                slots = self._await(gate, channel, self._available(channel) if count is None else count, deadline)
+            else:
+                slots = self._ram_slots(gate, channel, slot, 1 if count is None else count, deadline)
+            tiles = self._tiles(channel, slots)
+        return self._host.values(self._netlist.queues[name], tiles, readout)
+
+    @exact_floats
+    def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
+        channel, slot = self._channel(name), _whole(slot, "slot")
+        if not 0 <= slot < channel.view.entries:
+            raise HostError(f"entry {slot} of {name} was never written")
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._tiles(channel, [slot])
+        return self._host.image(self._netlist.queues[name], tiles[0])
+
+    @exact_floats
+    def outputs(self, readout: Readout, queues: Collection[str] | None) -> dict[str, NDArray[Any]]:
+        _check_readout(readout)
+        with self._gate as gate:
+            return {
+                queue.name: self._host.values(queue, self._tiles(channel, slots, missing_is_zero=True), readout)
+                for queue, channel, slots in self._filled(gate)
+                if queues is None or queue.name in queues
+            }
+
+    def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
+        _check_readout(readout)
+        with self._gate as gate:
+            filled = self._filled(gate)
+        for queue, channel, slots in filled:
+            t, rows, cols = queue.blocking.element_shape
+            dtype = np.dtype(np.uint32 if is_raw(queue.df) else np.float32)
+            yield OutputParts(
+                queue.name, (len(slots), t, rows, cols), dtype, self._parts(queue, channel, slots, readout)
+            )
+
+    def _filled(self, gate: Gate) -> list[tuple[Queue, Channel, Sequence[int]]]:
+        """Every op-fed queue that holds entries, every op-fed ram, and their slots."""
+        gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
+        found: list[tuple[Queue, Channel, Sequence[int]]] = []
+        for queue in self._netlist.queues.values():
+            if queue.host_fed:
+                continue
+            channel = self._memory.channels[queue.name]
+            if isinstance(channel, Fifo):
+                slots: Sequence[int] = channel.window()[: self._available(channel)]
+            else:
+                slots = range(channel.entries)
+            if slots:
+                found.append((queue, channel, slots))
+        return found
+
+    def _parts(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> Iterator[NDArray[Any]]:
+        step = _entries_of_part(channel)
+        for start in range(0, len(slots), step):
+            yield self._part(queue, channel, slots[start : start + step], readout)
+
+    @exact_floats
+    def _part(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> NDArray[Any]:
+        with self._gate:
+            tiles = self._tiles(channel, slots, missing_is_zero=True)
+        return self._host.values(queue, tiles, readout)
+
+    def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
+        """The slots of the oldest `count` entries, once they are there."""
+        if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
+            raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}")
+        if not gate.wait(lambda: self._available(channel) >= count, deadline):
+            raise HostTimeoutError(f"read of {plural(count, 'entry')} from {channel.describe()}")
+        ring = channel.ring
+        return [ring.slot(ring.rd + i) for i in range(count)]
+
+    def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
+        if first < 0 or count < 0 or first + count > channel.entries:
+            raise HostError(f"read of slots {first}..{first + count - 1} of {channel.describe()}")
+        slots = range(first, first + count)
+        self._settle(gate, channel.view, slots, written_only=True)
+        gate.wait(lambda: all(channel.view.label(slot) for slot in slots), deadline)
+        self._settle(gate, channel.view, slots, written_only=True)
+        return slots
+
+    def _available(self, channel: Fifo) -> int:
+        """Entries that may be read now. Those that the running chunk is to write are not there yet."""
+        ring = channel.ring
+        return _before(channel.view, ring.rd, ring.occupancy, self._gate.in_flight(written_only=True))
+
+    def _tiles(self, channel: Channel, slots: Sequence[int], *, missing_is_zero: bool = False) -> NDArray[np.float32]:
+        """A copy of entries, float32[len(slots), tiles, 1024]. Raises HostError for one that was never written."""
+        view = channel.view
+        copy = np.empty((len(slots), view.tiles, TILE_ELEMENTS), np.float32)
+        for position, slot in enumerate(slots):
+            if view.label(slot):
+                copy[position] = view.entry(slot)
+            elif missing_is_zero:
+                copy[position] = 0
+            else:
+                raise HostError(f"entry {slot} of {channel.name} was never written")
+        return copy
+
+    def _settle(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
+        """Wait until the running chunk has nothing to do with these slots; that is never long."""
+
+        def settled() -> bool:
+            taken = gate.in_flight(written_only=written_only)
+            return _before(view, slots.start, len(slots), taken) == len(slots)
+
+        if not gate.is_runner:
+            gate.wait(settled, None)
+
+
+def _entries_of_part(channel: Channel) -> int:
+    """How many entries are converted at a time."""
+    return max(1, min(_PART, PART_BYTES // (channel.view.tiles * TILE_ELEMENTS * 4)))
+
+
+def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:
+    """How many of `count` entries from pointer `first` on come before the first one that is taken."""
+    if taken:
+        for position in range(count):
+            if not taken.isdisjoint(view.slices((first + position) % view.entries)):
+                return position
+    return count
+
+
+def _whole(given: object, what: str) -> int:
+    """A Python or numpy integer. Raises HostError."""
+    try:
+        return operator.index(given)  # pyright: ignore[reportArgumentType] - that is the question
+    except TypeError:
+        raise HostError(f"{what} must be an integer, not {given!r}") from None
+
+
+def _deadline(timeout: float) -> float:
+    if not isinstance(timeout, int | float) or not timeout >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise HostError(f"timeout must be 0 or more seconds, not {timeout!r}")
+    return monotonic() + timeout
+
+
+def _check_readout(readout: str) -> None:
+    if readout not in get_args(Readout):
+        raise HostError(f"readout {readout!r} is not one of: raw, host")

@@ -1,0 +1,206 @@
+"""Host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2)."""
+
+import sys
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats import host_decode, host_read, host_widen
+from buda_emu.arithmetic.tensor.layout import EntryLayout, Form, pack_entry, unpack_entry
+from buda_emu.arithmetic.tensor.referenced import BLOCK, Referenced
+from buda_emu.arithmetic.tensor.tilize import tilize, untilize
+from buda_emu.emulator.memory.store import TILE_ELEMENTS, Source
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.operands import convert
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.formats import is_raw
+from buda_emu.support.errors import HostError
+from buda_emu.support.unmasked import require_unmasked
+
+_SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # of ml_dtypes: every value is a float32
+_SMALL_INTS = ("int2", "uint2", "int4", "uint4")
+
+
+def host_array(given: object, queue: Queue) -> NDArray[np.float32]:
+    """float32 [entries, t, rows, cols], for a RawUInt queue the words as the bits of float32. A float32 array is not
+    copied. Raises HostError for an element type or a shape that the queue does not take."""
+    where = f"push to {queue.name}"
+    plain = as_numpy(given, where)
+    array = with_batch(plain)
+    shape = queue.blocking.element_shape
+    if array.ndim != 4 or array.shape[1:] != shape:
+        raise HostError(f"{where}: shape {list(plain.shape)}, expected [entries, {shape[0]}, {shape[1]}, {shape[2]}]")
+    if is_raw(queue.df):
+        if array.dtype.kind not in "iu":
+            raise HostError(f"{where}: {queue.df} takes unsigned integers (uint32), not {array.dtype}")
+        return np.ascontiguousarray(array.astype(np.uint32, copy=False)).view(np.float32)
+    return as_float32(array, where)
+
+
+def as_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
+    """Elements of a host tensor as float32; the same array where they are. Raises HostError."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype == np.float32:
+        return array
+    if array.dtype == np.float16:
+        return host_decode("Float16", array)
+    if array.dtype.kind in "iub" or array.dtype == np.float64:
+        with np.errstate(all="ignore"):  # what is too large for float32 is infinite
+            return array.astype(np.float32)
+    if array.dtype.name.startswith(_SMALL_FLOATS) or array.dtype.name in _SMALL_INTS:
+        return array.astype(np.float32)
+    raise HostError(f"{where}: element type {array.dtype} is not one a host tensor may have")
+
+
+def with_batch(array: NDArray[Any]) -> NDArray[Any]:
+    """Fewer than four dimensions as the host interface takes them: three are [entries, rows, cols], two are one entry
+    (NETLIST 7.4)."""
+    if array.ndim == 3:
+        return array[:, np.newaxis]
+    if array.ndim == 2:
+        return array[np.newaxis, np.newaxis]
+    return array
+
+
+def as_numpy(given: object, where: str = "tensor") -> NDArray[Any]:
+    """The same elements as a numpy array, without a copy where memory can be shared. torch's bfloat16 and float8 come
+    as float32. Raises HostError for what holds no numbers."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(given, torch.Tensor):
+        return _from_torch(given, torch, where)
+    require_unmasked(given, where)
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise HostError(f"{where}: {type(given).__name__} is not an array: {error}") from None
+    if array.dtype.hasobject:
+        raise HostError(f"{where}: {type(given).__name__} is not an array of numbers")
+    return array
+
+
+def _from_torch(tensor: Any, torch: Any, where: str) -> NDArray[Any]:
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise HostError(f"{where}: a {tensor.layout} tensor; pass a dense one (tensor.to_dense(), .dequantize())")
+    if tensor.device.type != "cpu":
+        raise HostError(f"{where}: the tensor is on {tensor.device}; pass tensor.cpu()")
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    if plain.dtype == torch.bfloat16:
+        words = plain.contiguous().view(torch.int16).numpy().view(np.uint16)
+        return (words.astype(np.uint32) << 16).view(np.float32)
+    if plain.dtype.is_floating_point and plain.dtype.itemsize == 1:
+        return plain.to(torch.float32).numpy()
+    try:
+        return plain.numpy()
+    except (TypeError, RuntimeError) as error:
+        raise HostError(f"{where}: element type {plain.dtype} is not one a host tensor may have: {error}") from None
+
+
+Readout = Literal["raw", "host"]
+
+
+class HostIo:
+    """What a host tensor is in tiles, and back. `quantised`: pushes are rounded to the queue's format (precision
+    "format"). Pointers and slots are the business of `buda_emu.emulator.runtime.host.exchange`."""
+
+    def __init__(self, netlist: Netlist, parallel: Parallel, quantised: bool) -> None:
+        self._netlist = netlist
+        self._parallel = parallel
+        self._quantised = quantised
+        self._ops = netlist.ops
+
+    def label(self, queue: Queue) -> str:
+        """The format label of pushed entries (OPS 3.1)."""
+        return queue.df if self._quantised or is_raw(queue.df) else "Float32"
+
+    def values(self, queue: Queue, tiles: NDArray[np.float32], readout: Readout) -> NDArray[Any]:
+        """Entries float32[w, tiles, 1024] as the host reads them: [w, t, rows, cols], float32 or uint32 (RawUInt)."""
+        t, rows, cols = queue.blocking.shape
+        shaped = tiles.reshape(len(tiles), t, rows, cols, 32, 32)
+        values = untilize(shaped, queue.blocking.tile_dim, _is_megarow(queue))
+        if is_raw(queue.df):
+            return values.view(np.uint32)
+        if readout == "raw" or not self._quantised:
+            return values
+        return host_widen(queue.df, host_read(queue.df, values))
+
+    def image(self, queue: Queue, tiles: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
+        """The bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
+        `Emulator.memory_image`."""
+        with np.errstate(all="ignore"):
+            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), self._layout(queue))
+
+    def with_bytes(self, queue: Queue, tiles: NDArray[np.float32], offset: int, data: bytes) -> NDArray[np.float32]:
+        """One entry, float32[tiles, 1024], after bytes of its image, all buffers one after the other, were written;
+        what they do not change stays as it is. Raises HostError where they lie outside, or in the header of a tile."""
+        before = self.image(queue, tiles)
+        whole = np.concatenate(before)
+        if not 0 <= offset <= offset + len(data) <= whole.size:
+            raise HostError(
+                f"an entry of {queue.name} has bytes 0..{whole.size - 1}, not {offset}..{offset + len(data) - 1}"
+            )
+        whole[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        layout = self._layout(queue)
+        old, new = (
+            unpack_entry(buffers, layout).reshape(tiles.shape) for buffers in (before, np.split(whole, len(before)))
+        )
+        return np.where(old.view(np.uint32) == new.view(np.uint32), tiles, new)
+
+    def _layout(self, queue: Queue) -> EntryLayout:
+        producer = self._ops.get(queue.input)
+        form: Form = "flat" if queue.layout == "flat" else "tilized"
+        if producer is not None and producer.untilize_output:
+            form = "untilized"
+        return EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
+
+    def host_array(self, queue: Queue, array: object) -> NDArray[np.float32]:
+        """What the caller gave as float32 [entries, t, rows, cols]; raw words as the bits of float32 (NETLIST 7.4).
+        Raises HostError for a shape or element type that does not fit."""
+        return host_array(array, queue)
+
+    def tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32[w, tiles, 1024] of one part of a push, rounded to the queue's format in precision "format"."""
+        tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
+        result = tiles.reshape(len(values), -1, TILE_ELEMENTS)
+        if self._quantised and queue.df != "Float32":
+            with np.errstate(all="ignore"):
+                convert(result, queue.df, self._parallel, truncate=False)
+        return result
+
+    def source(self, queue: Queue, array: Referenced) -> Source:
+        """What a push of an array by reference would store, slice by slice. `array` is [entries, t, rows, cols]."""
+        _, rows, cols = queue.blocking.shape
+        height, width = queue.blocking.tile_dim
+        slices = array.reshape(-1, rows * height, cols * width)
+        step = max(1, BLOCK // (cols * TILE_ELEMENTS))
+
+        def read(first: int, last: int) -> NDArray[np.float32]:
+            found = np.empty((last - first, rows, cols, TILE_ELEMENTS), np.float32)
+            for number in range(first, last):
+                for row in range(0, rows, step):
+                    end = min(row + step, rows)
+                    box = slice(number, number + 1), slice(row * height, end * height), slice(0, cols * width)
+                    values = np.ascontiguousarray(slices.read(box))[np.newaxis]
+                    own = (
+                        values.astype(np.uint32).view(np.float32)
+                        if is_raw(queue.df)
+                        else as_float32(values, queue.name)
+                    )
+                    found[number - first, row:end] = self.tiles(queue, own).reshape(end - row, cols, TILE_ELEMENTS)
+            array.give_back()
+            return found.reshape(last - first, rows * cols, TILE_ELEMENTS)
+
+        return read
+
+
+def _is_megarow(queue: Queue) -> bool:
+    """Tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
+    return is_raw(queue.df) or queue.layout == "flat"
+
+
+def whole_tiles(entry: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Row-major elements of one entry in whole 1024-element rows: float32[tiles, 1024]."""
+    count = -(-entry.size // TILE_ELEMENTS)
+    flat = np.zeros(count * TILE_ELEMENTS, np.float32)
+    flat[: entry.size] = entry.reshape(-1)
+    return flat.reshape(count, TILE_ELEMENTS)

@@ -1,0 +1,50 @@
+"""Arrays that a machine's memory holds by reference, instead of a copy of what the host pushed."""
+
+from typing import Final
+
+from buda_emu.arithmetic.tensor.referenced import Referenced
+from buda_emu.emulator.runtime.host.host_io import HostIo
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.spec.formats import is_raw
+
+SHARE_OF_LENT: Final = 4
+"""Arrays by reference are held as others are while all that is held is within a quarter of the limit,"""
+_OF_SHARE: Final = 8
+"""but none larger than an eighth of that, which would take as much once more while it is read."""
+
+
+class Lender:
+    """What lends arrays to the memory of one machine."""
+
+    def __init__(self, netlist: Netlist, memory: Memory, host: HostIo) -> None:
+        self._netlist = netlist
+        self._memory = memory
+        self._host = host
+
+    def may_lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        """Whether memory could hold this array by its reference: it fits, and no tilizer reads what the host gave."""
+        view, count = channel.view, len(array) if array.ndim == 4 else 0
+        fits = array.shape[1:] == queue.blocking.element_shape and 0 < count <= view.entries
+        words = is_raw(queue.df) and array.dtype.kind not in "iu"
+        tilized = channel.flat is not None and self._is_tilized(queue)
+        return fits and not words and view.name == view.store.name and not tilized
+
+    def lend(self, channel: Channel, queue: Queue, array: Referenced) -> bool:
+        """Hold it, where the memory holds nothing yet; it is read at once while all that is held is within a share of
+        the limit. Returns whether it is held."""
+        view, count, memory = channel.view, len(array), self._memory
+        share, size = memory.limit // SHARE_OF_LENT, view.store.slice_bytes(count * view.t)
+        kept = memory.held + size <= share and size <= share // _OF_SHARE
+        if not view.store.lend(self._host.source(queue, array), count * view.t, self._host.label(queue)):
+            return False
+        if kept:
+            view.store.settle()
+        else:
+            memory.lends = True
+        return True
+
+    def _is_tilized(self, queue: Queue) -> bool:
+        """Whether an op reads the rows that the host gave."""
+        readers = (op for op in self._netlist.ops.values() if queue.name in op.inputs)
+        return any(op.has("reads what was pushed") for op in readers)

@@ -1,0 +1,195 @@
+"""Runs the programs of one machine, one at a time, in the order in which they were asked for."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.float_state import exact_floats
+from buda_emu.emulator.runtime.graph.epochs import Epochs
+from buda_emu.emulator.runtime.machine.gate import Gate
+from buda_emu.emulator.runtime.machine.memory import Memory, Watched
+from buda_emu.emulator.runtime.machine.running import ProgressCallback, Run
+from buda_emu.netlist.model import Instruction, Netlist
+from buda_emu.netlist.program.interpreter import Interpreter, Standing, StepBudget
+from buda_emu.netlist.program.settings import Place, Variables, VariableValues
+from buda_emu.spec.varinst import wrap32
+from buda_emu.support.errors import HostError, ProgramError
+
+
+class Programs:
+    """The interpreters, each with the variables of its program, and the threads of `run_async`."""
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        memory: Memory,
+        epochs: Epochs,
+        steps: StepBudget,
+        gate: Gate,
+        watched: Watched,
+        free: Callable[[], None],
+    ) -> None:
+        """`free` is called after a program that a closed gate ended."""
+        self._netlist = netlist
+        self._memory = memory
+        self._epochs = epochs
+        self.steps = steps
+        self._gate = gate
+        self._watched = watched
+        self._free = free
+        self._interpreters: dict[str, Interpreter] = {}
+        self._threads: set[threading.Thread] = set()
+
+    def interpreter(self, program: str) -> Interpreter:
+        """Of a program, made when it is first asked for. Raises HostError for an unknown name."""
+        found = self._interpreters.get(program)
+        if found is None:
+            body = self._netlist.programs.get(program)
+            if body is None:
+                raise HostError(f"no program {program!r}; programs: {', '.join(self._netlist.programs)}")
+            found = Interpreter(body, self._epochs, self.steps, self._observe)
+            self._interpreters[program] = found
+        return found
+
+    @property
+    def known(self) -> list[str]:
+        """Programs that have run, or tried to."""
+        return list(self._interpreters)
+
+    def forget(self) -> None:
+        """Forget the variables of all programs."""
+        self._interpreters.clear()
+
+    def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
+        """On the calling thread; see `Emulator.run`."""
+        texts = self._parameters(params)
+        run = self._new_run(program, wait, None)
+        self._gate.enlist(run)
+        self._carry_out(run, texts)
+
+    def start(
+        self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
+    ) -> Run:
+        """On a thread of its own; see `Emulator.run_async`."""
+        texts = self._parameters(params)
+        run = self._new_run(program, wait, progress).with_end()
+        thread = threading.Thread(target=self._thread, args=(run, texts), name=f"buda-emu run {program}", daemon=True)
+        self._gate.enlist(run)
+        self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._threads.discard(thread)
+            self._gate.withdraw(run)
+            raise HostError(f"no thread for program {program}: {error}") from None
+        return run
+
+    def join(self) -> None:
+        """Wait for the threads of ended runs."""
+        for thread in tuple(self._threads):
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _new_run(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
+        """Not enlisted yet: whoever enlists it carries it out or withdraws it, or the machine could never be closed."""
+        if not wait >= 0:
+            raise HostError(f"wait must be 0 or more seconds, not {wait}")
+        self.interpreter(program)
+        return Run(program, wait, progress, self._gate.wake)
+
+    def _parameters(self, params: object) -> dict[str, str]:
+        """Return the caller's parameters as texts. Raises HostError for what is no mapping of names.
+
+        Callers hand the same parameters to all programs of all netlists: a name that none takes is passed over.
+        """
+        if params is None:
+            return {}
+        if not isinstance(params, Mapping):
+            raise HostError(f"parameters are a mapping such as {{'$p_loop_count': 4}}, not {type(params).__name__}")
+        texts: dict[str, str] = {}
+        for name, value in cast("Mapping[object, object]", params).items():
+            if not isinstance(name, str):
+                raise HostError(f"names of parameters are strings, not {type(name).__name__}")
+            texts[name] = str(value)
+        return texts
+
+    def _thread(self, run: Run, params: Mapping[str, str]) -> None:
+        error: BaseException | None = None
+        try:
+            self._carry_out(run, params)
+        except BaseException as raised:  # noqa: BLE001 - it comes out of Run.result
+            error = raised
+        self._threads.discard(threading.current_thread())
+        run.end(error)
+
+    def _carry_out(self, run: Run, params: Mapping[str, str], standing: Standing | None = None) -> None:
+        """An enlisted run, which is none any more afterwards, however it ends."""
+        self._gate.begin(run)
+        try:
+            self._run = run
+            self._execute(params, standing)
+        except ProgramError as error:
+            place = self._interpreter.failed_at
+            if place is not None:
+                from buda_emu.emulator.runtime.stop import stopped  # a run that ends well need not wait for it
+
+                channels = self._memory.channels
+                error.stopped = stopped(error, place, self._netlist, channels, self._watched.journal)
+            raise
+        finally:
+            self._gate.end(run)
+            if self._gate.closed:
+                self._free()
+
+    @exact_floats
+    def _execute(self, params: Mapping[str, str], standing: Standing | None) -> None:
+        self._interpreter = interpreter = self.interpreter(self._run.program)
+        self._watched.journal.find = self._moment
+        if standing is None:
+            self._epochs.begin_run()
+            self.steps.begin_run()
+        with np.errstate(all="ignore"):  # inf and NaN are values here
+            if standing is None:
+                interpreter.run(params)
+            else:
+                interpreter.resume(standing)
+
+    @property
+    def place(self) -> Place:
+        """The instruction that is being run, with its loops and variables."""
+        return self._interpreter.place(*self._now)
+
+    def _moment(self) -> Callable[[], Place]:
+        return self._interpreter.moment(*self._now)
+
+    def resume(self, standing: Standing) -> None:
+        """On the calling thread: the rest of a program, from an instruction on; see `Emulator.resume`."""
+        run = self._new_run(standing.program, 0.0, None)
+        self._gate.enlist(run)
+        self._carry_out(run, {}, standing)
+
+    def set_variable(self, name: str, value: int) -> None:
+        """Give a variable of the running program a value, as a varinst would. Raises ProgramError where there is none
+        of the name, and as the varinst."""
+        variables = self._interpreter.variables
+        variables.value(name)
+        variables.assign(name, wrap32(value))
+        self._epochs.variable_written(name, variables)
+
+    @property
+    def standing(self) -> Standing:
+        """Where the running program is, at the instruction that is about to run."""
+        index, _ = self._now
+        return self._interpreter.standing(index)
+
+    def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        self._gate.stand_aside()
+        self._run.instruction()
+        self._watched.journal.next_instruction()
+        self._now = index, instruction
+        for listener in self._watched.listeners:
+            listener.instruction(self._interpreter.program.name, index, instruction, VariableValues(variables))
+        if self._watched.stepper is not None:
+            self._watched.stepper.instruction(self._interpreter.program.name, index, instruction, variables)

@@ -1,0 +1,133 @@
+"""What other parts may watch while a program runs: instructions, ops, queue traffic, tensors."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.netlist.model import Instruction, Op
+from buda_emu.netlist.program.settings import Place, VariableValues
+from buda_emu.support.records import dataclass
+
+
+def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same memory as an array that nobody can write to, nor make writable: whoever watches a machine is shown its
+    own tensors."""
+    return np.asarray(memoryview(array.data).toreadonly())
+
+
+class Listener:
+    """Does nothing; override what you want to see (docs/run/listeners.md).
+
+    A program's events come on the thread that runs it, the host's pushes and pops on the thread that does them. A
+    listener may push, pop and read, and must not wait for another thread. Its exception stops the program, or the push
+    or pop, and comes out of it; what was done before stays done and the machine can go on.
+
+    Inputs of an epoch may run together: `inputs` says how many one call stands for.
+    """
+
+    def instruction(self, program: str, index: int, instruction: Instruction, variables: VariableValues) -> None:
+        """An instruction is about to run. The variables can be read, not changed."""
+
+    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:
+        """A temporal graph starts; `inputs` is its input_count."""
+
+    def epoch_end(self, graphs: tuple[str, ...]) -> None:
+        """It is done."""
+
+    def op_start(self, op: Op, inputs: int) -> None:
+        """An op is about to run for `inputs` inputs."""
+
+    def op_end(self, op: Op, inputs: int) -> None:
+        """It is done."""
+
+    def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:
+        """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], read-only, not to
+        be kept: their memory is used again. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1
+        serves every input."""
+
+    def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
+        """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""
+
+    def queue_push(self, queue: str, slot: int) -> None:
+        """An entry was written by the host or an op; those of ops are told when a chunk of inputs is done."""
+
+    def queue_pop(self, queue: str, count: int) -> None:
+        """Entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""
+
+
+HOST = "the host"
+SETTINGS = "the program's pointer settings"
+
+
+class Traffic(NamedTuple):
+    """The last push or pop of a queue. `by`: an op's name, HOST or SETTINGS; `slot` is -1 for pops."""
+
+    by: str
+    slot: int
+    moment: Callable[[], Place] | None  # says where a program was; None: between programs
+    total: int  # entries pushed, or freed, since the machine was made
+
+    @property
+    def place(self) -> Place | None:
+        """Where a program was; None between programs."""
+        return self.moment() if self.moment is not None else None
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one queue."""
+
+    pushed: Traffic | None = None
+    popped: Traffic | None = None
+
+    def copy(self) -> "Entry":
+        """The same, which later traffic does not change."""
+        return Entry(self.pushed, self.popped)
+
+
+class Journal:
+    """Of one machine. `find` gives what says later where the instruction is that is being run."""
+
+    __slots__ = ("_entries", "_moment", "executed", "find")
+
+    def __init__(self) -> None:
+        self.find: Callable[[], Callable[[], Place] | None] = lambda: None
+        self._moment: Callable[[], Place] | None = None
+        self.executed: dict[str, int] = {}  # graph -> how often it was run to its end
+        self._entries: dict[str, Entry] = {}
+
+    def of(self, queue: str) -> Entry:
+        """What is known of a queue; empty for one that nothing touched."""
+        found = self._entries.get(queue)
+        if found is None:
+            found = self._entries.setdefault(queue, Entry())
+        return found
+
+    def replace(self, entries: Mapping[str, Entry], executed: Mapping[str, int]) -> None:
+        """Know this and nothing else."""
+        self._entries, self.executed = dict(entries), dict(executed)
+
+    def next_instruction(self) -> None:
+        """Another instruction is about to run; its place is looked up when something happens in it."""
+        self._moment = None
+
+    def _when(self, by: str) -> Callable[[], Place] | None:
+        if by is HOST:
+            return None
+        if self._moment is None:
+            self._moment = self.find()
+        return self._moment
+
+    def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
+        """So many entries were written, this one last."""
+        entry = self.of(queue)
+        before = entry.pushed.total if entry.pushed is not None else 0
+        entry.pushed = Traffic(by, slot, self._when(by), before + count)
+
+    def pop(self, queue: str, by: str, count: int) -> None:
+        """Entries were freed."""
+        entry = self.of(queue)
+        before = entry.popped.total if entry.popped is not None else 0
+        entry.popped = Traffic(by, -1, self._when(by), before + count)

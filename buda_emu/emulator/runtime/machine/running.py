@@ -1,0 +1,106 @@
+"""A program that runs, as the one who started it sees it: how far it is, how it ended, and a way to stop it."""
+
+from collections.abc import Callable
+from typing import Self
+
+from buda_emu.support.errors import HostTimeoutError, RunCancelledError
+from buda_emu.support.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. `epoch_inputs` of `epoch_input_count` inputs of the running, or last, epoch are done."""
+
+    instructions: int = 0  # begun, in each round of a loop again
+    epochs: int = 0  # run to their end
+    inputs: int = 0  # of all epochs so far
+    epoch_inputs: int = 0
+    epoch_input_count: int = 0
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Run:
+    """One run of a program, made by `Emulator.run_async`. Its methods may be called from any thread."""
+
+    def __init__(self, program: str, wait: float, callback: ProgressCallback | None, wake: Callable[[], None]) -> None:
+        self.program = program
+        self.wait = wait
+        self.cancelled = False
+        self._callback = callback
+        self._wake = wake
+        self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
+
+    def with_end(self) -> Self:
+        """Itself, for those who will ask how it ended: a run on the caller's own thread is not asked."""
+        from concurrent.futures import Future  # with all that it imports
+
+        self._ended: Future[None] = Future()
+        return self
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is now."""
+        return Progress(self._instructions, self._epochs, self._inputs, self._epoch_inputs, self._epoch_input_count)
+
+    def done(self) -> bool:
+        """Has it ended, well or not?"""
+        return self._ended.done()
+
+    def cancel(self) -> bool:
+        """Stop it: before its next instruction or chunk of inputs, in its wait for the host, or before its turn.
+        Does not wait for that. False when it has ended already."""
+        if self.done():
+            return False
+        self.cancelled = True
+        self._wake()
+        return True
+
+    def result(self, timeout: float | None = None) -> None:
+        """Wait for its end, at most `timeout` seconds. Raises what the program raised, RunCancelledError when it was
+        cancelled, HostTimeoutError when it still runs."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What `result` would raise, or None when it ended well. Raises HostTimeoutError when it still runs."""
+        try:
+            return self._ended.exception(timeout)
+        except TimeoutError:  # of the futures, too, since Python 3.11
+            raise HostTimeoutError(f"program {self.program} still runs after {timeout} s") from None
+
+    def add_done_callback(self, call: Callable[["Run"], object]) -> None:
+        """Call `call(run)` once it has ended, on the thread that it ran on, or at once when it has ended already."""
+        self._ended.add_done_callback(lambda _: call(self))
+
+    # -------------------------------------------------------------------------------------- for the running program
+    def check(self) -> None:
+        """Raises RunCancelledError once it has been cancelled."""
+        if self.cancelled:
+            raise RunCancelledError(f"the run of program {self.program} was cancelled")
+
+    def instruction(self) -> None:
+        """An instruction is about to begin. Raises RunCancelledError."""
+        self.check()
+        self._instructions += 1
+
+    def epoch(self, input_count: int) -> None:
+        """An epoch begins."""
+        self._epoch_inputs, self._epoch_input_count = 0, input_count
+
+    def chunk(self, inputs: int) -> None:
+        """So many inputs more are done. Tells the caller of `run_async`."""
+        self._inputs += inputs
+        self._epoch_inputs += inputs
+        self._epochs += self._epoch_inputs == self._epoch_input_count
+        if self._callback is not None:
+            self._callback(self.progress)
+
+    def end(self, error: BaseException | None) -> None:
+        """It has ended."""
+        if error is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(error)

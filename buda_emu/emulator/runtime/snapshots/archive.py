@@ -1,0 +1,230 @@
+"""The file that holds a machine's state: an uncompressed zip of a JSON header and raw arrays (docs/run/snapshots.md).
+
+Nothing in it is ever executed. Sizes are checked before memory is taken, check sums before anything is believed.
+"""
+
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import write_file
+
+SCHEMA_VERSION = 3
+KIND = "buda-emu snapshot"
+HEADER = "header.json"
+NETLIST = "netlist.yaml"
+_MOST_TEXT = 256 << 20  # bytes of the header, and of the netlist
+_GROWTH = 32  # at most: bytes of the objects that a byte of JSON stands for
+_LEAST_ROOM = 64 << 20  # for these, whatever the limit
+_MOST_BYTES_AT_ONCE = 64 << 20
+_BROKEN = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError,
+    struct.error, MemoryError, RecursionError, OverflowError, KeyError,
+)  # fmt: skip
+
+
+def write(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    netlist: bytes | None,
+    arrays: Mapping[str, Iterable[NDArray[Any]]],
+) -> None:
+    """Write a snapshot; a file of that name is replaced when the new one is complete. Raises HostError.
+
+    `arrays`: member name -> pieces, which are stored one after the other, little-endian.
+    """
+
+    def members(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
+            if netlist is not None:
+                archive.writestr(zipfile.ZipInfo(NETLIST), netlist)
+            for member, pieces in arrays.items():
+                with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
+                    for piece in filter(np.size, pieces):  # nothing of what lies on another machine
+                        little = piece.astype(piece.dtype.newbyteorder("<"), order="C", copy=False)
+                        out.write(little.data.cast("B"))
+
+    try:
+        write_file(path, members, durable=True)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise HostError(f"snapshot {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+class Reader:
+    """An open snapshot. Everything raises HostError for a file that is not one, or is damaged."""
+
+    def __init__(self, path: str | os.PathLike[str], memory_limit: int) -> None:
+        """`memory_limit`: bytes that the machine may hold."""
+        self.path = Path(path)
+        self._memory_limit = memory_limit
+        self._archive = self._guarded(lambda: zipfile.ZipFile(self.path))
+        self._members = {item.filename: item for item in self._archive.infolist()}
+        try:
+            if len(self._members) != len(self._archive.infolist()):
+                raise self.refused("a member occurs in it twice")
+            self.header = self._header()
+        except BaseException:
+            self._archive.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+    def refused(self, reason: str) -> HostError:
+        """The error to raise."""
+        return HostError(f"snapshot {self.path}: {reason}")
+
+    @property
+    def netlist(self) -> bytes | None:
+        """The netlist's text, where it was kept."""
+        return self._text(NETLIST) if NETLIST in self._members else None
+
+    def require(self, names: Iterable[str]) -> None:
+        """The arrays are these and no others."""
+        expected = {*names, HEADER}
+        if self._members.keys() - {NETLIST} != expected - {NETLIST}:
+            raise self.refused("its members are not those in its header")
+
+    def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
+        """The array has so many bytes."""
+        info = self._plain(member)
+        if info.file_size != size:
+            raise self.refused(f"{member} has {info.file_size} bytes, not those of its header")
+        return info
+
+    def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
+        """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
+        pieces = list(filter(np.size, pieces))
+        info = self.require_size(member, sum(piece.nbytes for piece in pieces))
+
+        def read() -> None:
+            with self._archive.open(info) as source:
+                for piece in pieces:
+                    bytes_left = piece.data.cast("B")
+                    while bytes_left:
+                        data = source.read(min(len(bytes_left), _MOST_BYTES_AT_ONCE))
+                        if not data:
+                            raise EOFError("it is cut short")
+                        bytes_left[: len(data)] = data
+                        bytes_left = bytes_left[len(data) :]
+                source.read(1)  # the check sum is compared at the end
+
+        self._guarded(read)
+
+    def _header(self) -> dict[str, Any]:
+        size = self._plain(HEADER).file_size
+        if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
+            raise self.refused(f"its header has {size} bytes, too many to be read within the memory limit")
+        header = self._guarded(lambda: json.loads(self._text(HEADER)))
+        found = cast("dict[str, Any]", header) if isinstance(header, dict) else {}
+        if found.get("kind") != KIND:
+            raise self.refused("it is not a snapshot of buda-emu")
+        return found
+
+    def _text(self, member: str) -> bytes:
+        info = self._plain(member)
+        if info.file_size > _MOST_TEXT:
+            raise self.refused(f"{member} is larger than any")
+        return self._guarded(lambda: self._archive.read(info))
+
+    def _plain(self, member: str) -> zipfile.ZipInfo:
+        """A member that is stored as it is: what it needs in memory is what it takes in the file."""
+        info = self._members.get(member)
+        if info is None:
+            raise self.refused(f"it has no member {member}")
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.flag_bits & 1:
+            raise self.refused(f"{member} is compressed or encrypted, which buda-emu never writes")
+        return info
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except HostError:
+            raise
+        except _BROKEN as error:
+            raise self.refused(f"it cannot be read: {error}") from None
+
+
+Refuse = Callable[[str], HostError]
+MOST = 1 << 62
+"""Of what is counted: more were never pushed."""
+
+
+class Fields:
+    """A JSON object; `where` is its place for error texts."""
+
+    def __init__(self, value: Any, where: str, refuse: Refuse) -> None:
+        self._where = where
+        self._refuse = refuse
+        if not isinstance(value, dict):
+            raise self.bad("is not an object")
+        self._value: dict[str, Any] = value
+
+    def bad(self, what: str) -> HostError:
+        """The error to raise."""
+        return self._refuse(f"{self._where or 'header'} {what}")
+
+    def names(self) -> list[str]:
+        """The keys."""
+        return list(self._value)
+
+    def at(self, key: str) -> "Fields":
+        """An object in it."""
+        return Fields(self._get(key), self._path(key), self._refuse)
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """low..high inclusive."""
+        value = self._get(key)
+        if type(value) is not int or not low <= value <= high:
+            raise self._refuse(f"{self._path(key)} is not an integer from {low} to {high}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self._get(key)
+        if type(value) is not bool:
+            raise self._refuse(f"{self._path(key)} is not true or false")
+        return value
+
+    def text(self, key: str, among: Mapping[str, Any] | Sequence[str] | None = None) -> str:
+        """A string, one of `among` where that is given."""
+        value = self._get(key)
+        if not isinstance(value, str) or (among is not None and value not in among):
+            raise self._refuse(f"{self._path(key)} is not a known word")
+        return value
+
+    def rows(self, key: str, *kinds: type) -> list[tuple[Any, ...]]:
+        """A list of lists, each with one value of each of these types."""
+        rows = self._get(key)
+        wrong = self._refuse(f"{self._path(key)} is not a list of {[kind.__name__ for kind in kinds]}")
+        if not isinstance(rows, list):
+            raise wrong
+        found: list[tuple[Any, ...]] = []
+        for row in cast("list[object]", rows):
+            if not isinstance(row, list):
+                raise wrong
+            items = tuple(cast("list[object]", row))
+            if [type(item) for item in items] != list(kinds):
+                raise wrong
+            found.append(items)
+        return found
+
+    def _get(self, key: str) -> Any:
+        if key not in self._value:
+            raise self._refuse(f"{self._path(key)} is missing")
+        return self._value[key]
+
+    def _path(self, key: str) -> str:
+        return f"{self._where}.{key}" if self._where else key

@@ -1,0 +1,167 @@
+"""The state of a machine in memory, between two instructions of a program, and back to it: what a debugger keeps.
+
+What programs cannot change is not copied: `Contents` holds only memory that an op writes or that settings zero, in
+blocks, and a block that did not change since another checkpoint is shared with it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.memory.store import Arrays, TileStore
+from buda_emu.emulator.runtime.graph.epochs import Epochs, EpochsState
+from buda_emu.emulator.runtime.machine.listeners import Entry
+from buda_emu.emulator.runtime.snapshots.entries import Tensor, changing, own_labels, stores
+from buda_emu.emulator.runtime.snapshots.state import Machine, pointers_of, set_pointers
+from buda_emu.netlist.program.interpreter import Standing
+from buda_emu.netlist.program.settings import Kind
+from buda_emu.support.records import dataclass
+
+_BLOCK_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """Of one store: a label for each slice asked for so far, and blocks of `per_block` slices, None where nothing in a
+    block was ever written."""
+
+    labels: tuple[str, ...]
+    per_block: int
+    blocks: tuple[Arrays | None, ...]
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """All arrays that it holds."""
+        for block in self.blocks:
+            yield from block or ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """`standing`: None between programs. `contents`: by the name of the store."""
+
+    standing: Standing | None
+    steps_left: int
+    epochs: EpochsState
+    contents: dict[str, Contents]
+    view_labels: Mapping[str, Mapping[int, str]]
+    pointers: Mapping[str, Mapping[str, Any]]
+    flat: Mapping[str, Mapping[int, Tensor]]
+    allocated: tuple[str, ...]
+    variables: Mapping[str, tuple[dict[str, int], dict[str, Kind], dict[str, str]]]
+    gradients: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    journal: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+    executed: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """All arrays that it holds; what it shares with others is in both."""
+        for contents in self.contents.values():
+            yield from contents.pieces()
+
+
+def contents_of(store: TileStore, before: Contents | None) -> Contents:
+    """A copy of what was written; blocks that equal those of `before` are shared with it."""
+    labels, arrays = store.labels, store.arrays()
+    per_block = max(1, _BLOCK_BYTES // max(1, store.slice_bytes(1)))
+    known = before.blocks if before is not None and before.per_block == per_block else ()
+    blocks: list[Arrays | None] = []
+    for number, first in enumerate(range(0, len(labels), per_block)):
+        last = min(first + per_block, len(labels))
+        if not any(labels[first:last]):
+            blocks.append(None)
+            continue
+        now = tuple(array[first:last] for array in arrays)
+        old = known[number] if number < len(known) else None
+        same = old is not None and all(map(_same, old, now))
+        blocks.append(old if same else tuple(array.copy() for array in now))
+    return Contents(tuple(labels), per_block, tuple(blocks))
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Bit for bit: a NaN equals itself."""
+    return a.shape == b.shape and bool(np.array_equal(a.view(_bits(a)), b.view(_bits(b))))
+
+
+def _bits(array: NDArray[Any]) -> np.dtype[Any]:
+    return np.dtype(f"u{array.dtype.itemsize}")
+
+
+def put_contents(store: TileStore, contents: Contents) -> None:
+    """Make the store hold exactly this."""
+    arrays = store.fresh(len(contents.labels))
+    for number, block in enumerate(contents.blocks):
+        if block is not None:
+            first = number * contents.per_block
+            for array, piece in zip(arrays, block, strict=True):
+                array[first : first + len(piece)] = piece
+    store.replace(arrays, contents.labels)
+
+
+class Checkpoints:
+    """Takes checkpoints of one machine and brings it back to them. Not while a chunk of inputs computes."""
+
+    def __init__(self, machine: Machine, epochs: Epochs) -> None:
+        self._machine = machine
+        self._epochs = epochs
+        self._changing = changing(machine.netlist, machine.memory)
+
+    def take(self, before: Checkpoint | None, *, running: bool) -> Checkpoint:
+        """The state now. `running`: an instruction of a program is about to run. `before`: another one, to share
+        with."""
+        machine = self._machine
+        memory, programs = machine.memory, machine.programs
+        known = before.contents if before is not None else {}
+        return Checkpoint(
+            programs.standing if running else None,
+            programs.steps.left + running,  # the instruction is counted again
+            self._epochs.state(),
+            {
+                name: contents_of(store, known.get(name))
+                for name, store in stores(memory, written_only=False).items()
+                if name in self._changing
+            },
+            {name: dict(labels) for name, labels in own_labels(memory).items()},
+            {name: pointers_of(channel) for name, channel in memory.channels.items()},
+            {name: dict(channel.flat) for name, channel in memory.channels.items() if channel.flat is not None},
+            tuple(memory.allocated),
+            {name: programs.interpreter(name).variables.state() for name in programs.known},
+            dict(machine.gradients),
+            {name: machine.journal.of(name).copy() for name in memory.channels},
+            dict(machine.journal.executed),
+        )
+
+    def keep_before_write(self, checkpoint: Checkpoint, store: TileStore, kept: Contents | None) -> Contents | None:
+        """The host is going to write memory that programs do not change: let a checkpoint hold what is there. `kept`:
+        what this gave for another checkpoint of the same moment."""
+        if store.name in checkpoint.contents:
+            return kept
+        kept = kept or contents_of(store, None)
+        checkpoint.contents[store.name] = kept
+        return kept
+
+    def back_to(self, checkpoint: Checkpoint) -> None:
+        """Give the machine that state; no program may run."""
+        machine = self._machine
+        memory, programs = machine.memory, machine.programs
+        for name, store in stores(memory, written_only=False).items():
+            if name in checkpoint.contents:
+                put_contents(store, checkpoint.contents[name])
+        for name, labels in own_labels(memory).items():
+            labels.clear()
+            labels.update(checkpoint.view_labels[name])
+        for name, channel in memory.channels.items():
+            set_pointers(channel, checkpoint.pointers[name])
+            if channel.flat is not None:
+                channel.flat.clear()
+                channel.flat.update(checkpoint.flat[name])
+        memory.set_allocated(checkpoint.allocated)
+        programs.forget()
+        for name, (values, kinds, params) in checkpoint.variables.items():
+            programs.interpreter(name).variables.set_state(values, kinds, params)
+        machine.gradients.clear()
+        machine.gradients.update(checkpoint.gradients)
+        machine.journal.replace({name: entry.copy() for name, entry in checkpoint.journal.items()}, checkpoint.executed)
+        self._epochs.set_state(checkpoint.epochs)
+        programs.steps.left = checkpoint.steps_left

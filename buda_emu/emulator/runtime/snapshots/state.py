@@ -1,0 +1,446 @@
+"""All that one machine remembers between two programs, into a snapshot and out of it (docs/run/snapshots.md).
+
+That is: written entries with their format labels, pointers, flags and autoincs of queues and rams, row-major host data
+for tilizers, which dynamic queues are allocated, variables and parameters of every program, sums of gradient ops that
+no ram keeps, and for error texts who pushed and popped last. Dropout has no state (OPS 5.1).
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import chain
+from typing import Any, Protocol, cast
+
+from numpy.typing import NDArray
+
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.memory.store import TileStore
+from buda_emu.emulator.runtime.host.programs import Programs
+from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Entry, Journal, Traffic
+from buda_emu.emulator.runtime.machine.memory import Channel, Memory
+from buda_emu.emulator.runtime.snapshots.archive import KIND, MOST, SCHEMA_VERSION, Fields, Reader, write
+from buda_emu.emulator.runtime.snapshots.entries import (
+    Tensor,
+    changing,
+    check_sizes,
+    labels_of,
+    own_labels,
+    read_label_runs,
+    read_row_major,
+    read_slots,
+    read_store,
+    read_sum,
+    read_sum_tiles,
+    read_view_labels,
+    row_major,
+    runs_of_labels,
+    stores,
+    written,
+)
+from buda_emu.netlist.load import check_bytes
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.program.settings import Kind
+from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
+from buda_emu.spec.precision import Precision, precision_named
+from buda_emu.spec.varinst import INT_MAX, INT_MIN, is_variable
+from buda_emu.support.records import dataclass
+from buda_emu.support.version import __version__
+
+_KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
+_FLAGS = ("prologue", "epilogue", "zero")
+_RING = ("rd", "wr", "local", "local_base")
+_FIFO_STEPS = ("rd_ptr_autoinc", "global_rdptr_autoinc")
+_RAM_STEPS = ("global_rdptr_autoinc", "global_wrptr_autoinc")
+
+
+def pointers_of(channel: Channel) -> dict[str, Any]:
+    """Flags, pointers and steps of a queue or ram."""
+    flags = {name: getattr(channel, name) for name in _FLAGS}
+    if isinstance(channel, Ram):
+        return flags | {name: getattr(channel, name) for name in ("rd", "wr", *_RAM_STEPS)}
+    steps = {name: getattr(channel, name) for name in _FIFO_STEPS}
+    return flags | steps | {name: getattr(channel.ring, name) for name in _RING}
+
+
+def read_pointers(fields: Fields, channel: Channel) -> dict[str, Any]:
+    """The same out of a file. Raises HostError for what cannot be."""
+    found: dict[str, Any] = {name: fields.flag(name) for name in _FLAGS}
+    if isinstance(channel, Ram):
+        found |= {name: fields.integer(name, 0, channel.entries - 1) for name in ("rd", "wr")}
+        return found | {name: fields.integer(name, 0, INT_MAX) for name in _RAM_STEPS}
+    found |= {name: fields.integer(name, 0, channel.ring.limit - 1) for name in _RING}
+    return found | {name: fields.integer(name, INT_MIN, INT_MAX) for name in _FIFO_STEPS}
+
+
+def set_pointers(channel: Channel, found: Mapping[str, Any]) -> None:
+    """Give a queue or ram what `read_pointers` found."""
+    for name, value in found.items():
+        setattr(channel.ring if isinstance(channel, Fifo) and name in _RING else channel, name, value)
+
+
+def variables_of(programs: Programs, name: str) -> dict[str, Any]:
+    """Variables and parameters of a program."""
+    values, kinds, params = programs.interpreter(name).variables.state()
+    return {
+        "variables": [[variable, kinds[variable].value, value] for variable, value in values.items()],
+        "params": [[param, text] for param, text in params.items()],
+    }
+
+
+def read_variables(
+    fields: Fields, program: str, netlist: Netlist
+) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
+    """Values and kinds of variables, and parameters. Raises HostError for what cannot be."""
+    if program not in netlist.programs:
+        raise fields.bad("is not a program of the netlist")
+    values: dict[str, int] = {}
+    kinds: dict[str, Kind] = {}
+    for name, kind, value in fields.rows("variables", str, str, int):
+        if kind not in _KINDS or not INT_MIN <= value <= INT_MAX or is_variable(name):
+            raise fields.bad(f"has a variable {name!r} of an unknown kind or size")
+        values[name], kinds[name] = value, _KINDS[kind]
+    return values, kinds, dict(fields.rows("params", str, str))
+
+
+def traffic_of(entry: Entry) -> dict[str, Any]:
+    """The place in a program is left out: it is of a run that is over."""
+    return {
+        "pushed": [[item.by, item.slot, item.total] for item in (entry.pushed,) if item is not None],
+        "popped": [[item.by, item.slot, item.total] for item in (entry.popped,) if item is not None],
+    }
+
+
+def read_traffic(fields: Fields, netlist: Netlist) -> Entry:
+    """Who pushed and popped last. Raises HostError for what cannot be."""
+
+    def read(key: str) -> Traffic | None:
+        traffic = None
+        for by, slot, total in fields.rows(key, str, int, int):
+            if (by not in (HOST, SETTINGS) and by not in netlist.ops) or slot < -1 or not 0 < total < MOST:
+                raise fields.bad(f"has a {key} that cannot be")
+            traffic = Traffic(by, slot, None, total)
+        return traffic
+
+    return Entry(read("pushed"), read("popped"))
+
+
+_SECTIONS = ("arch_name", "queues", "graphs", "fused_ops", "programs", "temporal_graphs")
+
+
+def fingerprint(netlist: Netlist) -> str:
+    """sha256 of queues, graphs, fused ops and programs for one architecture, in hexadecimal."""
+    digest = hashlib.sha256()
+    for section in _SECTIONS:
+        for part in _parts(getattr(netlist, section)):
+            digest.update(part.encode("utf-8", "surrogateescape"))
+            digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _parts(value: object) -> Iterator[str]:
+    """A flat text form that is equal for equal values only: each container says its kind and its length."""
+    if is_dataclass(value):
+        compared = [item.name for item in fields(value) if item.compare]
+        yield f"{type(value).__name__}{len(compared)}"
+        for name in compared:
+            yield from _parts(getattr(value, name))
+    elif isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value)
+        yield f"map{len(items)}"
+        for key, item in items.items():
+            yield from _parts(key)
+            yield from _parts(item)
+    elif isinstance(value, tuple | list):
+        members = cast("Sequence[object]", value)
+        yield f"list{len(members)}"
+        for item in members:
+            yield from _parts(item)
+    elif isinstance(value, frozenset):
+        names = sorted(repr(item) for item in cast("frozenset[object]", value))
+        yield f"set{len(names)}"
+        yield from names
+    else:
+        yield repr(value)
+
+
+Holding = Callable[[str, Any, int | None], Callable[[], object]]
+"""`Exchange.holding`."""
+
+
+class InitialTensor(Protocol):
+    """A tensor of an image for one queue: `array` [entries, t, rows, cols], `slot` the first one of a ram."""
+
+    @property
+    def queue(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def array(self) -> Any:
+        """Of numpy, or by reference."""
+        ...
+
+    @property
+    def slot(self) -> int | None:
+        """None for a queue."""
+        ...
+
+
+class Beginning(Protocol):
+    """A device image (`buda_emu.emulator.image`): its file, the SHA-256 of that, and what a machine begins with."""
+
+    path: str
+
+    @property
+    def digest(self) -> str:
+        """In hexadecimal."""
+        ...
+
+    def held(self) -> Iterator[InitialTensor]:
+        """Tensors in the order in which they are pushed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """`writes`: of each store that the image filled, how often it had been written to then."""
+
+    image: Beginning
+    writes: Mapping[str, int]
+
+    def unchanged(self, netlist: Netlist, memory: Memory) -> frozenset[str]:
+        """The stores that still hold what the image has."""
+        own = changing(netlist, memory)
+        held = stores(memory, written_only=False)
+        return frozenset(name for name, count in self.writes.items() if name not in own and held[name].writes == count)
+
+
+def reference(begun: Begun | None, unchanged: Collection[str]) -> dict[str, Any]:
+    """The part of a header that refers to an image, empty where nothing does. Raises ImageError."""
+    if begun is None or not unchanged:
+        return {}
+    return {
+        "path": begun.image.path,
+        "sha256": begun.image.digest,
+        "stores": [[name] for name in sorted(unchanged)],
+    }
+
+
+def read_reference(header: Fields, known: Mapping[str, TileStore], own: Collection[str]) -> frozenset[str]:
+    """The stores that a snapshot has by reference. `own`: those that a program may change. Raises HostError for what
+    cannot be."""
+    fields = header.at("image")
+    if not fields.names():
+        return frozenset()
+    named = [name for (name,) in fields.rows("stores", str)]
+    if len(set(named)) < len(named) or not known.keys() - own >= set(named):
+        raise fields.bad("refers to an image for memory that programs change, or that is not there")
+    return frozenset(named)
+
+
+def require_image(header: Fields, reader: Reader, image: Beginning | None) -> Beginning:
+    """The image that a snapshot refers to. Raises HostError where none is given, or another one."""
+    fields = header.at("image")
+    path, digest = fields.text("path"), fields.text("sha256")
+    if image is None:
+        raise reader.refused(
+            f"its parameters are those of the image {path}: give it, Emulator.load(snapshot, "
+            "netlist, image=buda_emu.load_image(path)), or restore it after begin_with"
+        )
+    if image.digest != digest:
+        raise reader.refused(
+            f"its parameters are those of the image {path} (SHA-256 {digest[:12]}...), which {image.path} is not "
+            f"({image.digest[:12]}...): give the image that it was saved with"
+        )
+    return image
+
+
+def fillers(image: Beginning, memory: Memory, wanted: Collection[str], holding: Holding) -> list[Callable[[], object]]:
+    """What fills these stores, once they are empty, from the image; what can be wrong has been found before. Raises
+    HostError, ImageError."""
+    found: list[Callable[[], object]] = []
+    for held in image.held() if wanted else ():
+        if memory.channel(held.queue).view.store.name in wanted:
+            found.append(holding(held.queue, held.array, held.slot))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The parts that hold state. `gradients` is that of the executor's context."""
+
+    netlist: Netlist
+    precision: str
+    memory: Memory
+    programs: Programs
+    gradients: dict[str, Tensor]
+    journal: Journal
+    holding: Holding
+    begun: Begun | None = None
+
+
+def unchanged_of(machine: Machine) -> frozenset[str]:
+    """The stores that still hold what the machine's image has."""
+    return machine.begun.unchanged(machine.netlist, machine.memory) if machine.begun is not None else frozenset()
+
+
+def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | None) -> None:
+    """Write the state of a machine that does nothing at the moment. Raises HostError."""
+    held = stores(machine.memory)
+    unchanged = unchanged_of(machine)
+    flat = row_major(machine.memory)
+    header = {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "buda_emu": __version__,
+        "precision": machine.precision,
+        "netlist": {
+            "sha256": fingerprint(machine.netlist),
+            "path": machine.netlist.path,
+            "arch": machine.netlist.arch_name,
+        },
+        "image": reference(machine.begun, unchanged),
+        "stores": {
+            name: {"tiles": store.tiles, "labels": [list(run) for run in runs_of_labels(store.labels)]}
+            for name, store in held.items()
+        },
+        "views": {
+            name: [[slot, label] for slot, label in sorted(labels.items())]
+            for name, labels in own_labels(machine.memory).items()
+        },
+        "queues": {name: pointers_of(channel) for name, channel in machine.memory.channels.items()},
+        "flat": {name: {"slots": [[slot] for slot in slots]} for name, slots in flat.items()},
+        "allocated": [[name] for name in machine.memory.allocated],
+        "programs": {name: variables_of(machine.programs, name) for name in machine.programs.known},
+        "gradients": {name: {"tiles": len(array)} for name, array in machine.gradients.items()},
+        "traffic": {name: traffic_of(machine.journal.of(name)) for name in machine.memory.channels},
+        "executed": [[name, count] for name, count in machine.journal.executed.items()],
+    }
+    arrays: dict[str, list[NDArray[Any]]] = {
+        **{
+            f"stores/{name}": list(chain.from_iterable(written(store.arrays(), store.labels)))
+            for name, store in held.items()
+            if name not in unchanged
+        },
+        **{f"flat/{name}": list(slots.values()) for name, slots in flat.items()},
+        **{f"gradients/{name}": [array] for name, array in machine.gradients.items()},
+    }
+    write(path, header, netlist_text, arrays)
+
+
+def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
+    """Raises HostError for a snapshot of another version, netlist or precision."""
+    header = Fields(reader.header, "", reader.refused)
+    version = header.integer("schema_version", 0, MOST)
+    if version != SCHEMA_VERSION:
+        raise reader.refused(f"its form has version {version}, this buda-emu reads version {SCHEMA_VERSION}")
+    if header.text("buda_emu") != __version__:
+        raise reader.refused(f"it is of buda-emu {header.text('buda_emu')}, this is {__version__}")
+    if header.text("precision") != precision:
+        raise reader.refused(f"it has precision {header.text('precision')}, the machine {precision}")
+    of = header.at("netlist")
+    if of.text("sha256") != fingerprint(netlist):
+        raise reader.refused(f"it is of another netlist ({of.text('path')}, {of.text('arch')}) than {netlist.path}")
+
+
+def restore(machine: Machine, reader: Reader, image: Beginning | None = None) -> Begun | None:
+    """Give the machine the state of a snapshot. Everything is read and checked before anything changes. `image`: that
+    which the snapshot may refer to, by default the one that the machine began with. What it has of an image now.
+
+    Raises HostError for a file that does not fit the machine or is damaged, or refers to another image.
+    """
+    check_header(reader, machine.netlist, machine.precision)
+    header = Fields(reader.header, "", reader.refused)
+    netlist, memory, known = machine.netlist, machine.memory, stores(machine.memory, written_only=False)
+    held, flats, programs = header.at("stores"), header.at("flat"), header.at("programs")
+    runs = {name: read_label_runs(held.at(name), known.get(name)) for name in held.names()}
+    of_views = {name: read_view_labels(header.at("views"), name, memory) for name in own_labels(memory)}
+    pointers = {name: read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}
+    slots = {name: read_slots(flats.at(name), memory.channels.get(name)) for name in flats.names()}
+    allocated = [name for (name,) in header.rows("allocated", str)]
+    if not memory.dynamic.issuperset(allocated) or len(set(allocated)) < len(allocated):
+        raise header.bad("allocates queues that are not dynamic")
+    variables = {name: read_variables(programs.at(name), name, netlist) for name in programs.names()}
+    traffic = {name: read_traffic(header.at("traffic").at(name), netlist) for name in memory.channels}
+    executed: dict[str, int] = dict(header.rows("executed", str, int))
+    if not netlist.graphs.keys() >= executed.keys() or min(executed.values(), default=0) < 0:
+        raise header.bad("has executed graphs that the netlist has not")
+    sums = {name: read_sum_tiles(header, name, netlist) for name in header.at("gradients").names()}
+    referred = read_reference(header, known, changing(netlist, memory))
+    kinds = (("stores", runs.keys() - referred), ("flat", slots), ("gradients", sums))
+    reader.require(f"{kind}/{name}" for kind, names in kinds for name in names)
+    check_sizes(netlist, memory, reader, {known[name]: found for name, found in runs.items()}, slots, sums, referred)
+    begun = machine.begun
+    image = image or (begun.image if begun is not None else None)
+    if referred:
+        image = require_image(header, reader, image)
+    stay = frozenset[str]()
+    if referred and begun is not None and image is not None and begun.image.digest == image.digest:
+        stay = unchanged_of(machine) & referred
+    try:
+        labels = {name: labels_of(found) for name, found in runs.items()}
+        own = {name: found for name, found in labels.items() if name not in referred}
+        tiles = {name: read_store(reader, name, known[name], found) for name, found in own.items()}
+        fill = fillers(image, memory, referred - stay, machine.holding) if image is not None else []
+        flat = {name: read_row_major(reader, name, netlist, found) for name, found in slots.items()}
+        gradients = {name: read_sum(reader, name, count) for name, count in sums.items()}
+    except MemoryError:
+        raise reader.refused("the memory for it is not to be had") from None
+
+    # From here on nothing fails.
+    for name, store in known.items():
+        if name not in stay:
+            store.replace(tiles.get(name) or store.fresh(0), own.get(name, []))
+    for put in fill:
+        put()
+    for name, own in own_labels(memory).items():
+        own.clear()
+        own.update(of_views[name])
+    for name, channel in memory.channels.items():
+        set_pointers(channel, pointers[name])
+        if channel.flat is not None:
+            channel.flat.clear()
+            channel.flat.update(flat.get(name, {}))
+    memory.set_allocated(allocated)
+    machine.programs.forget()
+    for name, found in variables.items():
+        machine.programs.interpreter(name).variables.set_state(*found)
+    machine.gradients.clear()
+    machine.gradients.update(gradients)
+    machine.journal.replace(traffic, executed)
+    return Begun(image, {name: known[name].writes for name in referred}) if image is not None else None
+
+
+def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
+    """The given netlist, or the one that the file keeps. Raises HostError where there is none, or it is not good."""
+    if netlist is not None:
+        return netlist
+    text = reader.netlist
+    if text is None:
+        raise reader.refused("it keeps no netlist (its file had changed): give one, Emulator.load(path, netlist)")
+
+    of = Fields(reader.header, "", reader.refused).at("netlist")
+    found = check_bytes(text, of.text("path"), of.text("arch")).netlist
+    if found is None:
+        raise reader.refused("the netlist in it is refused")
+    return found
+
+
+def text_of(netlist: Netlist) -> bytes | None:
+    """The netlist's file, if it still says the same."""
+    try:
+        data = read_bytes(netlist.path)
+    except (UnreadableError, OSError):
+        return None
+    again = check_bytes(data, netlist.path, netlist.arch_name).netlist
+    return data if again is not None and fingerprint(again) == fingerprint(netlist) else None
+
+
+def precision_of(reader: Reader) -> Precision:
+    """The precision of the machine that was saved."""
+    fields = Fields(reader.header, "", reader.refused)
+    found = precision_named(fields.text("precision"))
+    if found is None:
+        raise fields.bad("names a precision that is not known")
+    return found

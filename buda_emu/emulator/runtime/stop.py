@@ -1,0 +1,345 @@
+"""Why a program stopped: everything around a ProgramError, ops that wait for each other, and the likely cause in a
+sentence or two.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.runtime.machine.listeners import HOST, SETTINGS, Journal, Traffic
+from buda_emu.netlist.model import Execute, Netlist, Op, Queue, QueueSettings
+from buda_emu.netlist.program.settings import Place, instruction_text
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.stopped import OpAtFault, QueueState, Stopped, Transfer, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a cause is found from."""
+
+    netlist: Netlist
+    place: Place
+    graphs: tuple[str, ...]
+    channel: Fifo | Ram | None
+    journal: Journal
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue at fault."""
+        return self.netlist.queues.get(self.channel.name) if self.channel is not None else None
+
+    def settings(self, queue: str) -> QueueSettings | None:
+        """Of the execute that stopped."""
+        instruction = self.place.instruction
+        if not isinstance(instruction, Execute):
+            return None
+        return next((item for item in instruction.queue_settings if item.queue == queue), None)
+
+
+def likely_cause(error: ProgramError, scene: Scene) -> str:
+    """Empty where nothing can be said that the problem does not say already."""
+    find = _CAUSES.get(error.kind)
+    return find(error, scene) if find is not None else ""
+
+
+def _full(_error: ProgramError, scene: Scene) -> str:
+    queue = scene.queue
+    if queue is None:
+        return ""
+    pushed, popped = _counts(scene, queue)
+    readers = _readers(scene.netlist, queue)
+    traffic = f"so far {plural(pushed, 'entry')} pushed and {popped} freed"
+    if not readers:
+        return (
+            f"no op reads {queue.name}, so only the host makes room: {traffic}. Pop its entries between runs, run "
+            f"fewer rounds, or give it more than {queue.entries} entries"
+        )
+    graphs = ", ".join(dict.fromkeys(op.graph for op in readers))
+    if not popped:
+        return (
+            f"graph {graphs} reads {queue.name} but nothing frees what it has read: {traffic}. Advance its "
+            f"rd_ptr_global after the execute (varinst: [$ptr, incwrap, input_count, {2 * queue.entries}]) or set "
+            "global_rdptr_autoinc: 1"
+        )
+    return (
+        f"graph {graphs} frees entries of {queue.name} more slowly than op {queue.input} fills them: {traffic}. "
+        "Compare how far rd_ptr_global moves in a round with the input_count of the graph that writes, or run the "
+        "reader in the same round"
+    )
+
+
+def _empty(_error: ProgramError, scene: Scene) -> str:
+    queue = scene.queue
+    if queue is None:
+        return ""
+    pushed, popped = _counts(scene, queue)
+    if queue.host_fed:
+        if not pushed:
+            return f"the host has pushed nothing to {queue.name}: push its entries before the run"
+        return (
+            f"the host has pushed {plural(pushed, 'entry')} to {queue.name} in all and {popped} are used up: push as "
+            "many as the program reads (input_count in each round), or run fewer rounds"
+        )
+    return _producer_did_not_run(scene, queue, pushed, popped)
+
+
+def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) -> str:
+    op = scene.netlist.ops.get(queue.input)
+    if op is None:
+        return ""
+    runs = scene.journal.executed.get(op.graph, 0)
+    if op.graph in scene.graphs:
+        return (
+            f"op {op.name} of the same graph fills {queue.name}, one entry for each input, and the entry that is read "
+            "is not among those that it has filled so far: let the local read pointer begin where the graph writes"
+        )
+    if not runs:
+        return f"op {op.name} of graph {op.graph} fills {queue.name}, and that graph has not run yet: execute it before"
+    return (
+        f"graph {op.graph}, whose op {op.name} fills {queue.name}, ran {_times(runs)} and pushed "
+        f"{plural(pushed, 'entry')}, of which {popped} are freed: execute it in the same round, or read fewer entries"
+    )
+
+
+def _unwritten(_error: ProgramError, scene: Scene) -> str:
+    queue, channel = scene.queue, scene.channel
+    if queue is None or channel is None:
+        return ""
+    pushed, popped = _counts(scene, queue)
+    if isinstance(channel, Ram):
+        if queue.host_fed:
+            return (
+                f"the host has written {plural(pushed, 'entry')} of ram {queue.name}: push the slots that are read "
+                "(slot= of Emulator.push; by default the first ones)"
+            )
+        return (
+            f"no op has written that slot of ram {queue.name} yet: let the host initialise it, execute graph "
+            f"{_graph_of(scene, queue)} before, or compare rd_ptr_global with where wr_ptr_global wrote"
+        )
+    ring = channel.ring
+    ahead = (ring.local - ring.rd) % ring.limit
+    local = f"; rd_ptr_local {ring.local} is {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
+    if queue.host_fed:
+        return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
+    text = _producer_did_not_run(scene, queue, pushed, popped)
+    return f"{text}{local}" if text else ""
+
+
+def _pointer(_error: ProgramError, scene: Scene) -> str:
+    queue = scene.queue
+    if queue is None:
+        return ""
+    settings = scene.settings(queue.name)
+    pointers = (settings.rd_ptr_global, settings.wr_ptr_global, settings.rd_ptr_local) if settings is not None else ()
+    variable = next((text for text in pointers if "$" in text), "$ptr")
+    wrap = queue.entries if queue.is_ram else 2 * queue.entries
+    kind = "ram: its pointers count slots" if queue.is_ram else "queue: its pointers count"
+    return (
+        f"{queue.name} is a {kind} 0..{wrap - 1}. Let the pointer wrap there: varinst: [{variable}, incwrap, "
+        f"input_count, {wrap}]"
+    )
+
+
+def _settings(error: ProgramError, scene: Scene) -> str:
+    queue = scene.queue
+    if "input_count" in error.problem and queue is not None:
+        return (
+            f"an epoch must not wrap around the end of a streamed queue: give {queue.name} a multiple of input_count "
+            "entries, or read it by global_rdptr_autoinc"
+        )
+    if "zero without prologue" in error.problem:
+        return "zero clears the entries that the prologue loads: set prologue: true, or leave zero out"
+    if "twice" in error.problem:
+        return "graphs of one temporal graph run together: execute each of them once, then the next round"
+    if "differ" in error.problem:
+        return "graphs of one temporal graph share their queues: give a queue the same settings in each execute"
+    return ""
+
+
+def _value(error: ProgramError, _scene: Scene) -> str:
+    if error.problem.find("unknown variable") >= 0:
+        return "declare it by var or staticvar, or bind it by param, before it is used"
+    if "has no value" in error.problem:
+        return "give it a value: Emulator.run(program, {name: value}), or --param NAME=VALUE on the command line"
+    if "incwrap" in error.problem:
+        return "a pointer wraps at twice the entries of a queue, or at the entries of a ram: give incwrap that number"
+    return ""
+
+
+def _loop(error: ProgramError, scene: Scene) -> str:
+    instruction = scene.place.instruction
+    count = getattr(instruction, "count", "")
+    if "$" in count:
+        return f"{count} is {scene.place.variables.get(count)}: give the parameter or variable a value of 1 or more"
+    return "a loop is the instructions between loop and endloop, each once" if "endloop" in error.problem else ""
+
+
+def _allocation(error: ProgramError, _scene: Scene) -> str:
+    if "held by" in error.problem:
+        return "deallocate_queue the one that holds the memory first, or give them different addresses"
+    return "pair each allocate_queue with one deallocate_queue"
+
+
+def _op(error: ProgramError, scene: Scene) -> str:
+    op = scene.netlist.ops.get(error.op)
+    if op is None:
+        return ""
+    mark = op.at()
+    return (
+        f"op {op.name} (line {mark.line}) reads {', '.join(op.inputs) or 'nothing'}: compare what they hold, their "
+        f"dims after TMs, and its attributes with what {op.type} takes (buda-emu ops {op.type})"
+    )
+
+
+def _limit(error: ProgramError, _scene: Scene) -> str:
+    if "step_limit" in error.problem:
+        return "a loop count that is much too large, or Emulator(step_limit=...) that is too small"
+    return "more memory: Emulator(memory_limit=...)"
+
+
+_CAUSES: Mapping[str, Callable[[ProgramError, Scene], str]] = {
+    "full": _full,
+    "empty": _empty,
+    "unwritten": _unwritten,
+    "pointer": _pointer,
+    "settings": _settings,
+    "value": _value,
+    "loop": _loop,
+    "allocation": _allocation,
+    "op": _op,
+    "limit": _limit,
+}
+
+
+def _counts(scene: Scene, queue: Queue) -> tuple[int, int]:
+    """Entries pushed and freed so far."""
+    entry = scene.journal.of(queue.name)
+    return _count(entry.pushed), _count(entry.popped)
+
+
+def _count(traffic: Traffic | None) -> int:
+    return traffic.total if traffic is not None else 0
+
+
+def _readers(netlist: Netlist, queue: Queue) -> list[Op]:
+    return [op for op in netlist.ops.values() if queue.name in op.inputs]
+
+
+def _graph_of(scene: Scene, queue: Queue) -> str:
+    op = scene.netlist.ops.get(queue.input)
+    return op.graph if op is not None else "?"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def waiting(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
+    """The ops of the running graphs that a full or empty queue stops, and those after them that get no input.
+
+    Nothing for the other kinds of stop: there no op waits.
+    """
+    queue = netlist.queues.get(error.queue)
+    ops = [op for name in graphs for op in netlist.graphs[name].ops]
+    if queue is None or error.kind not in ("full", "empty"):
+        return ()
+    stuck = {op.name: _own(error.kind, op, queue) for op in ops if _is_at(error.kind, op, queue)}
+    names = list(stuck)
+    for name in names:  # grows while it is walked: breadth first
+        fed = {name, *(item.name for item in netlist.queues.values() if item.input == name and not item.is_ram)}
+        for op in ops:
+            if op.name not in stuck and not fed.isdisjoint(op.inputs):
+                stuck[op.name] = f"the result of {name}"
+                names.append(op.name)
+    found = netlist.ops
+    return tuple(Wait(name, found[name].type, found[name].graph, reason) for name, reason in stuck.items())
+
+
+def _is_at(kind: str, op: Op, queue: Queue) -> bool:
+    """Does the op write the full queue, or read the empty one?"""
+    return op.name == queue.input if kind == "full" else queue.name in op.inputs
+
+
+def _own(kind: str, op: Op, queue: Queue) -> str:
+    if kind == "full":
+        return f"room in {queue.name}"
+    position = list(op.inputs).index(queue.name)
+    return f"an entry of {queue.name} (its input {position})"
+
+
+def stopped(
+    error: ProgramError, place: Place, netlist: Netlist, channels: Mapping[str, Fifo | Ram], journal: Journal
+) -> Stopped:
+    """Everything around an error that ended a program at `place`."""
+    graphs = _graphs(netlist, place)
+    channel = channels.get(error.queue)
+    mark = place.instruction.at()
+    return Stopped(
+        kind=error.kind,
+        problem=error.problem,
+        file=netlist.path,
+        program=place.program,
+        instruction=place.index,
+        line=mark.line,
+        column=mark.column,
+        text=instruction_text(place.instruction, error.queue),
+        loops=place.rounds,
+        variables=place.variables,
+        graphs=graphs,
+        ops=_ops(error, netlist, graphs),
+        input=error.input,
+        waiting=waiting(error, netlist, graphs),
+        queue=_state(channel, netlist, journal) if channel is not None else None,
+        cause=likely_cause(error, Scene(netlist, place, graphs, channel, journal)),
+    )
+
+
+def _graphs(netlist: Netlist, place: Place) -> tuple[str, ...]:
+    instruction = place.instruction
+    if not isinstance(instruction, Execute):
+        return ()
+    found = (item.graphs for item in netlist.temporal_graphs if instruction.graph in item.graphs)
+    return next(found, (instruction.graph,))
+
+
+def _ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> tuple[OpAtFault, ...]:
+    """The op at fault, else those of the running graphs that read or write the queue at fault."""
+    return tuple(OpAtFault(op.name, op.type, op.graph, op.at().line) for op in _found_ops(error, netlist, graphs))
+
+
+def _found_ops(error: ProgramError, netlist: Netlist, graphs: tuple[str, ...]) -> list[Op]:
+    ops = netlist.ops
+    if error.op in ops:
+        return [ops[error.op]]
+    queue = netlist.queues.get(error.queue)
+    if queue is None or error.kind not in ("full", "empty", "unwritten"):
+        return []
+    if error.kind == "full":
+        return [ops[queue.input]] if queue.input in ops else []
+    return [op for name in graphs for op in netlist.graphs[name].ops if queue.name in op.inputs]
+
+
+def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueState:
+    entry = journal.of(channel.name)
+    pushed, popped = _transfer(entry.pushed, netlist), _transfer(entry.popped, netlist)
+    entries = channel.view.entries
+    written = channel.view.written
+    if isinstance(channel, Ram):
+        return QueueState(channel.name, "ram", entries, channel.rd, channel.wr, None, None, written, pushed, popped)
+    ring = channel.ring
+    return QueueState(
+        channel.name, "queue", entries, ring.rd, ring.wr, ring.local, ring.occupancy, written, pushed, popped
+    )
+
+
+def _transfer(traffic: Traffic | None, netlist: Netlist) -> Transfer | None:
+    if traffic is None:
+        return None
+    by, place = traffic.by, traffic.place
+    if by not in (HOST, SETTINGS):
+        by = f"op {by} of graph {netlist.ops[by].graph}"
+    slot = traffic.slot if traffic.slot >= 0 else None
+    if place is None:
+        return Transfer(by, slot, traffic.total, "", None, None, ())
+    return Transfer(by, slot, traffic.total, place.program, place.index, place.line, place.rounds)

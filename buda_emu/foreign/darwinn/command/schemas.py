@@ -1,0 +1,59 @@
+"""What `buda-emu darwinn` prints as JSON, as schemas."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from buda_emu.foreign.darwinn.assumptions import Assumptions
+from buda_emu.foreign.darwinn.replaying import Event, Eviction
+from buda_emu.foreign.darwinn.summary import Summary
+from buda_emu.foreign.darwinn.verifying import Verification
+from buda_emu.performance.timeline.order import Hazard
+from buda_emu.report.machine_readable.schema import Row, Rows, document
+from buda_emu.support.checker import Severity
+from buda_emu.support.checker.render import schema
+
+
+def _inspect() -> Any:
+    found = Rows(rule=str, severity=Severity, where=str, message=str)
+    return document(_title("inspect"), path=str, verdict=str, findings=found, summary=Summary, tree=dict[str, Any])
+
+
+def _check() -> Any:
+    return schema("darwinn check --json", runtime={"type": "integer"})
+
+
+def _run() -> Any:
+    own = {
+        "assumptions": Row(Assumptions),
+        "packages": list[str],
+        "requests": list[int],
+        "events": list[Event],
+        "evictions": list[Eviction],
+        "resets": list[int],
+        "tokens": list[int],
+        "resident": list[int],
+        "bytes": dict[str, int],
+        "request_end_ns": list[int],
+        "unknown_compute": int,
+        "warnings": list[str],
+        "hazards": list[Hazard] | None,
+    }
+    outputs = Rows(dtype=str, shape=list[int], name=str, computed_by=Literal["reference"], path=str | None)
+    return document(_title("run"), own, optional=own, outputs=outputs)
+
+
+def _verify() -> Any:
+    return document(_title("verify"), Verification, path=str, source=str, matches=bool)
+
+
+def _title(verb: str) -> str:
+    return f"Results of buda-emu darwinn {verb} --json"
+
+
+SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
+    "darwinn inspect": _inspect, "darwinn check": _check, "darwinn run": _run, "darwinn verify": _verify,
+    "darwinn link": lambda: document(_title("link"), path=str, executable=str, files=list[str]),
+    "darwinn relayout": lambda: document(_title("relayout"), path=str, layer=str, dtype=str, shape=list[int]),
+    "darwinn extract": lambda: document(_title("extract"), path=str, files=Rows(path=str, bytes=int)),
+}  # fmt: skip
+"""By verb."""

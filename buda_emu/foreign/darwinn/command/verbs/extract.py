@@ -1,0 +1,35 @@
+"""`buda-emu darwinn extract`: what a file holds, as files."""
+
+import argparse
+from typing import Any
+
+from buda_emu.app.cli.output import say, say_json, write_json, write_output
+from buda_emu.foreign import darwinn
+from buda_emu.report.machine_readable.strict import strict
+from buda_emu.support.version import RESULT_VERSION
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write package.dwn, tree.json, and of each executable its parameters, chunks and source model."""
+    package = darwinn.load(args.file)
+    tree = package.to_dict()  # first: it refuses what would be written many times over
+    args.output.mkdir(parents=True, exist_ok=True)
+    files: list[tuple[str, Any]] = [("package.dwn", package.raw)]
+    for number, item in enumerate(package.executables):
+        stem = f"{number}_{item.kind.lower()}"
+        files += [(f"{stem}_parameters.bin", item.parameters), (f"{stem}_model.bin", item.serialized_model)]
+        files += [(f"{stem}_chunk_{n}.bin", chunk.bitstream) for n, chunk in enumerate(item.chunks)]
+    for number, part in enumerate(package.parts):
+        files.append((f"chip_{number}.dwn", part.raw))
+    for name, data in files:
+        if data:
+            write_output(args.output / name, lambda stream, data=data: stream.write(data))
+    write_json(args.output / "tree.json", {"schema_version": RESULT_VERSION, "tree": strict(tree)})
+    written = [(str(args.output / name), len(data)) for name, data in files if data]
+    if args.json:
+        say_json({"path": args.file, "files": [{"path": name, "bytes": size} for name, size in written]})
+        return 0
+    for name, size in written:
+        say(f"{size:>12,}  {name}")
+    say(f"{'':>12}  {args.output / 'tree.json'}")
+    return 0

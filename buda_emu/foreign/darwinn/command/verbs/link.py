@@ -1,0 +1,48 @@
+"""`buda-emu darwinn link`: base addresses into instruction chunks."""
+
+import argparse
+from typing import Any
+
+from buda_emu.app.cli.output import say, say_json, write_output
+from buda_emu.foreign import darwinn
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+
+
+def main(args: argparse.Namespace) -> int:
+    """Link and write."""
+    package = darwinn.load(args.file)
+    chosen = [item for item in package.executables if args.executable in (None, item.kind)]
+    if not chosen:
+        kinds = ", ".join(item.kind for item in package.executables)
+        raise HostError(f"{args.file} has no executable {args.executable}: it has {kinds}")
+    executable = package.main if args.executable is None else chosen[0]
+    chunks = darwinn.link(executable, _addresses(args.address))
+    args.output.mkdir(parents=True, exist_ok=True)
+    for number, chunk in enumerate(chunks):
+        write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
+    if args.json:
+        files = [str(args.output / f"chunk_{number}.bin") for number in range(len(chunks))]
+        say_json({"path": args.file, "executable": executable.kind, "files": files})
+    else:
+        say(f"{plural(len(chunks), 'chunk')} of {executable.kind}: {args.output}")
+    return 0
+
+
+def _addresses(given: list[str]) -> dict[str, Any]:
+    """The form that `link` takes."""
+    found: dict[str, Any] = {"inputs": {}, "outputs": {}}
+    for text in given:
+        what, equals, number = text.rpartition("=")
+        kind, _, name = what.partition(":")
+        try:
+            address = int(number, 0)
+        except ValueError:
+            raise HostError(f"--address {text}: {number!r} is not a number") from None
+        if equals and kind in ("input", "output") and name:
+            found[f"{kind}s"].setdefault(name, []).append(address)
+        elif equals and what in ("parameter", "scratch"):
+            found[what] = address
+        else:
+            raise HostError(f"--address {text}: expected parameter=N, scratch=N, input:NAME=N or output:NAME=N")
+    return found

@@ -1,0 +1,28 @@
+"""`buda-emu darwinn relayout`: an output's bytes on the device to an array."""
+
+import argparse
+
+import numpy as np
+
+from buda_emu.app.cli.output import say, say_json, write_output
+from buda_emu.foreign import darwinn
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_whole
+
+
+def main(args: argparse.Namespace) -> int:
+    """Convert and write."""
+    outputs = darwinn.load(args.file).main.outputs
+    layer = next((item for item in outputs if item.name == args.layer), None)
+    if layer is None:
+        names = [item.name or "" for item in outputs]
+        raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
+    array = darwinn.relayout(layer, read_whole(args.raw))
+    array = darwinn.dequantize(layer, array) if args.real else array
+    write_output(args.output, lambda stream: np.save(stream, array))
+    if args.json:
+        say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})
+    else:
+        say(f"{args.output}: {array.dtype} {list(array.shape)}")
+    return 0

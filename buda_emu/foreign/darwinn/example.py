@@ -1,0 +1,222 @@
+"""Two small co-compiled packages with the models they are made of, for docs, tests and first steps.
+
+Everything is made here: `build` writes the packages, and what stands for instructions is noise, as nobody outside of
+Google can write real ones. The models are real: small enough to read, and the packages hold their weights.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from buda_emu.foreign.darwinn import tflite
+from buda_emu.foreign.darwinn.flatbuffer.write import write
+from buda_emu.foreign.darwinn.linking import build, wrap
+
+_TOKEN: Final = 0xC0C0_A7E5_0000_0001
+_SCALES: Final = {"image": 1 / 128, "weights": 1 / 64, "grid": 1 / 16, "scores": 1 / 4}
+_ZEROS: Final = {"image": 128, "weights": 120, "grid": 0, "scores": 100}
+_SCORES, _KERNEL, _COLOURS = 10, 3, 3
+_FIRST_FIELD, _BUNDLE = 70, 128  # bits
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A model of a convolution and a fully connected layer: image of `size` x `size` x 3, `channels` in its grid."""
+
+    name: str
+    size: int
+    channels: int
+    cycles: int
+
+    @property
+    def grid(self) -> int:
+        """Rows and columns of the grid."""
+        return self.size // 2
+
+    def noise(self, what: str, count: int) -> bytes:
+        """The same bytes on every machine."""
+        blocks = (hashlib.sha256(f"{self.name}:{what}:{n}".encode()).digest() for n in range(count // 32 + 1))
+        return b"".join(blocks)[:count]
+
+    def constants(self) -> dict[str, bytes]:
+        """Weights and biases, by the names of their tensors."""
+        biases = {"conv/bias": self.channels, "scores/bias": _SCORES}
+        return {
+            "conv/weights": self.noise("conv", self.channels * _KERNEL * _KERNEL * _COLOURS),
+            "scores/weights": self.noise("scores", _SCORES * self.grid * self.grid * self.channels),
+        } | {
+            name: b"".join(int.to_bytes(byte * 8 - 1024, 4, "little", signed=True) for byte in self.noise(name, count))
+            for name, count in biases.items()
+        }
+
+    def parameters(self) -> bytes:
+        """What stays on the device: a multiple of 64 bytes."""
+        data = b"".join(self.constants().values())
+        return data + bytes(-len(data) % 64)
+
+
+EXAMPLES: Final = (Example("edges", 16, 8, 6_000), Example("spots", 32, 16, 90_000))
+
+
+def example_files() -> Mapping[str, bytes]:
+    """File names and contents: `NAME_edgetpu.tflite`, and `NAME.tflite`, the model that it is made of.
+
+    Raises UnsupportedError without the `flatbuffers` library.
+    """
+    files: dict[str, bytes] = {}
+    for item in EXAMPLES:
+        files[f"{item.name}_edgetpu.tflite"] = wrap(build(tree(item)), chips=(18,))
+        files[f"{item.name}.tflite"] = model(item)
+    return files
+
+
+def tree(item: Example) -> dict[str, Any]:
+    """A package as `build` takes it: an executable that caches the parameters, and one that runs."""
+    grid = item.grid * item.grid * item.channels
+    layers = {
+        "input_layers": [_layer("image", item.size, item.size, _COLOURS, item.size * item.size * _COLOURS)],
+        "output_layers": [
+            _layer("grid", item.grid, item.grid, item.channels, grid) | _output(_rows_in_two_tiles(item)),
+            _layer("scores", 1, 1, _SCORES, 12) | _output(None),
+        ],
+    }
+    image = item.size * item.size * _COLOURS
+    transfers = [
+        _chunk_hint(),
+        _transfer("INPUT_ACTIVATION", "image", 0, image // 2),
+        _transfer("INPUT_ACTIVATION", "image", image // 2, image - image // 2),
+        _transfer("OUTPUT_ACTIVATION", "grid", 0, grid),
+        _transfer("OUTPUT_ACTIVATION", "scores", 0, 12),
+        _interrupt(),
+    ]
+    fields = [
+        ("PARAMETER", None),
+        ("INPUT_ACTIVATION", "image"),
+        ("OUTPUT_ACTIVATION", "grid"),
+        ("OUTPUT_ACTIVATION", "scores"),
+    ]
+    runs = _executable(item, "EXECUTION_ONLY", "model", fields, 4096) | layers
+    runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": item.cycles}
+    parameters = item.parameters()
+    caches = _executable(item, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
+    hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _interrupt()]
+    caches |= {"dma_hints": {"hints": hints, "fully_deterministic": True}}
+    return {
+        "min_runtime_version": 13,
+        "compiler_version": "buda-emu example",
+        "model_identifier": item.name,
+        "signature": b"",
+        "executables": [runs, caches],
+    }
+
+
+def _executable(
+    item: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
+) -> dict[str, Any]:
+    code = bytearray(item.noise(kind, size))
+    offsets: list[dict[str, Any]] = []
+    for number, (what, layer) in enumerate(fields):
+        for half, position in enumerate(("LOWER_32BIT", "UPPER_32BIT")):
+            bit = _FIRST_FIELD + _BUNDLE * (2 * number + half)
+            first, shift = divmod(bit, 8)
+            word = int.from_bytes(code[first : first + 5], "little") & ~(0xFFFF_FFFF << shift)
+            code[first : first + 5] = word.to_bytes(5, "little")
+            offsets.append({"meta": _meta(what, layer) | {"position": position}, "offset_bit": bit})
+    return {
+        "name": name,
+        "batch_size": 1,
+        "chip": "beagle",
+        "type": kind,
+        "parameter_caching_token": _TOKEN,
+        "instruction_bitstreams": [{"bitstream": bytes(code), "field_offsets": offsets}],
+        "parameters": b"",
+    }
+
+
+def _meta(what: str, layer: str | None) -> dict[str, Any]:
+    return {"desc": f"BASE_ADDRESS_{what}", "name": layer or ""}
+
+
+def _transfer(what: str, layer: str | None, offset: int, size: int) -> dict[str, Any]:
+    hint = {"meta": _meta(what, layer), "offset_in_bytes": offset, "size_in_bytes": size}
+    direction = "OUTFEED" if what.startswith("OUTPUT") else "INFEED"
+    return {"any_hint_type": "DmaDescriptorHint", "any_hint": hint, "direction": direction}
+
+
+def _chunk_hint() -> dict[str, Any]:
+    return {"any_hint_type": "InstructionHint", "any_hint": {"instruction_chunk_index": 0}}
+
+
+def _interrupt() -> dict[str, Any]:
+    return {"any_hint_type": "InterruptHint", "any_hint": {"type": "SCALAR_CORE_INT_0"}, "direction": "OUTFEED"}
+
+
+def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:
+    numerics = {"zero_point": _ZEROS[name], "dequantization_factor": _SCALES[name]}
+    return {
+        "name": name,
+        "y_dim": y,
+        "x_dim": x,
+        "z_dim": z,
+        "size_bytes": size,
+        "numerics": numerics,
+        "any_layer_type": "InputLayer",
+        "any_layer": {},
+    }
+
+
+def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"any_layer_type": "OutputLayer", "any_layer": {"layout": layout}}
+
+
+def _rows_in_two_tiles(item: Example) -> dict[str, list[int]]:
+    """The grid's right half lies after its left half."""
+    half = item.grid // 2
+    local = [x % half * item.channels for x in range(item.grid)]
+    return {
+        "y_coordinate_to_linear_tile_id_map": [0] * item.grid,
+        "x_coordinate_to_linear_tile_id_map": [x // half for x in range(item.grid)],
+        "linearized_tile_byte_offset": [0, item.grid * half * item.channels],
+        "x_coordinate_to_local_byte_offset": local,
+        "y_coordinate_to_local_y_offset": list(range(item.grid)),
+        "x_coordinate_to_local_y_row_size": [half * item.channels] * item.grid,
+    }
+
+
+def model(item: Example) -> bytes:
+    """The uncompiled model as a `.tflite`."""
+    grid = item.grid
+    names = ("image", "conv/weights", "conv/bias", "grid", "scores/weights", "scores/bias", "scores")
+    shapes = (
+        (1, item.size, item.size, _COLOURS),
+        (item.channels, _KERNEL, _KERNEL, _COLOURS),
+        (item.channels,),
+        (1, grid, grid, item.channels),
+        (_SCORES, grid * grid * item.channels),
+        (_SCORES,),
+        (1, _SCORES),
+    )
+    constants = item.constants()
+    buffers = [tflite.Buffer(), *(tflite.Buffer(data=data) for data in constants.values())]
+    places = {name: number + 1 for number, name in enumerate(constants)}
+    types = {name: number for number, name in tflite.TENSOR_TYPES.items()}
+    tensors = tuple(
+        tflite.Tensor(
+            shape, types["int32" if "bias" in name else "uint8"], places.get(name, 0), name, _quantization(name)
+        )
+        for name, shape in zip(names, shapes, strict=True)
+    )
+    conv = tflite.Operator(0, (0, 1, 2), (3,), 1, tflite.ConvOptions(stride_w=2, stride_h=2, act=1))
+    dense = tflite.Operator(1, (3, 4, 5), (6,), 8, tflite.FullyConnectedOptions())
+    graph = tflite.SubGraph(tensors, (0,), (3, 6), (conv, dense))
+    codes = tuple(tflite.OperatorCode(code, None, 1, code) for code in (3, 9))
+    return write(tflite.Model(3, codes, (graph,), item.name, tuple(buffers)), tflite.IDENTIFIER)
+
+
+def _quantization(name: str) -> tflite.Quantization:
+    if name.endswith("bias"):
+        source = "image" if name.startswith("conv") else "grid"
+        return tflite.Quantization(scale=(_SCALES[source] * _SCALES["weights"],), zero_point=(0,))
+    kind = "weights" if name.endswith("weights") else name
+    return tflite.Quantization(scale=(_SCALES[kind],), zero_point=(_ZEROS[kind],))

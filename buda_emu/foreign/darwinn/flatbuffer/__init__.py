@@ -1,0 +1,11 @@
+"""FlatBuffers without generated code: a table is one frozen dataclass whose fields say slot, type and default.
+
+The same declaration drives the verifying reader (`read`), the writer (`write`), the JSON form (`plain`) and the docs.
+Knows no particular format.
+"""
+
+from buda_emu.foreign.darwinn.flatbuffer.kinds import starts
+from buda_emu.foreign.darwinn.flatbuffer.read import Malformed, read
+from buda_emu.foreign.darwinn.flatbuffer.table import Table
+
+__all__ = ["Malformed", "Table", "read", "starts"]

@@ -1,0 +1,192 @@
+"""The verifying reader: refuses what the C++ verifier of FlatBuffers refuses, before anything is used (DARWINN 2).
+
+Bounded for any input: bytes and numbers are views on the file, equal tables at one place are read once, and what the
+verifier would visit more than a million times is refused like there. No declared table contains itself, so that tables
+cannot nest 64 deep.
+"""
+
+import struct
+from typing import Any, Final, TypeVar, cast
+
+from buda_emu.foreign.darwinn.flatbuffer.table import Table, fields_of
+
+_UINT32: Final = struct.Struct("<I")
+INT32: Final = struct.Struct("<i")
+UINT16: Final = struct.Struct("<H")
+_MOST_TABLES: Final = 1_000_000  # as the verifier's default
+_LONGEST: Final = (1 << 31) - 1
+_SPARE_TEXT: Final = 1 << 16
+
+T = TypeVar("T", bound=Table)
+
+
+class Malformed(Exception):  # noqa: N818 - says what the bytes are
+    """The bytes do not verify. `offset`: where, in the file; `path`: table and field, outermost first."""
+
+    def __init__(self, problem: str, offset: int) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.offset = offset
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        where = "".join(reversed(self.path)).lstrip(".")
+        return f"{where}: {self.problem}" if where else self.problem
+
+
+def read(table: type[T], data: memoryview, base: int = 0) -> T:
+    """The root table of a buffer that begins `base` bytes into the file. Raises Malformed."""
+    reader = Reader(data, base)
+    return cast(T, reader.table(table, reader.follow(0)))
+
+
+class Reader:
+    """One buffer. Positions are relative to it; what is raised and kept is relative to the file."""
+
+    __slots__ = ("_tables", "_text", "_visits", "base", "data", "size")
+
+    def __init__(self, data: memoryview, base: int) -> None:
+        self.data = data
+        self.size = len(data)
+        self.base = base
+        self._visits = 0
+        self._text = 2 * len(data) + _SPARE_TEXT
+        # what was read at a place: the value, and how many tables the verifier visits for it
+        self._tables: dict[tuple[object, int], tuple[Any, int]] = {}
+
+    def inside(self, at: int, size: int, aligned: int, what: str) -> None:
+        """Raises Malformed unless `size` bytes at `at` are in the buffer and aligned."""
+        if at < 0 or size >= self.size or at > self.size - size:
+            raise Malformed(f"{what} of {size} bytes at {at} of {self.size}", self.base + min(max(at, 0), self.size))
+        if at % aligned:
+            raise Malformed(f"{what} at {at} is not at a multiple of {aligned}", self.base + at)
+
+    def follow(self, at: int) -> int:
+        """Where the offset at `at` points to."""
+        self.inside(at, 4, 4, "offset")
+        offset = _UINT32.unpack_from(self.data, at)[0]
+        if not 0 < offset <= _LONGEST or at + offset >= self.size:
+            raise Malformed(f"offset {offset} at {at} leads out of the {self.size} bytes", self.base + at)
+        return at + offset
+
+    def table(self, table: type[Table], at: int) -> Any:
+        """The table at `at`."""
+        found = self._tables.get((table, at))
+        if found is not None:
+            self._visit(found[1], at)
+            return found[0]
+        before = self._visits
+        self._visit(1, at)
+        self.inside(at, 4, 4, "table")
+        vtable = at - INT32.unpack_from(self.data, at)[0]
+        self.inside(vtable, 2, 2, "vtable")
+        length = UINT16.unpack_from(self.data, vtable)[0]
+        if length % 2:
+            raise Malformed(f"vtable of odd length {length}", self.base + vtable)
+        self.inside(vtable, length, 2, "vtable")
+        values: dict[str, Any] = {}
+        last = 0
+        for name, entry, kind, _default in fields_of(table):
+            value = None
+            if entry + 2 <= length:
+                inline = UINT16.unpack_from(self.data, vtable + entry)[0]
+                if inline:
+                    try:
+                        value = values[name] = kind.read(self, at + inline, last)
+                    except Malformed as error:
+                        error.path.append(f".{name}")
+                        raise
+            last = value or 0
+        record = table(at=self.base + at, **values)
+        self._tables[table, at] = (record, self._visits - before)
+        return record
+
+    def tables(self, table: type[Table], at: int) -> tuple[Any, ...]:
+        """The vector of tables at `at`."""
+        found = self._tables.get((("vector", table), at))
+        if found is not None:
+            self._visit(found[1], at)
+            return found[0]
+        before = self._visits
+        items: list[Any] = []
+        for number, position in enumerate(self.elements(at)):
+            try:
+                items.append(self.table(table, position))
+            except Malformed as error:
+                error.path.append(f"[{number}]")
+                raise
+        value = tuple(items)
+        self._tables[("vector", table), at] = (value, self._visits - before)
+        return value
+
+    def elements(self, at: int) -> list[int]:
+        """Where the elements of a vector of offsets lie. They are only added to their position."""
+        view = self.vector(at, 4)
+        count = len(view) // 4
+        if count > _MOST_TABLES:
+            raise Malformed(f"a vector of {count} tables", self.base + at)
+        return [at + 4 + 4 * i + offset for i, offset in enumerate(struct.unpack(f"<{count}I", view))]
+
+    def vector(self, at: int, size: int) -> memoryview:
+        """The bytes of the elements of the vector at `at`."""
+        count = self._length(at, size)
+        return self.data[at + 4 : at + 4 + count * size]
+
+    def structs(self, at: int, width: int) -> tuple[tuple[int, ...], ...]:
+        """The vector of structs of `width` ints at `at`."""
+        found = self._tables.get((width, at))
+        if found is None:
+            # as many tuples as the vector is long: what overlaps counts like tables
+            view = self.vector(at, 4 * width)
+            self._visit(0 if len(view) < _SPARE_TEXT else len(view) // (4 * width), at)
+            found = (tuple(struct.iter_unpack(f"<{width}i", view)), 0)
+            self._tables[width, at] = found
+        return found[0]
+
+    def text(self, at: int) -> str:
+        """The string at `at`. Strings that overlap so often that they hold several times the file are not read."""
+        found = self._tables.get((str, at))
+        if found is None:
+            view = self._string(at)
+            self._text -= len(view)
+            if self._text < 0:
+                raise Malformed("strings that overlap hold more than twice the file; not read", self.base + at)
+            found = (bytes(view).decode("utf-8", "surrogateescape"), 0)
+            self._tables[str, at] = found
+        return found[0]
+
+    def blobs(self, at: int) -> tuple[memoryview, ...]:
+        """The vector of strings at `at`, as bytes."""
+        items: list[memoryview] = []
+        views: dict[int, memoryview] = {}
+        for number, position in enumerate(self.elements(at)):
+            try:
+                view = views.get(position)
+                if view is None:
+                    view = views[position] = self._string(position)
+                items.append(view)
+            except Malformed as error:
+                error.path.append(f"[{number}]")
+                raise
+        return tuple(items)
+
+    def _string(self, at: int) -> memoryview:
+        count = self._length(at, 1)
+        end = at + 4 + count
+        self.inside(end, 1, 1, "the NUL of a string")
+        if self.data[end]:
+            raise Malformed("a string without its NUL", self.base + end)
+        return self.data[at + 4 : end]
+
+    def _length(self, at: int, size: int) -> int:
+        self.inside(at, 4, 4, "length of a vector")
+        count = _UINT32.unpack_from(self.data, at)[0]
+        if count * size > _LONGEST:
+            raise Malformed(f"a vector of {count} elements", self.base + at)
+        self.inside(at, 4 + count * size, 1, "vector")
+        return count
+
+    def _visit(self, tables: int, at: int) -> None:
+        self._visits += tables
+        if self._visits > _MOST_TABLES:
+            raise Malformed(f"more than {_MOST_TABLES:,} tables", self.base + at)

@@ -1,0 +1,172 @@
+"""Linking base addresses into instruction chunks (DARWINN 5), and packages from trees of plain data."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from buda_emu.foreign.darwinn import flexbuffer, tflite
+from buda_emu.foreign.darwinn.container import CUSTOM_CODE
+from buda_emu.foreign.darwinn.document import load
+from buda_emu.foreign.darwinn.flatbuffer.table import from_plain
+from buda_emu.foreign.darwinn.flatbuffer.write import write
+from buda_emu.foreign.darwinn.idl import (
+    IDENTIFIER,
+    INPUT,
+    LOWER,
+    OUTPUT,
+    PAGE,
+    PARAMETER,
+    SCRATCH,
+    UPPER,
+    Executable,
+    Layer,
+    Meta,
+    MultiExecutable,
+    PackageTable,
+)
+from buda_emu.foreign.darwinn.rules.package import VARIABLE_SUFFIX
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, PackageError, UnsupportedError
+
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+_ADDRESS_BITS = 64
+_MOST_BYTES = 1 << 28
+Addresses = Mapping[str, Any]
+"""`parameter` and `scratch`: an address; `inputs` and `outputs`: by name, an address for each batch."""
+_KEYS = ("parameter", "scratch", "inputs", "outputs")
+
+
+def link(executable: Executable, addresses: Addresses) -> list[bytes]:
+    """The chunks with every field replaced by its half of a base address; what has no address stays as it is.
+
+    Raises PackageError for a field outside of its chunk, and for a batch of a named layer that has no address;
+    HostError for malformed addresses.
+    """
+    _look_at(addresses)
+    total = sum(len(chunk.bitstream or b"") for chunk in executable.chunks)
+    if total > _MOST_BYTES:  # chunks that overlap in the file may hold more than the file
+        raise PackageError(f"{total} bytes of instructions, more than {_MOST_BYTES}")
+    return [_linked(number, executable, addresses) for number in range(len(executable.chunks))]
+
+
+def _linked(number: int, executable: Executable, addresses: Addresses) -> bytes:
+    chunk = executable.chunks[number]
+    code = bytearray(chunk.bitstream or b"")
+    for field in chunk.field_offsets or ():
+        if not 0 <= field.offset_bit <= 8 * len(code) - _BITS:
+            raise PackageError(
+                f"chunk {number}: a field at bit {field.offset_bit} of {8 * len(code)} cannot be linked (D035)"
+            )
+        address = _address(field.meta, addresses, number) if field.meta is not None else None
+        if field.meta is None or address is None:
+            continue
+        if field.meta.position not in (LOWER, UPPER):
+            raise PackageError(f"chunk {number}: a field of position {field.meta.position} cannot be linked (D042)")
+        half = (address if field.meta.position == LOWER else address >> _BITS) & _MASK
+        first, shift = divmod(field.offset_bit, 8)
+        length = (_BITS + shift + 7) // 8
+        value = int.from_bytes(code[first : first + length], "little")
+        value = value & ~(_MASK << shift) | half << shift
+        code[first : first + length] = value.to_bytes(length, "little")
+    return bytes(code)
+
+
+def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
+    """The base address that a field is for."""
+    if meta.desc == PARAMETER:
+        return addresses.get("parameter")
+    if meta.desc == SCRATCH:
+        if meta.batch:
+            raise PackageError(f"chunk {chunk}: scratch has no batch {meta.batch} (D039)")
+        return addresses.get("scratch")
+    group = {INPUT: "inputs", OUTPUT: "outputs"}.get(meta.desc)
+    given: Sequence[int] | None = addresses.get(group, {}).get(meta.name) if group is not None else None
+    if given is None:
+        return None
+    if not 0 <= meta.batch < len(given):
+        raise PackageError(
+            f"chunk {chunk}: {meta.name!r} has addresses for {plural(len(given), 'batch')}, none for {meta.batch}"
+        )
+    return given[meta.batch]
+
+
+def _look_at(addresses: Addresses) -> None:
+    """Raises HostError for what is not an address."""
+    unknown = set(addresses) - set(_KEYS)
+    if unknown:
+        raise HostError(f"addresses are given for {', '.join(_KEYS)}, not {', '.join(sorted(map(str, unknown)))}")
+    plain = [addresses[key] for key in ("parameter", "scratch") if addresses.get(key) is not None]
+    listed = [item for key in ("inputs", "outputs") for items in addresses.get(key, {}).values() for item in items]
+    for value in (*plain, *listed):
+        if not (isinstance(value, int) and 0 <= value < 1 << _ADDRESS_BITS):
+            raise HostError(f"{value!r} is not an address of {_ADDRESS_BITS} bits")
+
+
+def build(tree: Mapping[str, Any]) -> bytes:
+    """A bare package from a tree as `Package.to_dict(data=True)` gives it; what is left out has its default.
+
+    Raises HostError, with table and field, for a malformed tree, UnsupportedError without the `flatbuffers` library.
+    """
+    rest = dict(tree)
+    executables: Sequence[Any] | None = rest.pop("executables", None)
+    try:
+        if executables is not None:
+            if "serialized_multi_executable" in rest:
+                raise ValueError("Package: executables and serialized_multi_executable exclude each other")
+            serialized = tuple(write(from_plain(Executable, item), page=PAGE) for item in executables)
+            multi = MultiExecutable(serialized_executables=serialized)
+            rest["serialized_multi_executable"] = write(multi, page=PAGE)
+        return write(from_plain(PackageTable, rest), IDENTIFIER, PAGE)
+    except (TypeError, ValueError) as error:
+        raise HostError(f"this is not a tree of a package: {error}") from None
+
+
+def wrap(
+    package: bytes, *, version: int = 0, execution_preference: int = -1, chips: Sequence[int] | None = None
+) -> bytes:
+    """A `.tflite` with one custom operator that holds a bare package, as the compiler writes it (DARWINN 1).
+
+    Its inputs and outputs are the layers of the package's main executable, states left out. Raises PackageError for
+    what is not a package.
+    """
+    main = load(package).main
+    states = {f"{layer.name}{VARIABLE_SUFFIX}" for layer in main.inputs}
+    inputs = [layer for layer in main.inputs if f"{layer.name}{VARIABLE_SUFFIX}" not in _names(main.outputs)]
+    outputs = [layer for layer in main.outputs if layer.name not in states]
+    values: dict[str, flexbuffer.Plain] = {"1": version, "4": package, "5": execution_preference}
+    if chips is not None:
+        values |= {"6": tuple(chips), "7": ()}
+    numbers = tuple(range(len(inputs) + len(outputs)))
+    ends = numbers[: len(inputs)], numbers[len(inputs) :]
+    operator = tflite.Operator(inputs=ends[0], outputs=ends[1], custom_options=flexbuffer.write_map(values))
+    graph = tflite.SubGraph(
+        tensors=tuple(_tensor(layer) for layer in (*inputs, *outputs)),
+        inputs=ends[0],
+        outputs=ends[1],
+        operators=(operator,),
+    )
+    code = tflite.OperatorCode(
+        deprecated_builtin_code=tflite.CUSTOM, custom_code=CUSTOM_CODE, builtin_code=tflite.CUSTOM
+    )
+    model = tflite.Model(version=3, operator_codes=(code,), subgraphs=(graph,), buffers=(tflite.Buffer(),))
+    return write(model, tflite.IDENTIFIER)
+
+
+def _names(layers: Sequence[Layer]) -> set[str | None]:
+    return {layer.name for layer in layers}
+
+
+def _tensor(layer: Layer) -> tflite.Tensor:
+    """A layer as the host's model has it."""
+    kinds = {name: number for number, name in tflite.TENSOR_TYPES.items()}
+    element, numerics = layer.element, layer.numerics
+    if element is None or element.dtype not in kinds:
+        raise UnsupportedError(
+            f"layer {layer.name!r}: a TFLite model has no {element.name if element else layer.data_type}"
+        )
+    quantization = None
+    if numerics is not None:
+        zero = numerics.zero_point - (1 << (8 * element.size - 1) if element.signed else 0)
+        quantization = tflite.Quantization(scale=(numerics.dequantization_factor,), zero_point=(zero,))
+    shape = (layer.execution_count_per_inference, layer.y_dim, layer.x_dim, layer.z_dim)
+    return tflite.Tensor(shape=shape, type=kinds[element.dtype], name=layer.name, quantization=quantization)

@@ -1,0 +1,58 @@
+"""A replay as a picture of lanes, for the page and the trace that everything on the timeline has."""
+
+from collections.abc import Iterator
+
+from buda_emu.foreign.darwinn.replaying import Replay, residence
+from buda_emu.performance.timeline import Live
+from buda_emu.performance.timeline.picture import Detail, Memory, TimelinePicture, picture
+from buda_emu.support.checker.text import plural
+
+_NOT_PUBLIC = (
+    "Events, DMAs, their order and their bytes are what the driver does with these packages. Times are a model under "
+    "the assumptions named here, never measured; what instructions do, and where parameters lie, is not public."
+)
+
+
+def replay_picture(replay: Replay) -> TimelinePicture:
+    """Three units, and the packages whose parameters are cached, one above the other. Times in microseconds."""
+    kinds: dict[int, str] = {}
+    details: dict[int, dict[str, Detail]] = {}
+    for step in replay.steps:
+        event = replay.events[step.event]
+        item = step.descriptor
+        kinds[step.task] = f"{event.kind}: {'compute' if item is None else item.kind}"
+        details[step.task] = {
+            "request": event.request,
+            "package": replay.packages[event.package],
+            "bytes": 0 if item is None else item.size,
+            "ns": "unknown" if step.ns is None else step.ns,
+        }
+    unknown = replay.unknown_compute
+    notes = [_NOT_PUBLIC, "Assumed: " + "; ".join(replay.assumptions.lines()) + ".", *replay.warnings]
+    if unknown:
+        notes.append(f"The computing time of {unknown} executable runs is unknown and drawn as 0.")
+    about = {"requests": len(replay.requests), "packages": ", ".join(replay.packages)}
+    return picture(
+        replay.schedule,
+        replay.timing,
+        f"Replay of {plural(len(replay.requests), 'request')}",
+        category=lambda task: kinds.get(task, "done"),
+        details=lambda task: details.get(task, {}),
+        memories=[Memory("cached parameters (places are the drawing's)", tuple(_lives(replay)))],
+        time_unit="ns",
+        per_microsecond=1000.0,
+        notes=notes,
+        about=about,
+    )
+
+
+def _lives(replay: Replay) -> Iterator[Live]:
+    """What is cached, stacked in the order of caching."""
+    taken: list[tuple[int, int, int]] = []  # end, first byte, last byte
+    for number, start, end in sorted(
+        residence(replay.events, replay.evictions, replay.timing.makespan), key=lambda item: item[1]
+    ):
+        size = replay.cached_bytes[number]
+        address = max((high for until, _, high in taken if until > start), default=0)
+        taken.append((end, address, address + size))
+        yield Live("parameters", address, size, start, end, replay.packages[number])

@@ -1,0 +1,174 @@
+"""Bytes to a package, in the driver's own order of registration (DARWINN 4), as far as they can be read."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from buda_emu.foreign.darwinn.container import unwrap
+from buda_emu.foreign.darwinn.flatbuffer import Malformed, read, starts
+from buda_emu.foreign.darwinn.idl import IDENTIFIER, Executable, MultiExecutable, PackageTable
+from buda_emu.foreign.darwinn.model import BOOK, Package
+from buda_emu.support.checker import ByteOffset, Diagnostic
+from buda_emu.support.files import read_whole
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
+RUNTIME: Final = 14
+"""The runtime version of the public driver: packages that ask for a newer one are refused (DARWINN 4)."""
+OLDEST: Final = 10
+MULTI_CHIP: Final = -1
+"""`virtual_chip_id` of a package that holds one package for each chip."""
+_MOST_EXECUTABLES: Final = 8  # the driver takes three; of more, the first say enough
+_MOST_PARTS: Final = 64
+
+BOOK.declare(
+    "D010", "warning", "the package's identifier is not DWN1", stage="W", source="DARWINN 4, 8",
+    fix="see that the file is an Edge TPU package at all",
+)  # fmt: skip
+BOOK.declare(
+    "D011", "error", "the package does not verify as a FlatBuffer", stage="E", source="DARWINN 2, 4, 8",
+    fix="the file is damaged or cut: compile or copy it again",
+)  # fmt: skip
+BOOK.declare(
+    "D012", "warning", f"min_runtime_version is below {OLDEST}", stage="W", source="DARWINN 4, 8",
+    fix="compile the model again with a current compiler",
+)  # fmt: skip
+BOOK.declare(
+    "D013", "error", "min_runtime_version is above the driver's", stage="E", source="DARWINN 4, 8",
+    fix="install a newer runtime, or compile with edgetpu_compiler --min_runtime_version",
+)  # fmt: skip
+BOOK.declare(
+    "D014", "error", "virtual_chip_id is -1: a package for several chips, which the driver refuses", stage="E",
+    source="DARWINN 2, 4, 8", fix="compile for one chip",
+)  # fmt: skip
+BOOK.declare(
+    "D015", "error", "the multi-executable is absent or empty", stage="E", source="DARWINN 4, 8",
+    fix="compile the model again",
+)  # fmt: skip
+BOOK.declare(
+    "D016", "error", "the multi-executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
+    fix="the file is damaged: compile or copy it again",
+)  # fmt: skip
+BOOK.declare(
+    "D017", "error", "the multi-executable has no executables", stage="E", source="DARWINN 4, 8",
+    fix="compile the model again",
+)  # fmt: skip
+BOOK.declare(
+    "D018", "error", "an executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
+    fix="the file is damaged: compile or copy it again",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading found. `package`: None where nothing could be read."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    package: Package | None
+
+
+def contents(source: Source, path: str = "") -> tuple[bytes, str]:
+    """The bytes of a file or of an object in memory, and what to call it. Raises OSError."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), path
+    return read_whole(source), path or os.fspath(source)
+
+
+def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
+    """Read a file's bytes as far as possible. `runtime`: the driver's version."""
+    found: list[Diagnostic] = []
+
+    def say(rule: str, place: ByteOffset, message: str) -> None:
+        found.append(BOOK.diagnostic(path, rule, place, message))
+
+    container = unwrap(memoryview(data))
+    for finding in container.findings:
+        say(*finding)
+    if container.raw is None:
+        return Reading(tuple(found), None)
+    base, raw = container.offset, container.raw
+    if bytes(raw[4:8]) != IDENTIFIER:
+        say("D010", ByteOffset(base + 4, "identifier"), f"the identifier is {bytes(raw[4:8])!r}")
+    try:
+        table = read(PackageTable, raw, base)
+    except Malformed as error:
+        say("D011", ByteOffset(error.offset, "Package"), f"the package does not verify: {error}")
+        return Reading(tuple(found), None)
+    _versions(table, runtime, say)
+    content = _executables(raw, base, table, say)
+    parts = _parts(raw, base, table)
+    if content is None and not (table.virtual_chip_id == MULTI_CHIP and parts):
+        return Reading(tuple(found), None)
+    executables, places, unread = content or ((), (), 0)
+    package = Package(
+        bytes(raw), table, executables, container.custom_op, container.model, path, data, unread, places, base, parts
+    )
+    return Reading(tuple(found), package)
+
+
+Say: TypeAlias = Callable[[str, ByteOffset, str], None]
+_Content: TypeAlias = tuple[tuple[Executable, ...], tuple[tuple[int, int, int], ...], int]
+
+
+def _executables(raw: memoryview, base: int, table: PackageTable, say: Say) -> _Content | None:
+    """Executables, `Package.places` and how many were not read; None where nothing follows."""
+    multi = table.serialized_multi_executable
+    if not multi:
+        message = f"the multi-executable is {'absent' if multi is None else 'empty'}"
+        say("D015", ByteOffset(table.at, "Package.serialized_multi_executable"), message)
+        return None
+    multi, multi_base = memoryview(multi), starts(raw, base, table, "serialized_multi_executable")[0]
+    try:
+        tables = read(MultiExecutable, multi, multi_base)
+    except Malformed as error:
+        say("D016", ByteOffset(error.offset, "MultiExecutable"), f"the multi-executable does not verify: {error}")
+        return None
+    blobs = tables.serialized_executables
+    if not blobs:
+        say("D017", ByteOffset(tables.at, "MultiExecutable.serialized_executables"), "there are no executables")
+        return None
+    executables: list[Executable] = []
+    places: list[tuple[int, int, int]] = []
+    positions = starts(multi, multi_base, tables, "serialized_executables")
+    for number, (blob, at) in enumerate(list(zip(blobs, positions, strict=True))[:_MOST_EXECUTABLES]):
+        try:
+            item = read(Executable, memoryview(blob), at)
+        except Malformed as error:
+            say("D018", ByteOffset(error.offset, "Executable"), f"executables[{number}] does not verify: {error}")
+            continue
+        parameters = starts(memoryview(blob), at, item, "parameters") if item.parameters else []
+        executables.append(item)
+        places.append((at - base, len(blob), parameters[0] - base if parameters else -1))
+    if not executables:
+        return None
+    return tuple(executables), tuple(places), len(blobs) - len(executables)
+
+
+def _versions(table: PackageTable, runtime: int, tell: Say) -> None:
+    version = table.min_runtime_version
+    if version < OLDEST:
+        tell("D012", ByteOffset(table.at, "Package.min_runtime_version"), f"min_runtime_version is {version}")
+    if version > runtime:
+        message = f"min_runtime_version is {version}, the driver's version is {runtime}"
+        tell("D013", ByteOffset(table.at, "Package.min_runtime_version"), message)
+    if table.virtual_chip_id == MULTI_CHIP:
+        tell("D014", ByteOffset(table.at, "Package.virtual_chip_id"), "a package for several chips")
+
+
+def _parts(raw: memoryview, base: int, table: PackageTable) -> tuple[Package, ...]:
+    """The packages for single chips, as far as they can be read: they need not verify (DARWINN 2)."""
+    found: list[Package] = []
+    for item in (table.multi_chip_package or ())[:_MOST_PARTS]:
+        part = memoryview(item.serialized_package or b"")
+        for at in starts(raw, base, item, "serialized_package"):
+            try:
+                root = read(PackageTable, part, at)
+            except Malformed:
+                continue
+            executables, places, unread = _executables(part, at, root, _silent) or ((), (), 0)
+            found.append(Package(bytes(part), root, executables, unread=unread, places=places, offset=at))
+    return tuple(found)
+
+
+def _silent(rule: str, place: ByteOffset, message: str) -> None:
+    """What a package for several chips holds is shown, not judged."""

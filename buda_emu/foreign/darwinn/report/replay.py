@@ -1,0 +1,108 @@
+"""`buda-emu darwinn run`: a replay as text and as plain data."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from buda_emu.foreign.darwinn.replaying import MOST_CHECKED, Replay
+from buda_emu.performance.timeline import Hazard
+from buda_emu.report.terminal.text import percent, table
+from buda_emu.support.checker.text import plural
+from buda_emu.support.version import RESULT_VERSION
+
+_MOST_REQUESTS = 40
+_MOST_HAZARDS = 5
+
+
+def replay_lines(replay: Replay) -> Iterator[str]:
+    """What was replayed, under which assumptions, and what came out."""
+    yield f"{plural(len(replay.requests), 'request')} of {plural(len(replay.packages), 'package')}, assumed:"
+    for line in replay.assumptions.lines():
+        yield f"  {line}"
+    yield ""
+    evicted = {item.request: item.packages for item in replay.evictions}
+    cached = {event.request for event in replay.events if event.kind == "caching"}
+    starts: dict[int, int] = {}
+    for event in replay.events:
+        starts.setdefault(event.request, event.start)
+    rows = [
+        (
+            str(number),
+            f"{package} {replay.packages[package]}",
+            "yes" if number in cached else "",
+            " ".join(map(str, evicted.get(number, ()))),
+            f"{replay.resident[number]:,}",
+            *_times(replay, number, starts),
+        )
+        for number, package in list(enumerate(replay.requests))[:_MOST_REQUESTS]
+    ]
+    heads = ("request", "package", "caches", "evicts", "resident bytes", "starts ms", "ends ms")
+    yield table(heads, rows, right=(0, 4, 5, 6))
+    if len(replay.requests) > _MOST_REQUESTS:
+        yield f"... and {len(replay.requests) - _MOST_REQUESTS} more; --json lists all"
+    yield ""
+    yield "bytes moved: " + ", ".join(f"{kind} {count:,}" for kind, count in replay.bytes.items() if count)
+    if replay.assumptions.link is not None or replay.assumptions.frequency_hz is not None:
+        shares = zip(replay.timing.units, replay.timing.utilisation().tolist(), strict=True)
+        yield "units busy:  " + ", ".join(f"{name} {percent(share)}" for name, share in shares if name != "tpu")
+    if replay.unknown_compute:
+        yield f"compute time unknown, taken as 0: {plural(replay.unknown_compute, 'executable run')}"
+    for line in hazard_lines(replay):
+        yield line
+    for line in replay.warnings:
+        yield f"warning: {line}"
+
+
+def _hazards(replay: Replay) -> list[Hazard] | None:
+    return replay.hazards() if len(replay.schedule) <= MOST_CHECKED else None
+
+
+def hazard_lines(replay: Replay) -> Iterator[str]:
+    """Races and reads of what nobody wrote, the first few in words."""
+    hazards = _hazards(replay)
+    if hazards is None:
+        yield f"memory accesses are not checked: there are more than {MOST_CHECKED:,} tasks"
+        return
+    for item in hazards[:_MOST_HAZARDS]:
+        task = replay.schedule.label(item.second)
+        what = f"{item.size} bytes from {item.address} on of {item.space}"
+        if item.kind == "unwritten":
+            yield f"warning: {task} reads {what}, which nothing wrote"
+        else:
+            yield f"warning: {task} and {replay.schedule.label(item.first)} touch {what} in no order"
+    if len(hazards) > _MOST_HAZARDS:
+        yield f"warning: and {len(hazards) - _MOST_HAZARDS} more of that kind; --json lists all"
+
+
+def _times(replay: Replay, number: int, starts: dict[int, int]) -> tuple[str, str]:
+    if replay.assumptions.link is None and replay.assumptions.frequency_hz is None:
+        return "-", "-"
+    return f"{starts[number] / 1e6:.3f}", f"{replay.request_end[number] / 1e6:.3f}"
+
+
+def replay_json(replay: Replay) -> dict[str, Any]:
+    """Everything but single DMAs."""
+    hazards = _hazards(replay)
+    link, clock = replay.assumptions.link, replay.assumptions.frequency_hz
+    return {
+        "schema_version": RESULT_VERSION,
+        "assumptions": {
+            "transport": replay.assumptions.transport,
+            "overlap": replay.assumptions.overlap,
+            "link": None if link is None else link._asdict(),
+            "frequency_hz": clock,
+            "sram_bytes": replay.assumptions.sram_bytes,
+        },
+        "packages": list(replay.packages),
+        "requests": list(replay.requests),
+        "events": [event._asdict() for event in replay.events],
+        "evictions": [item._asdict() for item in replay.evictions],
+        "resets": list(replay.resets),
+        "tokens": list(replay.tokens),
+        "resident": list(replay.resident),
+        "bytes": replay.bytes,
+        "request_end_ns": list(replay.request_end),
+        "unknown_compute": replay.unknown_compute,
+        "warnings": list(replay.warnings),
+        "hazards": None if hazards is None else [asdict(item) for item in hazards],
+    }

@@ -1,0 +1,328 @@
+"""Rules of the package as a whole and of its executables: types, tokens, pages (DARWINN 4, 8)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import isfinite
+
+from buda_emu.foreign.darwinn.idl import (
+    EXECUTABLE_TYPES,
+    EXECUTION_ONLY,
+    PAGE,
+    PARAMETER_CACHING,
+    STAND_ALONE,
+    Executable,
+    Layer,
+)
+from buda_emu.foreign.darwinn.model import BOOK
+from buda_emu.foreign.darwinn.rules.subject import Subject, both, finding
+from buda_emu.support.checker import Finding
+from buda_emu.support.checker.text import plural
+
+CHIP = "beagle"
+_PARAMETER_UNIT = 64
+
+
+@BOOK.rule(
+    "D019", "error", "an executable's batch size is below 1", stage="E", source="DARWINN 4, 8",
+    fix="compile the model again with a batch of at least 1",
+)  # fmt: skip
+def _batch_size(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.batch_size < 1:
+            yield finding(item, "batch_size", name, f"batch_size is {item.batch_size}")
+
+
+@BOOK.rule(
+    "D020", "error", "two executables have the same type", stage="E", source="DARWINN 4, 8",
+    fix="keep one executable of each type",
+)  # fmt: skip
+def _same_type(subject: Subject) -> Iterable[Finding]:
+    counts = Counter(item.type for _, item in subject.executables)
+    for name, item in subject.executables:
+        if counts[item.type] > 1:
+            yield finding(item, "type", name, f"{counts[item.type]} executables are of type {item.kind}")
+            return
+
+
+@BOOK.rule(
+    "D021", "error", "the types of the executables are not a combination that the driver knows", stage="E",
+    unless=("D020",), source="DARWINN 4, 8",
+    fix="one executable of any type, or PARAMETER_CACHING with EXECUTION_ONLY, or all three types",
+)  # fmt: skip
+def _types(subject: Subject) -> Iterable[Finding]:
+    package = subject.package
+    found = {item.type for item in package.executables}
+    count = len(package.executables) + package.unread
+    legal = {2: {PARAMETER_CACHING, EXECUTION_ONLY}, 3: set(EXECUTABLE_TYPES)}
+    if package.unread and count <= len(EXECUTABLE_TYPES):
+        return  # one that does not verify has no type
+    if count > 1 and found != legal.get(count):
+        kinds = ", ".join(item.kind for item in package.executables)
+        more = f" and {package.unread} more" if package.unread else ""
+        yield finding(package.table, "serialized_multi_executable", "", f"the executables are {kinds}{more}")
+
+
+@BOOK.rule(
+    "D022", "warning", "the only executable is not of type STAND_ALONE", stage="W", source="DARWINN 4, 8",
+    fix="compile the model again",
+)  # fmt: skip
+def _alone(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if len(subject.executables) + subject.package.unread == 1 and item.type != STAND_ALONE:
+            yield finding(item, "type", name, f"the only executable is of type {item.kind}")
+
+
+@BOOK.rule(
+    "D023", "warning", "with three executables the driver never caches parameters", stage="W", source="DARWINN 4, 8",
+    unless=("D020", "D021"), fix="leave STAND_ALONE out, so that parameters are cached",
+)  # fmt: skip
+def _three(subject: Subject) -> Iterable[Finding]:
+    if len(subject.executables) == 3 and not subject.package.unread:
+        yield finding(
+            subject.package.table, "serialized_multi_executable", "", "three executables: only STAND_ALONE runs"
+        )
+
+
+@BOOK.rule(
+    "D024", "warning", "package, executables or parameters are not aligned to pages", stage="W", source="DARWINN 1, 8",
+    fix=f"write them at multiples of {PAGE} bytes, as `build` does",
+)  # fmt: skip
+def _pages(subject: Subject) -> Iterable[Finding]:
+    package = subject.package
+    if len(package.raw) % PAGE:
+        yield finding(package.table, "", "", f"the package is {len(package.raw)} bytes long, no multiple of {PAGE}")
+    for (name, item), (start, length, parameters) in zip(subject.executables, package.places, strict=True):
+        if length % PAGE:
+            yield finding(item, "", name, f"the executable is {length} bytes long, no multiple of {PAGE}")
+        if start % PAGE:
+            yield finding(
+                item, "", name, f"the executable begins at byte {start} of the package, no multiple of {PAGE}"
+            )
+        if parameters >= 0 and parameters % PAGE:
+            message = f"the parameters begin at byte {parameters} of the package, no multiple of {PAGE}"
+            yield finding(item, "parameters", name, message)
+
+
+@BOOK.rule(
+    "D025", "warning", f"an executable is made for another chip than {CHIP}", stage="W", source="DARWINN 3, 8",
+    fix="the driver does not look at the chip's name; compile for the Edge TPU",
+)  # fmt: skip
+def _chip(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.chip != CHIP:
+            yield finding(item, "chip", name, f"the chip is {item.chip!r}")
+
+
+@BOOK.rule(
+    "D026", "warning", "the package is signed, and nothing verifies the signature", stage="W", source="DARWINN 2, 8",
+    fix="do not take the signature for a proof of anything: its algorithm is not public",
+)  # fmt: skip
+def _signature(subject: Subject) -> Iterable[Finding]:
+    table = subject.package.table
+    if table.signature:
+        message = f"a signature of {plural(len(table.signature), 'byte')} with key {table.keypair_version}"
+        yield finding(table, "signature", "", message)
+
+
+@BOOK.rule(
+    "D027", "warning", "virtual_chip_id is neither 0 nor -1, or there are packages for several chips without -1",
+    stage="W", source="DARWINN 2, 8", fix="compile for one chip",
+)  # fmt: skip
+def _virtual_chip(subject: Subject) -> Iterable[Finding]:
+    table = subject.package.table
+    if table.virtual_chip_id not in (0, -1):
+        yield finding(table, "virtual_chip_id", "", f"virtual_chip_id is {table.virtual_chip_id}")
+    if table.multi_chip_package and table.virtual_chip_id != -1:
+        count = len(table.multi_chip_package)
+        yield finding(table, "multi_chip_package", "", f"{count} packages for several chips, which the driver ignores")
+
+
+@BOOK.rule(
+    "D030", "error", "the caching executable's token is 0: every request fails", stage="F", source="DARWINN 4, 8",
+    fix="compile the model again",
+)  # fmt: skip
+def _caching_token(subject: Subject) -> Iterable[Finding]:
+    for name, caching, _main in both(subject):
+        if not caching.parameter_caching_token:
+            yield finding(caching, "parameter_caching_token", name, "the token is 0")
+
+
+@BOOK.rule(
+    "D031", "warning", "the executables' tokens differ, or the main one's is 0: parameters are cached again "
+    "for every request", stage="W", source="DARWINN 4, 8", fix="compile the model again",
+)  # fmt: skip
+def _tokens(subject: Subject) -> Iterable[Finding]:
+    for _name, caching, main in both(subject):
+        first, second = caching.parameter_caching_token, main.parameter_caching_token
+        if first != second or not second:
+            message = f"the main executable's token is {second}, the caching one's {first}"
+            yield finding(main, "parameter_caching_token", "", message)
+
+
+@BOOK.rule(
+    "D082", "warning", "parameters or a layer are meant for the chip's DRAM, which this chip does not have", stage="W",
+    source="DARWINN 8", fix="compile for the Edge TPU",
+)  # fmt: skip
+def _dram(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.use_tpu_dram_for_parameters:
+            yield finding(item, "use_tpu_dram_for_parameters", name, "use_tpu_dram_for_parameters is set")
+    for name, which, layer in subject.layers:
+        if layer.cache_on_dram:
+            yield finding(layer, "cache_on_dram", f"{name}, {which}", "cache_on_dram is set")
+
+
+@BOOK.rule(
+    "D083", "note", "the deprecated estimated_cycles differs from the 64-bit one", stage="N", source="DARWINN 8",
+    fix="go by estimated_cycles_64bit",
+)  # fmt: skip
+def _cycles(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.estimated_cycles and item.estimated_cycles != item.estimated_cycles_64bit:
+            message = (
+                f"estimated_cycles is {item.estimated_cycles}, estimated_cycles_64bit {item.estimated_cycles_64bit}"
+            )
+            yield finding(item, "estimated_cycles", name, message)
+
+
+@BOOK.rule(
+    "D084", "note", "an executable carries a serialized model", stage="N", source="DARWINN 2, 8",
+    fix="leave it out if the source model is not to be handed on",
+)  # fmt: skip
+def _serialized_model(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.serialized_model:
+            yield finding(item, "serialized_model", name, f"a model of {len(item.serialized_model)} bytes is left in")
+
+
+@BOOK.rule(
+    "D086", "note", "the caching executable has no parameters, or their length is not a multiple of 64", stage="N",
+    source="DARWINN 3, 8", fix="compile the model again",
+)  # fmt: skip
+def _cached_parameters(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        if item.type == PARAMETER_CACHING and (not item.parameters or item.parameter_bytes % _PARAMETER_UNIT):
+            yield finding(item, "parameters", name, f"{item.parameter_bytes} bytes of parameters")
+
+
+VARIABLE_SUFFIX = "_variable_output"
+"""An output X_variable_output is copied into input X after each run (DARWINN 4)."""
+
+
+@BOOK.rule(
+    "D070", "error", "a layer has no name, or two inputs or outputs have the same", stage="F", source="DARWINN 8",
+    fix="compile the model again",
+)  # fmt: skip
+def _names(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        for kind, layers in (("input", item.inputs), ("output", item.outputs)):
+            seen: set[str] = set()
+            for number, layer in enumerate(layers):
+                if not layer.name:
+                    yield finding(layer, "name", f"{name}, {kind} {number}", "the layer has no name")
+                elif layer.name in seen:
+                    yield finding(layer, "name", f"{name}, {kind} {number}", f"{layer.name!r} is there twice")
+                seen.add(layer.name or "")
+
+
+@BOOK.rule(
+    "D071", "error", "an output does not carry an OutputLayer: the driver aborts", stage="F", source="DARWINN 8",
+    fix="compile the model again",
+)  # fmt: skip
+def _output_layer(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        for layer in {id(layer): layer for layer in item.outputs}.values():
+            if layer.output is None:
+                yield finding(layer, "any_layer", f"{name}, output {layer.name!r}", "the layer carries no OutputLayer")
+
+
+def _dimensions(layer: Layer) -> tuple[int, int, int]:
+    return layer.y_dim, layer.x_dim, layer.z_dim
+
+
+@BOOK.rule(
+    "D072", "error", "a layer's dimension is below 1, or its size does not hold its elements", stage="F",
+    source="DARWINN 7, 8", fix="compile the model again",
+)  # fmt: skip
+def _sizes(subject: Subject) -> Iterable[Finding]:
+    for name, which, layer in subject.layers:
+        y, x, z = _dimensions(layer)
+        if min(y, x, z) < 1:
+            yield finding(layer, "y_dim", f"{name}, {which}", f"the dimensions are {y} x {x} x {z}")
+        elif layer.element is not None and layer.size_bytes < y * x * z * layer.element.size:
+            message = f"{layer.size_bytes} bytes for {y} x {x} x {z} elements of {layer.element.size}"
+            yield finding(layer, "size_bytes", f"{name}, {which}", message)
+
+
+@BOOK.rule(
+    "D073", "error", "a layer's data type is unknown", stage="F", source="DARWINN 2, 8",
+    fix="check with a newer buda-emu, if the compiler is newer",
+)  # fmt: skip
+def _data_type(subject: Subject) -> Iterable[Finding]:
+    for name, which, layer in subject.layers:
+        if layer.element is None:
+            yield finding(layer, "data_type", f"{name}, {which}", f"data type {layer.data_type}")
+
+
+@BOOK.rule(
+    "D074", "warning", "a layer has no quantisation, or a factor that is not positive and finite", stage="W",
+    source="DARWINN 7, 8", fix="values of this layer cannot be dequantised",
+)  # fmt: skip
+def _numerics(subject: Subject) -> Iterable[Finding]:
+    for name, which, layer in subject.layers:
+        if layer.numerics is None:
+            yield finding(layer, "numerics", f"{name}, {which}", "there is no quantisation")
+            continue
+        factor = layer.numerics.dequantization_factor
+        if not (isfinite(factor) and factor > 0):
+            yield finding(layer.numerics, "dequantization_factor", f"{name}, {which}", f"the factor is {factor}")
+
+
+@BOOK.rule(
+    "D075", "error", "a layer's execution_count_per_inference is below 1", stage="F", source="DARWINN 7, 8",
+    fix="compile the model again",
+)  # fmt: skip
+def _executions(subject: Subject) -> Iterable[Finding]:
+    for name, which, layer in subject.layers:
+        count = layer.execution_count_per_inference
+        if count < 1:
+            yield finding(layer, "execution_count_per_inference", f"{name}, {which}", f"{count} executions")
+
+
+@BOOK.rule(
+    "D081", "error", "a layer's shape has an empty range, or not as many elements as its dimensions", stage="F",
+    source="DARWINN 7, 8", fix="compile the model again",
+)  # fmt: skip
+def _shape(subject: Subject) -> Iterable[Finding]:
+    batches = {id(layer): item for _, item in subject.executables for layer in (*item.inputs, *item.outputs)}
+    for name, which, layer in subject.layers:
+        if layer.shape is None:
+            continue
+        ranges = layer.shape.dimension or ()
+        empty = next((number for number, (start, end) in enumerate(ranges) if start > end), None)
+        if empty is not None:
+            message = f"dimension {empty} goes from {ranges[empty][0]} to {ranges[empty][1]}"
+            yield finding(layer.shape, "dimension", f"{name}, {which}", message)
+        elif layer.elements not in _products(layer, batches[id(layer)]):
+            y, x, z = _dimensions(layer)
+            message = f"the shape has {layer.elements} elements, the dimensions {y} x {x} x {z}"
+            yield finding(layer.shape, "dimension", f"{name}, {which}", message)
+
+
+def _products(layer: Layer, item: Executable) -> set[int]:
+    """Elements that a shape may have: y * x * z, with slices also those of all batches."""
+    one = layer.y_dim * layer.x_dim * layer.z_dim
+    return {one, item.batch_size * one} if layer.slices is not None else {one}
+
+
+@BOOK.rule(
+    "D085", "note", f"an output X{VARIABLE_SUFFIX} has no input X to be copied to", stage="N", source="DARWINN 4, 8",
+    fix="nothing, if the output is not a state",
+)  # fmt: skip
+def _state(subject: Subject) -> Iterable[Finding]:
+    for name, item in subject.executables:
+        known = {layer.name for layer in item.inputs}
+        for layer in {id(layer): layer for layer in item.outputs}.values():
+            if layer.name and layer.name.endswith(VARIABLE_SUFFIX) and layer.name[: -len(VARIABLE_SUFFIX)] not in known:
+                message = f"there is no input {layer.name[: -len(VARIABLE_SUFFIX)]!r}"
+                yield finding(layer, "name", f"{name}, output {layer.name!r}", message)

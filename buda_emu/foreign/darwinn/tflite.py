@@ -1,0 +1,276 @@
+"""The tables of a TFLite model that packages and twins need (DARWINN_TWIN 2), for the same reader and writer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from buda_emu.foreign.darwinn.flatbuffer import Table, kinds
+from buda_emu.foreign.darwinn.flatbuffer.declare import (
+    boolean,
+    data,
+    float32,
+    int8,
+    int32,
+    many,
+    numbers,
+    one,
+    text,
+    uint32,
+    union,
+    union_type,
+)
+
+IDENTIFIER: Final = b"TFL3"
+ALIGNMENT: Final = 16
+"""Where buffers of a model begin."""
+TENSOR_TYPES: Final[Mapping[int, str]] = {0: "float32", 2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8"}
+"""numpy's names of the tensor types."""
+ACTIVATIONS: Final[Mapping[int, str]] = {0: "none", 1: "relu", 2: "relu_n1_to_1", 3: "relu6"}
+WEIGHTS_FORMATS: Final[Mapping[int, str]] = {0: "DEFAULT", 1: "SHUFFLED4x16INT8"}
+PADDINGS: Final[Mapping[int, str]] = {0: "SAME", 1: "VALID"}
+CUSTOM: Final = 32
+"""The operator code of operators with a name of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCode(Table):
+    """Which operator an index stands for."""
+
+    deprecated_builtin_code: int = int8()
+    custom_code: str | None = text()
+    version: int = int32(1)
+    builtin_code: int = int32()
+
+    @property
+    def code(self) -> int:
+        """The number of the operator: the larger of the two."""
+        return max(self.deprecated_builtin_code, self.builtin_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization(Table):
+    """Real value = (stored value - zero_point) * scale, one pair or one for each slice of a dimension."""
+
+    min: Sequence[float] | None = numbers(kinds.FLOAT)
+    max: Sequence[float] | None = numbers(kinds.FLOAT)
+    scale: Sequence[float] | None = numbers(kinds.FLOAT)
+    zero_point: Sequence[int] | None = numbers(kinds.LONG)
+    details_type: int = union_type({0: "NONE"})
+    details: Table | None = union({})
+    quantized_dimension: int = int32()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Table):
+    """A tensor; constant where its buffer holds bytes."""
+
+    shape: Sequence[int] | None = numbers(kinds.INT)
+    type: int = int8(TENSOR_TYPES)
+    buffer: int = uint32()
+    name: str | None = text()
+    quantization: Quantization | None = one(Quantization)
+    is_variable: bool = boolean()
+
+
+@dataclass(frozen=True, slots=True)
+class ConvOptions(Table):
+    """CONV_2D."""
+
+    padding: int = int8(PADDINGS)
+    stride_w: int = int32()
+    stride_h: int = int32()
+    act: int = int8(ACTIVATIONS)
+    dilation_w: int = int32(1)
+    dilation_h: int = int32(1)
+
+
+@dataclass(frozen=True, slots=True)
+class DepthwiseOptions(Table):
+    """DEPTHWISE_CONV_2D."""
+
+    padding: int = int8(PADDINGS)
+    stride_w: int = int32()
+    stride_h: int = int32()
+    multiplier: int = int32()
+    act: int = int8(ACTIVATIONS)
+    dilation_w: int = int32(1)
+    dilation_h: int = int32(1)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions(Table):
+    """AVERAGE_POOL_2D."""
+
+    padding: int = int8(PADDINGS)
+    stride_w: int = int32()
+    stride_h: int = int32()
+    filter_w: int = int32()
+    filter_h: int = int32()
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class FullyConnectedOptions(Table):
+    """FULLY_CONNECTED."""
+
+    act: int = int8(ACTIVATIONS)
+    weights_format: int = int8(WEIGHTS_FORMATS)
+    keep_num_dims: bool = boolean()
+    asymmetric_quantize_inputs: bool = boolean()
+    quantized_bias_type: int = int8(TENSOR_TYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxOptions(Table):
+    """SOFTMAX."""
+
+    beta: float = float32()
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatenationOptions(Table):
+    """CONCATENATION."""
+
+    axis: int = int32()
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions(Table):
+    """ADD."""
+
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class MulOptions(Table):
+    """MUL."""
+
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class SubOptions(Table):
+    """SUB."""
+
+    act: int = int8(ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumMinimumOptions(Table):
+    """MAXIMUM, MINIMUM: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyReluOptions(Table):
+    """LEAKY_RELU."""
+
+    alpha: float = float32()
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredDifferenceOptions(Table):
+    """SQUARED_DIFFERENCE: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeBilinearOptions(Table):
+    """RESIZE_BILINEAR."""
+
+    unused_height: int = int32()
+    unused_width: int = int32()
+    align_corners: bool = boolean()
+    half_pixel: bool = boolean()
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeOptions(Table):
+    """RESHAPE: the output tensor says all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PadOptions(Table):
+    """PAD: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions(Table):
+    """SPLIT."""
+
+    number: int = int32()
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMaxOptions(Table):
+    """ARG_MAX."""
+
+    output_type: int = int8(TENSOR_TYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceLstmOptions(Table):
+    """UNIDIRECTIONAL_SEQUENCE_LSTM."""
+
+    act: int = int8()
+    cell_clip: float = float32()
+    proj_clip: float = float32()
+    time_major: bool = boolean()
+
+
+OPTIONS: Final[Mapping[int, type[Table]]] = {
+    1: ConvOptions, 2: DepthwiseOptions, 5: PoolOptions, 8: FullyConnectedOptions, 9: SoftmaxOptions,
+    10: ConcatenationOptions, 11: AddOptions, 15: ResizeBilinearOptions, 17: ReshapeOptions, 21: MulOptions,
+    22: PadOptions, 28: SubOptions, 35: SplitOptions, 39: MaximumMinimumOptions, 40: ArgMaxOptions,
+    71: SequenceLstmOptions, 75: LeakyReluOptions, 76: SquaredDifferenceOptions,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Operator(Table):
+    """One operator of a graph; an input of -1 is absent."""
+
+    opcode_index: int = uint32()
+    inputs: Sequence[int] | None = numbers(kinds.INT)
+    outputs: Sequence[int] | None = numbers(kinds.INT)
+    builtin_options_type: int = union_type({0: "NONE"} | {n: item.__name__ for n, item in OPTIONS.items()})
+    builtin_options: Table | None = union(OPTIONS)
+    custom_options: memoryview | bytes | None = data(ALIGNMENT)
+    custom_options_format: int = int8()
+    mutating_variable_inputs: Sequence[bool] | None = numbers(kinds.BOOL)
+    intermediates: Sequence[int] | None = numbers(kinds.INT)
+
+
+@dataclass(frozen=True, slots=True)
+class SubGraph(Table):
+    """Operators in the order of execution."""
+
+    tensors: tuple[Tensor, ...] | None = many(Tensor)
+    inputs: Sequence[int] | None = numbers(kinds.INT)
+    outputs: Sequence[int] | None = numbers(kinds.INT)
+    operators: tuple[Operator, ...] | None = many(Operator)
+    name: str | None = text()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer(Table):
+    """Bytes of a constant; absent or empty: none."""
+
+    data: memoryview | bytes | None = data(ALIGNMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Model(Table):
+    """The root of a `.tflite`."""
+
+    version: int = uint32()
+    operator_codes: tuple[OperatorCode, ...] | None = many(OperatorCode)
+    subgraphs: tuple[SubGraph, ...] | None = many(SubGraph)
+    description: str | None = text()
+    buffers: tuple[Buffer, ...] | None = many(Buffer)
+    metadata_buffer: Sequence[int] | None = numbers(kinds.INT)
+
+
+TABLES: Final[tuple[type[Table], ...]] = (
+    Model, OperatorCode, SubGraph, Tensor, Quantization, Operator, Buffer, *OPTIONS.values(),
+)  # fmt: skip
+"""Every table that is read."""

@@ -1,0 +1,39 @@
+"""`buda-emu gemini exec`: run a schedule on real bytes."""
+
+import argparse
+
+from buda_emu.app.cli.output import say, say_json
+from buda_emu.foreign import gemini
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import Exit
+
+_SHOWN = 20
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run and compare. Exit code 1 where a workload or an output differs."""
+    run = gemini.execute(gemini.load(args.file), args.frontend, seed=args.seed)
+    if args.json:
+        say_json(
+            {
+                "ok": run.ok,
+                "seed": args.seed,
+                "seeded_weights": list(run.seeded),
+                "digests": run.digests,
+                "mismatches": [
+                    {"core": item.core, "workload_id": item.workload_id, "layer": item.layer, "message": item.message}
+                    for item in run.mismatches
+                ],
+            }
+        )
+        return Exit.OK if run.ok else Exit.DIFFERS
+    for item in run.mismatches[:_SHOWN]:
+        say(f"mismatch: {item}")
+    if len(run.mismatches) > _SHOWN:
+        say(f"and {len(run.mismatches) - _SHOWN} more")
+    for name, digest in run.digests.items():
+        say(f"{name}: sha256 {digest}")
+    if run.seeded:
+        say(f"weights of {plural(len(run.seeded), 'layer')} are seeded (seed {args.seed}): none were published")
+    say("every workload and output equals the un-tiled run" if run.ok else plural(len(run.mismatches), "mismatch"))
+    return Exit.OK if run.ok else Exit.DIFFERS

@@ -1,0 +1,34 @@
+"""`buda-emu gemini stats`: what a schedule moves and computes."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from buda_emu.app.cli.output import say_json, say_lines
+from buda_emu.foreign import gemini
+from buda_emu.foreign.gemini.report import statistics_lines
+from buda_emu.foreign.gemini.statistics import energy, statistics
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_yaml
+
+
+def main(args: argparse.Namespace) -> int:
+    """Count and print."""
+    found = statistics(gemini.load(args.file))
+    spent = energy(found.accesses, _table(args.energy)) if args.energy is not None else None
+    if args.json:
+        content = asdict(found)
+        content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
+        say_json({**content, "energy": spent})
+        return 0
+    say_lines(statistics_lines(found, spent))
+    return 0
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A user's energy table."""
+    content = read_yaml(path, "an energy table")
+    if not isinstance(content, dict) or not content:
+        raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")
+    return content  # pyright: ignore[reportUnknownVariableType]

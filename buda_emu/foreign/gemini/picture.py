@@ -1,0 +1,103 @@
+"""A timeline as a picture for traces and pages: lanes for DRAM, cores and what they send, or for the units of an
+assembler file; L2 of each core with its tensors."""
+
+from collections.abc import Mapping
+
+from buda_emu.foreign.gemini.figures import models
+from buda_emu.foreign.gemini.index import Life
+from buda_emu.foreign.gemini.model import IR
+from buda_emu.foreign.gemini.rings import region_of
+from buda_emu.foreign.gemini.time.timing import Timeline
+from buda_emu.performance.timeline import Live, Ring
+from buda_emu.performance.timeline.picture import Detail, Memory, TimelinePicture, picture
+
+
+def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
+    """Of `simulate`. Times are cycles; what is a model is among the notes."""
+    facts = _assembler(timeline) if timeline.mode == "assembler" else _tasks(ir, timeline)
+    lives = [] if timeline.mode == "assembler" or not ir.form.addressed else _lives(ir, timeline)
+    notes = [f"A model: {text}." for text in models(ir, timeline)]
+    if not ir.form.addressed:
+        notes.append("L2 is not drawn: not checkable, no addresses.")
+    return picture(
+        timeline.schedule,
+        timeline.timing,
+        title,
+        category=lambda task: facts[task][0],
+        details=lambda task: facts[task][1],
+        group=lambda unit: _group(timeline.timing.units[unit]),
+        memories=[
+            Memory(space, [live for live in lives if live.space == space], ir.buffersize or 0)
+            for space in dict.fromkeys(live.space for live in lives)
+        ],
+        per_microsecond=timeline.rates.freq_ghz * 1000,
+        notes=notes,
+        about={"cycles": timeline.total, "workloads": len(ir.workloads()), "cores": len(ir.cores)},
+    )
+
+
+Facts = Mapping[int, tuple[str, Mapping[str, Detail]]]
+
+
+def _tasks(ir: IR, timeline: Timeline) -> Facts:
+    """Category and details of each task."""
+    found: dict[int, tuple[str, Mapping[str, Detail]]] = {}
+    for item, task in zip(timeline.dram, timeline.item_tasks, strict=True):
+        found[task] = item.kind, {"bytes": item.bytes, "transfer": item.transfer_id, "core": item.core}
+    for item, task in zip(timeline.noc, timeline.send_tasks, strict=True):
+        found[task] = "send", {"bytes": item.bytes, "transfer": item.transfer_id, "to": ", ".join(map(str, item.cores))}
+    for work in ir.workloads():
+        details = {
+            "layer": work.layer_name,
+            "workload": work.workload_id,
+            "box": str(work.box),
+            "tiles": len(work.tiles),
+        }
+        for task in timeline.tasks_of[work.core, work.index]:
+            found[task] = work.layer_type or "other", details
+    return found
+
+
+def _assembler(timeline: Timeline) -> Facts:
+    """By the unit that does it."""
+    units: list[int] = timeline.timing.unit.tolist()
+    return {task: (timeline.timing.units[unit], {}) for task, unit in enumerate(units)}
+
+
+def _group(unit: str) -> str:
+    if unit.startswith("core "):
+        return "cores"
+    if unit.startswith("send "):
+        return "NoC"
+    return "DRAM" if unit == "DRAM" else "units"
+
+
+def _lives(ir: IR, timeline: Timeline) -> list[Live]:
+    """Tensors from the moment their room is free to the end of the last workload that shows them, or of their store."""
+    index, plan = timeline.index, timeline.plan
+    if index is None or plan is None:
+        return []
+    stored = {
+        (item.core, item.tensor_id): span.end
+        for item, span in zip(plan.queue, timeline.dram, strict=True)
+        if item.kind == "store"
+    }
+    found: list[Live] = []
+    for key, life in index.lives.items():
+        works = ir.cores[life.core]
+        region = region_of(works[life.at[0]].regions or (), life.first.address)
+        if region is None or not 0 < life.first.size <= region[1] - region[0]:
+            continue
+        before = life.at[0] - 1
+        start = timeline.workloads[life.core, works[before].workload_id].end if before >= 0 else 0
+        end = max(timeline.workloads[life.core, works[life.at[-1]].workload_id].end, stored.get(key, 0))
+        space = f"L2 of core {life.core}"
+        found.append(Live(space, life.first.address, life.first.size, start, end, _name(life), Ring(*region)))
+    return found
+
+
+def _name(life: Life) -> str:
+    tensor = life.first
+    made = sorted({source.layer_name for source in tensor.source if source.layer_name})
+    of = tensor.layer_name or ", ".join(made)
+    return f"tensor {life.tensor_id}: {tensor.type} {of}".rstrip()

@@ -1,0 +1,17 @@
+"""Ring regions of an L2: a tensor that passes the end of its region continues at its first byte (facts GEMINI 2.4)."""
+
+from collections.abc import Sequence
+
+from buda_emu.foreign.gemini.model import Region
+
+
+def region_of(regions: Sequence[Region], address: int) -> Region | None:
+    """The region that holds an address."""
+    return next(((low, high) for low, high in regions if low <= address < high), None)
+
+
+def pieces(region: Region, address: int, size: int) -> list[Region]:
+    """The bytes of a tensor in its region, in order: one stretch, or two where it wraps."""
+    low, high = region
+    end = address + size
+    return [(address, end)] if end <= high else [(address, high), (low, low + end - high)]

@@ -1,0 +1,22 @@
+"""The rules of a schedule (facts GEMINI 4): one file for each subject, one function for each rule."""
+
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.foreign.gemini.book import BOOK
+from buda_emu.foreign.gemini.frontend import read_network
+from buda_emu.foreign.gemini.index import Index
+from buda_emu.foreign.gemini.rules import memory, sizes, transfers, workloads
+
+if TYPE_CHECKING:
+    from buda_emu.foreign.gemini.model import IR
+    from buda_emu.support.checker import Diagnostic
+
+__all__ = ["BOOK", "check"]
+
+_SUBJECTS = (workloads, transfers, sizes, memory)  # imported: they fill the book
+
+
+def check(ir: "IR", frontend: Any = None) -> "list[Diagnostic]":
+    """Every finding, sorted by place. `frontend`: path or decoded object of the network, for G080 to G082."""
+    known = None if frontend is None else read_network(frontend)
+    return BOOK.run(Index(ir), known, path=ir.path)

@@ -1,0 +1,474 @@
+"""Rules of L2 and of the DRAM queue: addresses, rings, residence, weights (G044 to G053)."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from buda_emu.foreign.gemini.book import BOOK
+from buda_emu.foreign.gemini.frontend import Network
+from buda_emu.foreign.gemini.index import Index, Life, own_entries, read_tensor, touched
+from buda_emu.foreign.gemini.model import IR, Region, Tensor, Workload
+from buda_emu.foreign.gemini.rings import pieces, region_of
+from buda_emu.foreign.gemini.sizes import fmap_bytes, legal, weight_bytes
+from buda_emu.support.checker import Finding
+
+
+def _broken_regions(ir: IR, work: Workload) -> str:
+    """Why a snapshot's ring regions cannot be used, "" where they can."""
+    if work.regions is None:
+        return "a region is a pair of first byte and byte after the last"
+    if not work.regions:
+        return "there is no region"
+    top = ir.buffersize or 0
+    for low, high in work.regions:
+        if not 0 <= low < high <= top:
+            return f"region [{low}, {high}] is empty or beyond the buffer of {top} bytes"
+    regions = sorted(work.regions)
+    for (_, high), (low, _) in pairwise(regions):
+        if low < high:
+            return f"regions overlap at {low}"
+    return ""
+
+
+@BOOK.rule(
+    "G047", "error", "ring regions are empty, overlap, are not pairs, or reach beyond the buffer",
+    source="GEMINI 2.4", fix="[[0, buffersize]] is one ring of the whole buffer",
+)  # fmt: skip
+def rings(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each snapshot."""
+    for work in _works(index):
+        wrong = _broken_regions(index.ir, work)
+        if wrong:
+            yield Finding(f"{work.place}/ring_buffer_info", wrong)
+
+
+def _works(index: Index) -> Sequence[Workload]:
+    """Snapshots that have an L2."""
+    return index.ir.workloads() if index.ir.form.addressed else ()
+
+
+def _placed(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
+    """Snapshots whose regions can be used."""
+    for work in _works(index):
+        if work.regions is not None and not _broken_regions(index.ir, work):
+            yield work, work.regions
+
+
+def _held(tensor: Tensor) -> int:
+    """Bytes that a tensor holds: where its size and its box differ the smaller of both, since G031 or G032 tells."""
+    if tensor.type == "weight":
+        return min(tensor.size, weight_bytes(tensor.box))
+    return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth)) if _legal(tensor) else tensor.size
+
+
+def _legal(tensor: Tensor) -> bool:
+    return legal(tensor.align, tensor.bitwidth)
+
+
+def _too_much(index: Index, work: Workload) -> int:
+    """Bytes of a snapshot beyond the buffer."""
+    return sum(map(_held, work.buffer)) - (index.ir.buffersize or 0)
+
+
+@BOOK.rule(
+    "G040", "error", "an address is in no ring region, or a tensor is larger than its region",
+    source="GEMINI 2.4", unless=("G042",),
+)  # fmt: skip
+def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each tensor, once for each address."""
+    seen: set[tuple[int, int, int, int]] = set()
+    for work, regions in _placed(index):
+        for tensor in work.buffer:
+            key = (work.core, tensor.tensor_id, tensor.address, tensor.size)
+            region = region_of(regions, tensor.address)
+            if key in seen or (region is not None and _held(tensor) <= region[1] - region[0]):
+                continue
+            seen.add(key)
+            if region is None:
+                said = f"address {tensor.address} is in no ring region"
+                yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
+            else:
+                said = f"tensor {tensor.tensor_id} has {_held(tensor)} bytes, its region {region[1] - region[0]}"
+                yield Finding(f"{tensor.place}/size", said, about=(work.core, tensor.tensor_id))
+
+
+@BOOK.rule(
+    "G041", "error", "two tensors of a snapshot share a byte",
+    why="A byte past the end of a ring region continues at its first byte.",
+    source="GEMINI 2.4", fix="move one of them, or show it in fewer snapshots",
+)  # fmt: skip
+def shared(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Pairs of tensors, each once. Not of one that G042 says was moved, nor where all together are too large (G054)."""
+    seen: set[tuple[int, int, int]] = set()
+    moved = _moved(index)
+    for work, regions in _placed(index):
+        if _too_much(index, work) > 0:
+            continue
+        stretches: list[tuple[int, int, Tensor]] = []
+        for tensor in work.buffer:
+            region = region_of(regions, tensor.address)
+            key = (work.core, tensor.tensor_id)
+            if region is None or not 0 < _held(tensor) <= region[1] - region[0] or key in moved:
+                continue
+            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _held(tensor))]
+        stretches.sort(key=lambda item: item[:2])
+        for number, (low, high, tensor) in enumerate(stretches):
+            for other_low, other_high, other in stretches[number + 1 :]:
+                if other_low >= high:
+                    break
+                first, second = sorted((tensor, other), key=lambda item: item.tensor_id)
+                key = (work.core, first.tensor_id, second.tensor_id)
+                if first.tensor_id == second.tensor_id or key in seen:
+                    continue
+                seen.add(key)
+                both = f"tensors {first.tensor_id} and {second.tensor_id}"
+                said = f"{both} share bytes {max(low, other_low)} to {min(high, other_high) - 1} of core {work.core}"
+                yield Finding(f"{second.place}/address", said)
+
+
+def _moved(index: Index) -> set[tuple[int, int]]:
+    """Tensors that are said to lie elsewhere, or to be larger, in another snapshot."""
+    return {
+        key
+        for key, life in index.lives.items()
+        if any((item.address, item.size) != (life.first.address, life.first.size) for item in life.tensors)
+    }
+
+
+_KEPT = ("address", "size", "box", "type", "bitwidth", "tensor_order")
+
+
+def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
+    for before, after in zip(life.tensors, life.tensors[1:], strict=False):
+        for name in _KEPT:
+            old, new = getattr(before, name), getattr(after, name)
+            if name == "bitwidth" and not (legal(before.align, before.bitwidth) and legal(after.align, after.bitwidth)):
+                continue  # G030 tells
+            if old != new:
+                yield after, name, old, new
+
+
+@BOOK.rule(
+    "G042", "error", "a tensor_id is twice in a snapshot, comes back, or changes while it is resident",
+    why="A tensor keeps address, size, box, type, bitwidth and tensor_order from the first snapshot that shows "
+    "it to the "
+    "last, without a gap.",
+    source="GEMINI 2.3", unless=("G048",),
+)  # fmt: skip
+def identity(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each tensor_id of each core."""
+    for work in _works(index):
+        seen: set[int] = set()
+        for tensor in work.buffer:
+            if tensor.tensor_id in seen:
+                said = f"tensor {tensor.tensor_id} is twice in the snapshot of {work}"
+                yield Finding(f"{tensor.place}/tensor_id", said, about=(work.core, tensor.tensor_id))
+            seen.add(tensor.tensor_id)
+    for key, life in index.lives.items() if index.ir.form.addressed else ():
+        name = f"tensor {life.tensor_id} of core {life.core}"
+        for before, after, tensor in zip(life.at, life.at[1:], life.tensors[1:], strict=False):
+            if after != before + 1:
+                said = f"{name} had left after snapshot {before} and is back in snapshot {after}"
+                yield Finding(f"{tensor.place}/tensor_id", said, about=key)
+        for tensor, field, old, new in _changes(life):
+            place = f"{tensor.place}/{'upper' if field == 'box' else field}"
+            yield Finding(place, f"{field} of {name} was {old} and is now {new}", about=key)
+
+
+@BOOK.rule(
+    "G043", "error", "newly_added is not \"absent from the snapshot before\"", source="GEMINI 2.3",
+    unless=("G042", "G048"),
+)  # fmt: skip
+def added(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each entry but those that wait to be stored."""
+    for works in index.ir.cores.values() if index.ir.form.addressed else ():
+        before: set[int] = set()
+        for work in works:
+            for tensor in work.buffer:
+                new = tensor.tensor_id not in before
+                if tensor.type != "ofmap" and tensor.newly_added != new:
+                    was = "was not" if new else "was"
+                    said = f"tensor {tensor.tensor_id} {was} in the snapshot before"
+                    yield Finding(f"{tensor.place}/newly_added", said, about=(work.core, tensor.tensor_id))
+            before = {tensor.tensor_id for tensor in work.buffer}
+
+
+@BOOK.rule(
+    "G046", "error", "a store falls back to waiting, or never starts",
+    why="start_send is true from the snapshot in which the store may begin until the tensor leaves.",
+    source="GEMINI 2.3",
+)  # fmt: skip
+def sending(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each tensor that waits to be stored."""
+    for life in index.lives.values() if index.ir.form.addressed else ():
+        if life.first.type != "ofmap":
+            continue
+        for before, after in zip(life.tensors, life.tensors[1:], strict=False):
+            if before.start_send and not after.start_send:
+                yield Finding(f"{after.place}/start_send", f"tensor {life.tensor_id} had started to be sent")
+        last = life.tensors[-1]
+        if not any(item.start_send for item in life.tensors):
+            yield Finding(f"{last.place}/start_send", f"tensor {life.tensor_id} leaves and is never sent")
+
+
+@BOOK.rule("G054", "error", "the tensors of a snapshot are together larger than the buffer", source="GEMINI 4")
+def room(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each snapshot."""
+    top = index.ir.buffersize or 0
+    for work in _works(index):
+        beyond = _too_much(index, work)
+        if beyond > 0:
+            yield Finding(f"{work.place}/buffer", f"the snapshot of {work} has {top + beyond} bytes, the buffer {top}")
+
+
+@BOOK.rule(
+    "G044", "error", "an operand has no flagged tensor or reads outside of it, or a flagged tensor has no reader",
+    why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the "
+    "operand's, which are "
+    "those of the sources that the operand's box reaches.",
+    source="GEMINI 2.2", unless=("G036", "G042"),
+)  # fmt: skip
+def operands(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each operand, then each flag (A); the workload's own buffer entry (B)."""
+    if index.ir.form.joint_operands:
+        for work in index.ir.workloads():
+            known = work.core not in index.disordered and not index.lost(work)
+            if known and work.ifmap and not own_entries(work):
+                said = f"the buffer of {work} has no entry of its layer and id"
+                yield Finding(f"{work.place}/buffer", said)
+        return
+    for work in index.ir.workloads():
+        wavers = any((work.core, item.tensor_id) in index.wavering for item in work.buffer)
+        if not index.lost(work) and not wavers and not any(_torn(item) for item in work.buffer):
+            yield from _operands(work)
+
+
+def _torn(tensor: Tensor) -> bool:
+    """Its ids are not those of its sources, which G036 tells."""
+    return tensor.type == "ifmap" and set(tensor.transfer_id) != {source.transfer_id for source in tensor.source}
+
+
+def _operands(work: Workload) -> Iterator[Finding]:
+    read: set[str] = set()
+    missing = False
+    for item in work.ifmap:
+        tensor = read_tensor(work, item)
+        about = (work.core, tensor.tensor_id) if tensor else None
+        if tensor is None:
+            missing = True
+            said = f"no tensor that {work} reads (cur_wl_ifmap) holds transfers {list(item.transfer_id)}"
+            yield Finding(f"{item.place}/transfer_id", said, about=(work.core, work.index, item.place))
+            continue
+        read.add(tensor.place)
+        if not item.box.inside(tensor.box):
+            said = f"{work} reads {item.box} of tensor {tensor.tensor_id}, which is {tensor.box}"
+            yield Finding(f"{item.place}/upper", said, about=about)
+        elif touched(tensor, item) != set(item.transfer_id):
+            said = f"{item.box} reaches transfers {sorted(touched(tensor, item))}, not {list(item.transfer_id)}"
+            yield Finding(f"{item.place}/transfer_id", said, about=about)
+    for tensor in work.buffer:
+        if tensor.cur_wl_ifmap and tensor.place not in read and not missing:
+            said = f"tensor {tensor.tensor_id} is flagged, and no operand of {work} reads it"
+            yield Finding(f"{tensor.place}/cur_wl_ifmap", said, about=(work.core, tensor.tensor_id))
+
+
+def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
+    """Results without room: who makes it, place, transfer, why."""
+    for work in index.ir.workloads():
+        for piece in work.ofmap:
+            number = piece.transfer_id
+            if number in index.doubled or not index.sound(number):
+                continue
+            readers = [index.target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core]
+            read = any(item and number in item.reads for item in readers)
+            if read and not _holds(index, work, number) and not _gone(index, work, number):
+                yield work, piece.place, number, "no tensor of its snapshot has it as source"
+            if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
+                why = (
+                    f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
+                )
+                yield work, piece.place, number, why
+
+
+def _holds(index: Index, work: Workload, number: int) -> list[Tensor]:
+    """`ifmap` tensors of a snapshot that say to hold a transfer, themselves or by their sources: where the two differ
+    G016 or G036 tells."""
+    return [
+        item
+        for item in work.buffer
+        if index.may_be("ifmap", item, work.core)
+        and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
+    ]
+
+
+def _gone(index: Index, work: Workload, number: int) -> bool:
+    """A tensor with the transfer was there before and comes back after: G042 and G048 tell."""
+    return any(
+        life.core == work.core
+        and life.at[0] < work.index < life.at[-1]
+        and any(source.transfer_id == number for source in life.first.source)
+        for life in index.lives.values()
+    )
+
+
+def _bent(index: Index, work: Workload) -> bool:
+    """Its snapshot has room for a result of its layer that belongs to nobody, with a size that is not of its box, or a
+    box that it has in this snapshot only: G031 and G042 tell."""
+    for tensor in work.buffer:
+        key = (work.core, tensor.tensor_id)
+        if tensor.type == "ofmap" and tensor.layer_name == work.layer_name and key not in index.rooms:
+            size = fmap_bytes(tensor.box, tensor.bitwidth) if legal(tensor.align, tensor.bitwidth) else -1
+            if tensor.size != size or any(item.box != tensor.box for item in index.lives[key].tensors):
+                return True
+    return False
+
+
+@BOOK.rule(
+    "G045", "error", "there is no room for a result while its workload runs",
+    why="A result for the same core has its id among the sources of an ifmap tensor of the workload's own "
+    "snapshot; one for "
+    "DRAM has an `ofmap` entry with its layer and shape. Pieces for other cores need none.",
+    source="GEMINI 2.3",
+)  # fmt: skip
+def results(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each piece."""
+    for work, place, number, why in _homeless(index) if index.ir.form.addressed else ():
+        yield Finding(f"{place}/destination", f"{work} makes transfer {number}, but {why}", about=number)
+
+
+@BOOK.rule(
+    "G048", "error", "a tensor that a core makes and reads itself is not resident all the time in between",
+    source="GEMINI 4", fix="keep one tensor from the maker's snapshot to the reader's",
+)  # fmt: skip
+def kept(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each operand that its own core makes. Not where G045 tells, nor of ids that are defined twice."""
+    if not index.ir.form.addressed:
+        return
+    homeless = {number for _work, _place, number, _why in _homeless(index)}
+    for work in index.ir.workloads():
+        for item in work.ifmap:
+            for number in item.transfer_id:
+                made = index.made.get(number)
+                if made is None or number in index.outs or number in index.doubled or number in homeless:
+                    continue
+                if made.work.core != work.core or made.work.index >= work.index:
+                    continue
+                held = [(work.core, tensor.tensor_id) for tensor in _holds(index, made.work, number)]
+                wanted = set(range(made.work.index, work.index + 1))
+                if any((work.core, at) in index.repeated for at in wanted):
+                    continue  # G042 tells
+                if not any(wanted <= set(index.lives[key].at) for key in held):
+                    said = (
+                        f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
+                    )
+                    yield Finding(f"{item.place}/transfer_id", said, about=held[0] if held else number)
+
+
+def _weight_workloads(index: Index) -> list[Workload]:
+    return index.ir.workloads() if index.ir.form.addressed else []
+
+
+def _ids(tensor: Tensor) -> set[int]:
+    """As it says itself and as its sources say; G036 tells where they differ."""
+    return {*tensor.transfer_id, *(source.transfer_id for source in tensor.source)}
+
+
+@BOOK.rule(
+    "G050", "error", "a weight is neither in L2 nor loaded straight into the weight store",
+    source="GEMINI 2.5", fix="show a weight tensor with the id, or a DDR entry, in the workload's snapshot",
+)  # fmt: skip
+def absent(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Each weight of each workload. Not of ids that G016 tells of."""
+    for work in _weight_workloads(index):
+        held = {number for item in work.buffer if index.may_be("weight", item, work.core) for number in _ids(item)}
+        held |= {number for item in work.wl0 if item.source == "DDR" for number in item.transfer_id}
+        for number in work.weight.transfer_id if work.weight else ():
+            if number not in held and not index.lost(work):
+                yield Finding(f"{work.weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")  # type: ignore[union-attr]
+
+
+@BOOK.rule("G051", "error", "entries of the weight store overlap", source="GEMINI 2.5")
+def rows(index: Index, _: Network | None) -> Iterator[Finding]:
+    """Rows of each snapshot."""
+    for work in _weight_workloads(index):
+        items = sorted((item for item in work.wl0 if item.size > 0), key=lambda item: (item.address, item.place))
+        for first, second in pairwise(items):
+            if second.address < first.address + first.size:
+                said = f"rows from {second.address} on are also of the entry at {first.address} with {first.size} rows"
+                yield Finding(f"{second.place}/address", said)
+
+
+@BOOK.rule(
+    "G052", "error", "an entry of the weight store is taken from L2, where its weight is not",
+    source="GEMINI 2.5",
+)  # fmt: skip
+def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
+    """CORE entries against the weight tensors of their snapshot."""
+    for work in _weight_workloads(index):
+        held = [_ids(item) for item in work.buffer if index.may_be("weight", item, work.core)]
+        for item in work.wl0:
+            if item.source == "CORE" and not any(set(item.transfer_id) <= ids for ids in held):
+                said = f"no weight tensor of the snapshot of {work} has transfers {list(item.transfer_id)}"
+                yield Finding(f"{item.place}/transfer_id", said)
+
+
+def _loaded(index: Index, tensor: Tensor) -> bool:
+    """It comes from DRAM: as its transfers say, and where nothing makes them, its sources; G035 tells where they
+    differ."""
+    return any(
+        number in index.outs or (index.maker(number) is None and source.type == "DRAM")
+        for source in tensor.source
+        for number in (source.transfer_id,)
+    )
+
+
+@BOOK.rule(
+    "G053", "error", "tensor_order of tensors that go through DRAM is not 0 to n-1, each once",
+    why="There is one DRAM queue: loads, stores and weights straight into the weight store, in this order over "
+    "all cores.",
+    source="GEMINI 2.3", fix="number the loads and stores in the order in which they are to run",
+)  # fmt: skip
+def orders(index: Index, _: Network | None) -> Iterator[Finding]:
+    """All cores together. A tensor whose order changes (G042) may have any of its orders; where a tensor is missing
+    (G045, G050), a number may be."""
+    if not index.ir.form.addressed:
+        return
+    claimed: dict[int, list[str]] = {}
+    spare: set[int] = set()
+    count = 0
+    for life in index.lives.values():
+        if life.first.type == "ofmap" or _loaded(index, life.first):
+            count += 1
+            every = {item.tensor_order for item in life.tensors}
+            if len(every) == 1:
+                claimed.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
+            spare |= every if len(every) > 1 else set()
+        elif not life.first.source:
+            spare.add(life.first.tensor_order)  # of which nothing tells where it comes from (G036)
+    direct: dict[tuple[int, int | None], str] = {}
+    for work in _weight_workloads(index):
+        for item in work.wl0:
+            if item.source == "DDR":
+                direct.setdefault((work.core, item.tensor_order), f"{item.place}/tensor_order")
+    for (_core, order), place in direct.items():
+        count += 1
+        claimed.setdefault(-1 if order is None else order, []).append(place)
+    for order, places in sorted(claimed.items()):
+        for place in places[1:]:
+            yield Finding(place, f"order {order} is also that of {places[0].rsplit('/', 1)[0]}")
+    lacking = {
+        number
+        for work in _weight_workloads(index)
+        for number in (work.weight.transfer_id if work.weight else ())
+        if not any(number in item.transfer_id for item in (*work.buffer, *work.wl0))
+    }
+    lacking |= {
+        piece.transfer_id
+        for work in _weight_workloads(index)
+        for piece in work.ofmap
+        if piece.to_dram and piece.transfer_id not in index.stored_in
+    }
+    if any(len(places) > 1 for places in claimed.values()) or spare or index.repeated:
+        return
+    top = count + len(lacking)
+    for order in sorted(set(claimed) - set(range(top))):
+        yield Finding(claimed[order][0], f"order {order} is beyond those of {count} loads and stores, 0 to {count - 1}")

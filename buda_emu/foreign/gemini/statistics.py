@@ -1,0 +1,171 @@
+"""What a schedule moves and computes, without any time: counts, bytes by kind and layer, reuse, traffic of links, and
+accesses, times a user's energy table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from buda_emu.foreign.gemini.index import Index, holding
+from buda_emu.foreign.gemini.model import IR, Workload
+from buda_emu.foreign.gemini.time.plan import Plan, make_plan
+from buda_emu.foreign.gemini.time.timing import Link, link_bytes
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+
+ACCESSES: Mapping[str, str] = {
+    "mac": "multiplications with accumulation of convolutions and dense layers",
+    "vector_op": "elements that other layers make",
+    "l2_read_byte": "bytes that operands, weights and stores take from L2",
+    "l2_write_byte": "bytes that loads, results and pieces of other cores put into L2",
+    "dram_read_byte": "bytes that loads and weights take from DRAM",
+    "dram_write_byte": "bytes that stores put into DRAM",
+    "noc_byte_hop": "bytes between cores, times the links that they go over",
+}
+"""What is counted, and what an energy table may give a value for: name and meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBytes:
+    """What a layer's workloads take and make. `reuse`: bytes that operands and weights are read with for each byte that
+    is loaded for it; None where nothing is loaded."""
+
+    layer: str
+    workloads: int
+    loaded: int
+    weights: int
+    stored: int
+    sent: int
+    macs: int
+    reuse: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of one schedule; `links`: bytes on directed links of the mesh."""
+
+    dialect: str
+    cores: int
+    workloads: int
+    layers: int
+    transfers: int
+    dram_in: int
+    dram_out: int
+    bytes: dict[str, int]
+    by_layer: tuple[LayerBytes, ...]
+    accesses: dict[str, int]
+    links: dict[Link, int]
+
+
+def statistics(ir: IR) -> Statistics:
+    """Raises ProgramError for a schedule whose DRAM queue cannot be told."""
+    index = Index(ir)
+    plan = make_plan(index)
+    moved = {"load": 0, "weight": 0, "store": 0}
+    for item in plan.queue:
+        moved[item.kind] += item.bytes
+    moved["noc"] = sum(send.bytes for send in plan.sends)
+    return Statistics(
+        ir.dialect,
+        len(ir.cores),
+        len(ir.workloads()),
+        len({work.layer_name for work in ir.workloads()}),
+        len(ir.transfers),
+        len(ir.dram_in),
+        len(ir.dram_out),
+        moved,
+        _layers(index, plan),
+        _accesses(index, plan),
+        link_bytes(ir, plan.sends),
+    )
+
+
+def energy(accesses: Mapping[str, int], table: Mapping[str, object]) -> dict[str, float]:
+    """Accesses times a user's values, and their sum as `total`, in the table's unit. Raises HostError for a
+    name that is not counted, or a value that is not a number of 0 or more."""
+    found: dict[str, float] = {}
+    for name, value in table.items():
+        if name not in ACCESSES:
+            hint = near(str(name), ACCESSES)
+            raise HostError(f"energy table: {name!r} is not counted ({hint or 'known: ' + ', '.join(ACCESSES)})")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e30:
+            raise HostError(f"energy table: {name} is a number of 0 or more, not {value!r}")
+        found[name] = accesses[name] * value
+    return {**found, "total": sum(found.values())}
+
+
+def macs(index: Index, work: Workload) -> int:
+    """Of a workload with weights: elements that it makes, times the weights of an output channel."""
+    if work.weight is None:
+        return 0
+    if not index.ir.form.by_channel:
+        return work.box.volume * work.weight.box.shape[2] * work.weight.box.shape[3]
+    if work.weight.from_ofmap:
+        return work.box.volume * work.weight.box.shape[2]
+    outs = [index.outs[number] for number in work.weight.transfer_id if number in index.outs]
+    channels = sum(out.box.shape[1] for out in outs)
+    return work.box.volume * (sum(out.size for out in outs) // 8 // channels) if channels else 0
+
+
+def _read(index: Index, work: Workload) -> int:
+    """Bytes that its tiles (A) or sources (B) take from L2, weights included."""
+    total = 0
+    for item in work.ifmap:
+        if index.ir.form.tiled:
+            word = max(item.bitwidth // 8, 1)
+            total += word * sum(tile.ifmap.volume for tile in work.tiles)
+        else:
+            total += item.box.volume
+    for number in work.weight.transfer_id if work.weight else ():
+        out = index.outs.get(number)
+        total += (out.size if not index.ir.form.in_bits else -(-out.size // 8)) if out is not None else 0
+    return total
+
+
+def _layers(index: Index, plan: Plan) -> tuple[LayerBytes, ...]:
+    works: dict[str, list[Workload]] = {}
+    for work in index.ir.workloads():
+        works.setdefault(work.layer_name, []).append(work)
+    sent: dict[str, int] = {}
+    for send in plan.sends:
+        name = index.ir.cores[send.step[0]][send.step[1]].layer_name
+        sent[name] = sent.get(name, 0) + send.bytes
+    found: list[LayerBytes] = []
+    for name, items in works.items():
+        ids = {number for work in items for number in work.reads}
+        cores = {work.core for work in items}
+        loads = [item for item in plan.queue if item.transfer_id in ids and item.core in cores | {-1}]
+        loaded = sum(item.bytes for item in loads if item.kind == "load")
+        weights = sum(item.bytes for item in loads if item.kind == "weight")
+        own = {piece.transfer_id for work in items for piece in work.ofmap}
+        stored = sum(item.bytes for item in plan.queue if item.kind == "store" and item.transfer_id in own)
+        read = sum(_read(index, work) for work in items)
+        reuse = read / (loaded + weights) if loaded + weights else None
+        count = sum(macs(index, work) for work in items)
+        found.append(LayerBytes(name, len(items), loaded, weights, stored, sent.get(name, 0), count, reuse))
+    return tuple(found)
+
+
+def _accesses(index: Index, plan: Plan) -> dict[str, int]:
+    ir = index.ir
+    loaded = sum(item.bytes for item in plan.queue if item.kind != "store")
+    stored = sum(item.bytes for item in plan.queue if item.kind == "store")
+    read, written = stored, loaded
+    multiplied = other = 0
+    for work in ir.workloads():
+        read += _read(index, work)
+        multiplied += macs(index, work)
+        other += 0 if work.weight is not None else work.box.volume
+        for piece in work.ofmap:
+            size = piece.size if not ir.form.in_bits else -(-piece.size // 8)
+            rooms = len(holding(work, piece.transfer_id)) + (piece.transfer_id in index.stored_in)
+            written += size * (rooms if ir.form.addressed else 1)
+    written += sum(send.bytes * len(send.cores) for send in plan.sends)
+    far = sum(link_bytes(ir, plan.sends).values())
+    return {
+        "mac": multiplied,
+        "vector_op": other,
+        "l2_read_byte": read,
+        "l2_write_byte": written,
+        "dram_read_byte": loaded,
+        "dram_write_byte": stored,
+        "noc_byte_hop": far,
+    }

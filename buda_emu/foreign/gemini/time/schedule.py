@@ -1,0 +1,194 @@
+"""A schedule on the timeline engine: `simulate` says when everything happens (facts GEMINI 5)."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from buda_emu.foreign.gemini.index import Index
+from buda_emu.foreign.gemini.model import IR
+from buda_emu.foreign.gemini.time.plan import Plan, Send, Step, make_plan
+from buda_emu.foreign.gemini.time.timing import (
+    DramSpan,
+    NocSpan,
+    Rates,
+    Span,
+    Timeline,
+    WaitKind,
+    hops,
+    link_bytes,
+    tile_cycles,
+    whole_cycles,
+)
+from buda_emu.performance.timeline import Schedule, Wait
+from buda_emu.support.errors import HostError
+
+__all__ = ["Timeline", "simulate"]
+
+_DRAM = "DRAM"
+
+
+def simulate(
+    ir: IR | None,
+    *,
+    dram_gibps: float = 16,
+    freq_ghz: float = 1.0,
+    asm: "str | os.PathLike[str] | None" = None,
+    durations: "str | os.PathLike[str]" = "predicted",
+    noc_bytes_per_cycle: float = 32,
+) -> Timeline:
+    """When everything of a schedule happens, in cycles.
+
+    Without `asm` from the schedule alone. With `asm`, the path of an assembler file (.txt, .txt.gz), its instructions
+    on their units; `durations` is "predicted" or the path of a reference trace of that file, and `ir` may then be None.
+    Raises ProgramError (kind "deadlock") when something waits for ever, naming who waits for whom, ScheduleError for an
+    assembler file or trace that cannot be read, HostError for rates that are not above 0.
+    """
+    rates = Rates(dram_gibps, freq_ghz, noc_bytes_per_cycle)
+    if asm is not None:
+        from buda_emu.foreign.gemini.time.assembler import simulate_assembler
+
+        return simulate_assembler(ir, os.fspath(asm), os.fspath(durations), rates)
+    if os.fspath(durations) != "predicted":
+        raise HostError("durations of a trace belong to an assembler file: give asm, too")
+    if ir is None:
+        raise HostError("without an assembler file there must be a schedule")
+    return simulate_at(ir, rates)
+
+
+def simulate_at(ir: IR, rates: Rates) -> Timeline:
+    """As `simulate` of a schedule alone."""
+    return _Replay(ir, rates).timeline()
+
+
+class _Replay:
+    """Tasks: items of the DRAM queue, workloads (two for one whose third tile waits), pieces over the NoC. Each has a
+    counted object that is given when it ends, and that others wait for without taking it."""
+
+    def __init__(self, ir: IR, rates: Rates) -> None:
+        self.ir = ir
+        self.rates = rates
+        self.index = Index(ir)
+        self.plan: Plan = make_plan(self.index)
+        self.schedule = Schedule()
+        self.kinds: list[WaitKind] = []
+        self._item_done = [self._object(str(item), item.kind) for item in self.plan.queue]
+        self._work_done: dict[Step, int] = {
+            (work.core, work.index): self._object(f"the end of {work}", "producer") for work in ir.workloads()
+        }
+        self._sent: dict[int, list[int]] = {}
+        self._send_done: list[int] = []
+        for send in self.plan.sends:
+            number = self._object(f"transfer {send.transfer_id} over the NoC", "producer")
+            self._send_done.append(number)
+            self._sent.setdefault(send.transfer_id, []).append(number)
+
+    def _object(self, name: str, kind: str) -> int:
+        kinds: dict[str, WaitKind] = {"load": "load", "weight": "weight", "store": "room", "producer": "producer"}
+        self.kinds.append(kinds[kind])
+        return self.schedule.object(name)
+
+    def timeline(self) -> Timeline:
+        """Everything on its unit, run."""
+        items = self._items()
+        works = self._works()
+        sends = self._sends()
+        timing = self.schedule.run()
+        start, end = timing.start.tolist(), timing.end.tolist()
+        workloads = {
+            (work.core, work.workload_id): Span(start[tasks[0]], end[tasks[-1]])
+            for work, tasks in zip(self.ir.workloads(), works, strict=True)
+        }
+        dram = tuple(
+            DramSpan(item.kind, item.transfer_id, item.bytes, item.core, start[task], end[task])
+            for item, task in zip(self.plan.queue, items, strict=True)
+        )
+        noc = tuple(
+            NocSpan(send.transfer_id, send.step[0], send.cores, send.bytes, start[task], end[task])
+            for send, task in zip(self.plan.sends, sends, strict=True)
+        )
+        return Timeline(
+            total=timing.makespan,
+            workloads=workloads,
+            dram=dram,
+            noc=noc,
+            links=link_bytes(self.ir, self.plan.sends),
+            instructions=(),
+            mode="schedule",
+            rates=self.rates,
+            schedule=self.schedule,
+            timing=timing,
+            kinds=tuple(self.kinds),
+            tasks_of={
+                (work.core, work.index): tuple(tasks) for work, tasks in zip(self.ir.workloads(), works, strict=True)
+            },
+            item_tasks=tuple(items),
+            send_tasks=tuple(sends),
+            index=self.index,
+            plan=self.plan,
+        )
+
+    def _done(self, steps: Iterable[Step]) -> list[Wait]:
+        return [_kept(self._work_done[step]) for step in steps]
+
+    def _items(self) -> list[int]:
+        unit = self.schedule.unit(_DRAM)
+        tasks: list[int] = []
+        for place, item in enumerate(self.plan.queue):
+            waits = self._done(item.after)
+            for number in item.stores:
+                waits += [_kept(self._item_done[other]) for other in self.plan.stored.get(number, ())]
+            if item.never:
+                waits.append(_kept(self._object(item.never, "store")))
+            cycles = self.rates.transfer(item.bytes, store=item.kind == "store")
+            tasks.append(self.schedule.task(unit, cycles, waits, [(self._item_done[place], 1)], str(item)))
+        return tasks
+
+    def _works(self) -> list[list[int]]:
+        all_tasks: list[list[int]] = []
+        for core, works in self.ir.cores.items():
+            unit = self.schedule.unit(f"core {core}")
+            for work in works:
+                needs = self.plan.needs[core, work.index]
+                waits = [_kept(self._item_done[place]) for place in (*needs.items, *needs.rooms)]
+                for number in needs.pieces:
+                    sent = self._sent.get(number) or [self._unsent(number)]
+                    waits += [_kept(one) for one in sent]
+                done = [(self._work_done[core, work.index], 1)]
+                if not self.ir.form.tiled:
+                    all_tasks.append([self.schedule.task(unit, whole_cycles(work), waits, done, str(work))])
+                    continue
+                each, count = tile_cycles(work), max(len(work.tiles), 1)
+                if not needs.late:
+                    all_tasks.append([self.schedule.task(unit, count * each, waits, done, str(work))])
+                    continue
+                late = [_kept(self._item_done[place]) for place in needs.late]
+                first = self.schedule.task(unit, 2 * each, waits, (), str(work))
+                rest = self.schedule.task(unit, (count - 2) * each, late, done, f"{work}, third tile and on")
+                all_tasks.append([first, rest])
+        return all_tasks
+
+    def _unsent(self, number: int) -> int:
+        """An object that nobody gives: a piece that its maker does not send."""
+        made = self._object(f"transfer {number}, which its maker does not send", "producer")
+        self._sent[number] = [made]
+        return made
+
+    def _sends(self) -> list[int]:
+        units: dict[int, int] = {}
+        tasks: list[int] = []
+        for send, done in zip(self.plan.sends, self._send_done, strict=True):
+            core = send.step[0]
+            if core not in units:
+                units[core] = self.schedule.unit(f"send of core {core}")
+            waits = self._done((send.step, *send.after))
+            cycles = self.rates.hop(max(_hops(self.ir, send)), send.bytes)
+            label = f"transfer {send.transfer_id} from core {core}"
+            tasks.append(self.schedule.task(units[core], cycles, waits, [(done, 1)], label))
+        return tasks
+
+
+def _hops(ir: IR, send: Send) -> Sequence[int]:
+    return [hops(ir, send.step[0], core) for core in send.cores]
+
+
+def _kept(number: int) -> Wait:
+    return Wait(number, 1, False)

@@ -1,0 +1,177 @@
+"""When everything of a schedule happened: what `simulate` gives."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, floor, isfinite
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from buda_emu.foreign.gemini.model import IR, Workload
+from buda_emu.foreign.gemini.time.plan import Send
+from buda_emu.support.errors import HostError, ProgramError
+
+if TYPE_CHECKING:
+    from buda_emu.foreign.gemini.index import Index
+    from buda_emu.foreign.gemini.time.plan import ItemKind, Plan, Step
+    from buda_emu.performance.timeline import Schedule, Timing
+
+
+WaitKind = Literal["load", "weight", "producer", "room"]
+WAIT_KINDS: tuple[WaitKind, ...] = ("load", "weight", "producer", "room")
+
+
+class Span(NamedTuple):
+    """From the first cycle to the one after the last."""
+
+    start: int
+    end: int
+
+
+class DramSpan(NamedTuple):
+    """An item of the DRAM queue. `transfer_id` and `core` are -1 where an assembler file does not tell them."""
+
+    kind: "ItemKind"
+    transfer_id: int
+    bytes: int
+    core: int
+    start: int
+    end: int
+
+
+class NocSpan(NamedTuple):
+    """A piece on its way from a core to others."""
+
+    transfer_id: int
+    core: int
+    cores: tuple[int, ...]
+    bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """Times in cycles. `workloads`: by core and workload_id; `dram`: in queue order; `links`: bytes on directed links.
+
+    `instructions` are those of an assembler file. `schedule` and `timing` are the tasks and their times, for reports;
+    `kinds` says of each counted object what waiting for it means.
+    """
+
+    total: int
+    workloads: Mapping[tuple[int, int], Span]
+    dram: Sequence[DramSpan]
+    noc: Sequence[NocSpan]
+    links: "Mapping[Link, int]"
+    instructions: Sequence[Span]
+    mode: Literal["schedule", "assembler"]
+    rates: "Rates"
+    schedule: "Schedule" = field(repr=False)
+    timing: "Timing" = field(repr=False)
+    kinds: tuple[WaitKind, ...] = field(repr=False, default=())
+    tasks_of: "Mapping[Step, tuple[int, ...]]" = field(repr=False, default_factory=dict["Step", tuple[int, ...]])
+    item_tasks: tuple[int, ...] = field(repr=False, default=())
+    send_tasks: tuple[int, ...] = field(repr=False, default=())
+    index: "Index | None" = field(repr=False, default=None)
+    plan: "Plan | None" = field(repr=False, default=None)
+
+
+FITTED_GIBPS: Final = 16.0
+FITTED_GHZ: Final = 1.0
+TILE: Final = 20  # cycles around the work of each tile
+LOAD: Final = 20
+STORE: Final = 30
+FIRST_WEIGHT: Final = 89  # more for the first weight straight to the store; seen in assembler files only
+CONFIGURE: Final = 21
+CONTROL: Final = 35  # 30 to 39 in the traces
+_KNEE, _SLOPE = 8000, 5300  # cycles of a transfer from which on it gets slower, and how much
+_MOST = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Of DRAM, of the chip, and of a NoC link."""
+
+    dram_gibps: float = FITTED_GIBPS
+    freq_ghz: float = FITTED_GHZ
+    noc_bytes_per_cycle: float = 32
+
+    def __post_init__(self) -> None:
+        for name in ("dram_gibps", "freq_ghz", "noc_bytes_per_cycle"):
+            value = getattr(self, name)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not (isfinite(value) and 0 < value < _MOST)
+            ):
+                raise HostError(f"{name} is a number above 0, not {value!r}")
+
+    @property
+    def dram_bytes_per_cycle(self) -> float:
+        """What the one DRAM queue moves."""
+        return self.dram_gibps * 2**30 / (self.freq_ghz * 1e9)
+
+    @property
+    def fitted(self) -> bool:
+        """The rates of the reference traces."""
+        return (self.dram_gibps, self.freq_ghz) == (FITTED_GIBPS, FITTED_GHZ)
+
+    def transfer(self, size: int, *, store: bool) -> int:
+        """Cycles of a transfer of so many bytes to or from DRAM."""
+        x = size / self.dram_bytes_per_cycle
+        if x > _MOST:
+            raise ProgramError(f"a transfer of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
+        return (STORE if store else LOAD) + ceil(x + max(0.0, (x - _KNEE) / _SLOPE))
+
+    def hop(self, hops: int, size: int) -> int:
+        """Cycles of a piece over the NoC."""
+        x = size / self.noc_bytes_per_cycle
+        if x > _MOST:
+            raise ProgramError(f"a piece of {size} bytes takes more than {_MOST:.0e} cycles", kind="limit")
+        return hops + ceil(x)
+
+
+def tile_cycles(work: Workload) -> int:
+    """Of each tile of a workload (A)."""
+    count = max(len(work.tiles), 1)
+    return _positive(work) and TILE + floor(work.time / count + 0.5)
+
+
+def whole_cycles(work: Workload) -> int:
+    """Of a workload (B)."""
+    return _positive(work) and int(work.time)
+
+
+def _positive(work: Workload) -> bool:
+    if not 0 <= work.time < _MOST:
+        raise ProgramError(f"{work.place}/time: {work} takes {work.time} cycles")
+    return True
+
+
+Position: TypeAlias = tuple[int, int]
+Link: TypeAlias = tuple[Position, Position]
+_MOST_HOPS = 1 << 16  # of a file that gives cores absurd numbers
+
+
+def hops(ir: IR, first: int, second: int) -> int:
+    """Links between two cores."""
+    (x0, y0), (x1, y1) = ir.position(first), ir.position(second)
+    return abs(x1 - x0) + abs(y1 - y0)
+
+
+def route(ir: IR, first: int, second: int) -> Iterator[Link]:
+    """The links that a piece goes over, in order."""
+    if hops(ir, first, second) > _MOST_HOPS:
+        raise ProgramError(f"cores {first} and {second} are more than {_MOST_HOPS} links apart", kind="limit")
+    (x, y), (to_x, to_y) = ir.position(first), ir.position(second)
+    while (x, y) != (to_x, to_y):
+        ahead = (x + (1 if to_x > x else -1), y) if x != to_x else (x, y + (1 if to_y > y else -1))
+        yield (x, y), ahead
+        x, y = ahead
+
+
+def link_bytes(ir: IR, sends: Sequence[Send]) -> dict[Link, int]:
+    """Bytes on each directed link; a piece for several cores counts once on the union of its routes."""
+    found: dict[Link, int] = {}
+    for send in sends:
+        for link in {link for core in send.cores for link in route(ir, send.step[0], core)}:
+            found[link] = found.get(link, 0) + send.bytes
+    return dict(sorted(found.items()))

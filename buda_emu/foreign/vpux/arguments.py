@@ -1,0 +1,249 @@
+"""The buffer that a kernel is called with: one struct for each tensor, scalars, then dimensions and strides (VPUX 6).
+
+Two forms: 32 bytes a tensor with scalars in their own types (the design documents), 36 with wide scalars (today).
+"""
+
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from buda_emu.foreign.vpux.elements import Element, data_type, data_type_name, element
+from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+
+Abi: TypeAlias = Literal[32, 36]
+Scalar: TypeAlias = bool | int | float | tuple[Any, ...] | list[Any]
+
+WINDOW_ARGUMENTS: Final = 0x1E000000
+"""WIN_E: where a kernel sees its argument buffer."""
+WINDOW_CMX: Final = 0x1F000000
+"""WIN_F: where a kernel sees CMX."""
+SLICE_BYTES: Final = 0x200000
+MOST_TENSORS: Final = 8
+"""Inputs, and outputs, of one kernel."""
+MOST_SCALARS: Final = 1 << 16
+_END: Final = object()
+LOCATIONS: Final[Mapping[str | None, int]] = MappingProxyType({None: 0, "DDR": 1, "CMX_NN": 2})
+
+_HEAD: Final = struct.Struct("<6IQ")
+_FORMS: Final[Mapping[str, str]] = MappingProxyType(
+    {"f16": "e", "f32": "f", "f64": "d", "i1": "b", "si1": "b", "ui1": "B"}
+    | {f"{kind}{bits}": form for kind in ("i", "si") for bits, form in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))}
+    | {f"ui{bits}": form for bits, form in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArg:
+    """A tensor as a kernel sees it. `shape` is logical, `strides` are bits in memory order (None: compact).
+
+    `order` is a name, code, permutation or DimsOrder (None: logical order); addresses are those that the kernel uses.
+    Without `dims_address` and `strides_address` they point into the buffer. A dynamic tensor finds its dimensions at
+    `dims_address`, int32, innermost first. Raises HostError for what cannot be packed.
+    """
+
+    shape: tuple[int, ...]
+    order: "DimsOrder | str | int | Sequence[int] | None" = None
+    dtype: str = "f16"
+    strides: tuple[int, ...] | None = None
+    location: str | None = "CMX_NN"
+    address: int = 0
+    dynamic: bool = False
+    dims_address: int | None = None
+    strides_address: int | None = None
+
+    @property
+    def dims_order(self) -> DimsOrder:
+        """The order in memory."""
+        return DimsOrder.identity(len(self.shape)) if self.order is None else DimsOrder.of(self.order)
+
+    @property
+    def element(self) -> Element:
+        """Of the elements. Raises HostError for an unknown type."""
+        found = element(self.dtype)
+        if found is None:
+            raise HostError(f"no element type is named {self.dtype!r}")
+        return found
+
+    def memory(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides (bits) in memory order. Raises HostError where their ranks differ."""
+        shape = self.dims_order.to_memory(self.shape)
+        if self.strides is not None:
+            if len(self.strides) != len(shape):
+                raise HostError(f"{len(self.strides)} strides do not belong to {plural(len(shape), 'dimension')}")
+            return shape, self.strides
+        strides: list[int] = []
+        bits = self.element.bits
+        for size in reversed(shape):
+            strides.append(bits)
+            bits *= size
+        return shape, tuple(reversed(strides))
+
+
+def pack(
+    tensors: Sequence[TensorArg],
+    scalars: Sequence[Scalar] = (),
+    abi: Abi = 36,
+    window: int = WINDOW_ARGUMENTS,
+    offset: int = 0,
+    arch: str = "37XX",
+    inputs: int | None = None,
+) -> bytes:
+    """The argument buffer, which stands at `window + offset`.
+
+    `scalars` are values (36) or pairs of type and value (32). With `inputs`, dimensions of the first so many tensors
+    come first, then their strides, then both of the others; without, tensor after tensor. Raises HostError for values
+    that do not fit.
+    """
+    _check_abi(abi)
+    packed = b"".join(_scalar(item, abi) for item in scalars)
+    start = window + offset + abi * len(tensors) + len(packed)
+    area, places = _arrays(tensors, inputs)
+    heads: list[bytes] = []
+    try:
+        for tensor, (dims, strides) in zip(tensors, places, strict=True):
+            dims_at = start + dims if tensor.dims_address is None else tensor.dims_address
+            strides_at = start + strides if tensor.strides_address is None else tensor.strides_address
+            head = _HEAD.pack(
+                tensor.address,
+                not tensor.dynamic,
+                len(tensor.shape),
+                dims_at,
+                strides_at,
+                data_type(tensor.element, arch),
+                tensor.dims_order.kernel_code,
+            )
+            heads.append(head + (struct.pack("<I", LOCATIONS[tensor.location]) if abi == 36 else b""))
+    except (struct.error, KeyError) as error:
+        raise HostError(f"a tensor cannot be packed: {error}") from None
+    return b"".join(heads) + packed + area
+
+
+def _arrays(tensors: Sequence[TensorArg], inputs: int | None) -> tuple[bytes, list[tuple[int, int]]]:
+    """Dimensions and strides of all tensors, and where those of each stand among them."""
+    groups = [[n] for n in range(len(tensors))]
+    if inputs is not None:
+        groups = [list(range(len(tensors))[:inputs]), list(range(len(tensors))[inputs:])]
+    area = b""
+    dims_at, strides_at = [0] * len(tensors), [0] * len(tensors)
+    try:
+        for group in groups:
+            for n in group:
+                dims_at[n] = len(area)
+                area += struct.pack(f"<{len(tensors[n].shape)}i", *reversed(tensors[n].memory()[0]))
+            for n in group:
+                strides_at[n] = len(area)
+                area += struct.pack(f"<{len(tensors[n].shape)}q", *reversed(tensors[n].memory()[1]))
+    except struct.error as error:
+        raise HostError(f"dimensions or strides do not fit: {error}") from None
+    return area, list(zip(dims_at, strides_at, strict=True))
+
+
+def _scalar(item: Scalar, abi: Abi) -> bytes:
+    try:
+        if abi == 36:
+            return b"".join(_wide(value) for value in flat([item]))
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise HostError(f"{item!r} is not a scalar of the 32-byte form: (type, value)")
+        of, value = item
+        if of not in _FORMS:
+            raise HostError(f"scalars of type {of!r} cannot be packed")
+        form = _FORMS[str(of)]
+        return _float(form, float(value)) if form in "efd" else struct.pack(f"<{form}", value)
+    except (struct.error, OverflowError, ValueError, TypeError) as error:
+        raise HostError(f"scalar {item!r} cannot be packed: {error}") from None
+
+
+def _wide(value: bool | int | float) -> bytes:
+    """Today's form: booleans as one bit, sign-extended; integers 8 bytes, whether signed or not; floats 4."""
+    if isinstance(value, bool):
+        return struct.pack("<q", -int(value))
+    if isinstance(value, float):
+        return _float("f", value)
+    return struct.pack("<Q" if value >= 1 << 63 else "<q", value)
+
+
+def _float(form: str, value: float) -> bytes:
+    """A float in a narrower form; what is too large for it is infinite."""
+    try:
+        return struct.pack(f"<{form}", value)
+    except OverflowError:
+        return struct.pack(f"<{form}", math.copysign(math.inf, value))
+
+
+def flat(values: Iterable[Any]) -> list[Any]:
+    """Values of lists in lists, in order. Raises HostError for more than 65 536 values and lists."""
+    found: list[Any] = []
+    left: list[Any] = [iter(values)]
+    for _ in range(MOST_SCALARS):
+        value = next(left[-1], _END)
+        if value is _END:
+            left.pop()
+            if not left:
+                return found
+        elif isinstance(value, tuple | list):
+            left.append(iter(cast(Iterable[Any], value)))
+        else:
+            found.append(value)
+    raise HostError(f"more than {MOST_SCALARS} values and lists of them")
+
+
+def unpack(
+    data: bytes,
+    tensors: int,
+    scalar_types: Sequence[str] = (),
+    abi: Abi = 36,
+    window: int = WINDOW_ARGUMENTS,
+    offset: int = 0,
+) -> dict[str, Any]:
+    """What a kernel reads from its buffer: `tensors` structs, then scalars of these types.
+
+    Dimensions and strides are innermost first, as they stand there; None where they stand outside of the buffer.
+    `location` is None in the 32-byte form. Raises HostError for a buffer that is too short or holds nonsense.
+    """
+    _check_abi(abi)
+    at = abi * tensors
+    scalars: list[int | float] = []
+    try:
+        for of in scalar_types:
+            if of not in _FORMS:
+                raise HostError(f"scalars of type {of!r} cannot be read")
+            form = struct.Struct("<" + (_FORMS[of] if abi == 32 or of == "f32" else "q"))
+            scalars += form.unpack_from(data, at)
+            at += form.size
+        found = [_tensor(data, abi * n, abi, window + offset) for n in range(tensors)]
+    except struct.error as error:
+        raise HostError(f"a buffer of {len(data)} bytes holds no such arguments: {error}") from None
+    return {"tensors": found, "scalars": scalars}
+
+
+def _tensor(data: bytes, at: int, abi: Abi, base: int) -> dict[str, Any]:
+    address, static, rank, dims_at, strides_at, code, order = _HEAD.unpack_from(data, at)
+    if rank > 15:
+        raise HostError(f"a tensor of {rank} dimensions")
+    return {
+        "address": address,
+        "static": bool(static),
+        "num_dims": rank,
+        "dims_address": dims_at,
+        "strides_address": strides_at,
+        "dtype": data_type_name(code),
+        "order": order,
+        "location": struct.unpack_from("<I", data, at + _HEAD.size)[0] if abi == 36 else None,
+        "dims": _array(data, dims_at - base, rank, "i") if static else None,
+        "strides": _array(data, strides_at - base, rank, "q"),
+    }
+
+
+def _array(data: bytes, at: int, count: int, form: str) -> list[int] | None:
+    layout = struct.Struct(f"<{count}{form}")
+    return list(layout.unpack_from(data, at)) if 0 <= at <= len(data) - layout.size else None
+
+
+def _check_abi(abi: int) -> None:
+    if abi not in (32, 36):
+        raise HostError(f"a tensor takes 32 or 36 bytes, not {abi}")

@@ -1,0 +1,13 @@
+"""`buda-emu vpux check`: checks every function against the X rules, as `check` does."""
+
+import argparse
+
+from buda_emu.app.cli.verbs import check
+from buda_emu.app.documents.kinds import kind_named
+
+KIND = kind_named("vpux")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check every file. Exit code 0 when none has errors, 2 otherwise."""
+    return check.tell(args, check.check_files(args, KIND), arch=args.arch)

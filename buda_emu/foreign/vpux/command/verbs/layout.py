@@ -1,0 +1,61 @@
+"""`buda-emu vpux layout`: memory shape, strides and codes of a tensor layout."""
+
+import argparse
+from typing import Any
+
+from buda_emu.app.cli.output import say, say_json
+from buda_emu.foreign.vpux.layout import DimsOrder, StrideReqs, address, alloc_bits
+from buda_emu.support.errors import HostError
+
+
+def main(args: argparse.Namespace) -> int:
+    """Work it out. Exit code 2 for what is impossible."""
+    shape = _numbers(args.shape, "x")
+    order = _order(args.order, len(shape))
+    memory = order.to_memory(shape)
+    strides = StrideReqs([_requirement(item) for item in args.req]).calculate(args.bits, memory)
+    found: dict[str, Any] = {
+        "order": order.name,
+        "permutation": list(order.perm),
+        "code": hex(order.code),
+        "kernel_code": hex(order.kernel_code),
+        "affine_map": order.to_affine_map(),
+        "mem_shape": list(memory),
+        "mem_strides": list(strides),
+        "strides": list(order.to_logical(strides)),
+        "alloc_bits": alloc_bits(memory, strides, args.bits),
+    }
+    if args.index is not None:
+        found["address_bits"] = address(_numbers(args.index, ","), order, strides)
+    if args.json:
+        say_json(found)
+    else:
+        for name, value in found.items():
+            say(f"{name.replace('_', ' '):13} {value}")
+    return 0
+
+
+def _order(text: str | None, rank: int) -> Any:
+    if text is None:
+        return DimsOrder.identity(rank)
+    if text.startswith("0x"):
+        try:
+            return DimsOrder.from_code(int(text, 16))
+        except ValueError:
+            raise HostError(f"--order {text}: not a code") from None
+    return DimsOrder.from_affine_map(text) if text.startswith("affine_map") else DimsOrder.from_name(text)
+
+
+def _numbers(text: str, between: str) -> tuple[int, ...]:
+    parts = text.split(between)
+    if not all(part.strip().isdecimal() and len(part) < 12 for part in parts):
+        raise HostError(f"{text}: expected numbers with {between!r} between them")
+    return tuple(int(part) for part in parts)
+
+
+def _requirement(text: str) -> tuple[object, ...]:
+    dim, _, rest = text.partition(":")
+    kind, _, value = rest.partition(":")
+    if not dim.isdecimal() or (value and not value.isdecimal()):
+        raise HostError(f"--req {text}: expected DIM:KIND or DIM:KIND:BITS")
+    return (int(dim), kind, int(value)) if value else (int(dim), kind)

@@ -1,0 +1,106 @@
+"""`buda-emu vpux run`: run a function and show what came out, when, and what is not ordered."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from buda_emu.app.cli.output import say_lines, write_json, write_output, write_picture
+from buda_emu.emulator.inputs.numpy_files import read_npy
+from buda_emu.foreign.vpux import load
+from buda_emu.foreign.vpux.comparison import Comparison, compare
+from buda_emu.foreign.vpux.execute.run import RunResult, run
+from buda_emu.foreign.vpux.picture import run_picture
+from buda_emu.foreign.vpux.pressure import barrier_pressure
+from buda_emu.foreign.vpux.report import comparison_lines, race_lines, run_lines
+from buda_emu.foreign.vpux.schedule import CostModel, one_step
+from buda_emu.support.errors import Exit, HostError
+from buda_emu.support.version import RESULT_VERSION
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run. Exit code 0; 1 when --compare finds a difference; 2 refused; 3 not emulated; 4 deadlock or fault."""
+    model = None if args.model is None else CostModel.from_text(args.model)
+    duration = one_step if model is None else model.duration
+    words = "one step for each task, no durations" if model is None else f"modelled, assumed: {_parameters(model)}"
+    document, inputs = load(args.file), _inputs(args.input)
+    if args.compare is not None:
+        found = compare(
+            document,
+            load(args.compare),
+            args.function,
+            args.split,
+            args.compare_function,
+            args.compare_split,
+            inputs,
+            args.arch,
+            duration=duration,
+        )
+        return _show_comparison(args, found, words)
+    result = run(
+        document,
+        args.function,
+        args.split,
+        inputs,
+        args.arch,
+        duration=duration,
+        memory_limit=args.memory_limit,
+    )
+    _show(args, result, words)
+    _write(args, result, words)
+    return 0
+
+
+def _parameters(model: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in model.parameters.items())
+
+
+def _inputs(given: list[str]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for item in given:
+        number, _, name = item.partition("=")
+        if not number.isdecimal() or not name:
+            raise HostError(f"--input {item}: expected N=FILE.npy")
+        found[int(number)] = read_npy(Path(name))
+    return found
+
+
+def _show(args: argparse.Namespace, result: RunResult, words: str) -> None:
+    say_lines(race_lines(result, result.races) if args.quiet else run_lines(result, words))
+
+
+def _show_comparison(args: argparse.Namespace, found: Comparison, words: str) -> int:
+    say_lines(comparison_lines(found))
+    _write(args, found.second, words)
+    return Exit.OK if found.is_equal else Exit.DIFFERS
+
+
+def _write(args: argparse.Namespace, result: RunResult, words: str) -> None:
+    if args.out is not None:
+        arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
+        write_output(args.out, lambda stream: np.savez(stream, **arrays))
+    if args.json is not None:
+        write_json(args.json, _plain(result, words))
+    if args.trace is not None:
+        write_picture(args.trace, run_picture(result, words))
+
+
+def _plain(result: RunResult, words: str) -> dict[str, Any]:
+    pressure = barrier_pressure(result)
+    function = result.scheduled.program.function
+    return {
+        "schema_version": RESULT_VERSION,
+        "document": function.document.path,
+        "function": function.name,
+        "split": function.split,
+        "arch": result.scheduled.program.arch.name,
+        "durations": words,
+        "makespan": result.makespan,
+        "tasks": [{**asdict(item), "duration": item.duration} for item in result.tasks],
+        "barriers": [asdict(item) for item in result.barriers],
+        "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
+        "races": [{**asdict(item), "first": None if item.first < 0 else item.first} for item in result.races],
+        "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result.outputs],
+    }

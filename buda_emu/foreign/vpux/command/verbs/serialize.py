@@ -1,0 +1,26 @@
+"""`buda-emu vpux serialize`: the design document's structures as JSON."""
+
+import argparse
+
+from buda_emu.app.cli.output import say_json, write_json
+from buda_emu.foreign.vpux import load
+from buda_emu.foreign.vpux.serialized import serialize
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import read_whole
+from buda_emu.support.version import RESULT_VERSION
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print or write it. Exit code 2 for a document that is refused."""
+    code: dict[str, bytes] = {}
+    for item in args.code:
+        name, _, file = item.partition("=")
+        if not name or not file:
+            raise HostError(f"--code {item}: expected KERNEL=FILE")
+        code[name] = read_whole(file)
+    content = serialize(load(args.file), args.function, args.split, code, args.arch)
+    if args.out is not None:
+        write_json(args.out, {"schema_version": RESULT_VERSION, **content})
+    else:
+        say_json(content)
+    return 0

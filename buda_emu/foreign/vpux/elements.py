@@ -1,0 +1,130 @@
+"""Element types: how wide they are, what they hold, and the number that kernels know them by (VPUX 3, 6)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from buda_emu.support.errors import HostError
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element type. `kind` is float, int, uint, bool, or quant; `code` is DataType of kernels' arguments.
+
+    `numpy` names the type that holds one on the host: raw unsigned integers where numpy has no such number.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    code: int
+    numpy: str
+
+    @property
+    def bytes(self) -> int:
+        """Whole bytes; 0 where it is narrower than one."""
+        return self.bits // 8
+
+    @property
+    def is_raw(self) -> bool:
+        """Moved, never computed with: its bits mean nothing to the kernels here."""
+        return self.kind == "quant" or self.name.startswith(("bf", "f8")) or self.bits < 8
+
+
+_CODES: Final[Mapping[str, int]] = {
+    "f64": 0, "f32": 1, "f16": 2, "bf16": 2, "f8": 3, "ui64": 4, "ui32": 5, "ui16": 6, "ui8": 7, "si64": 8, "si32": 9,
+    "si16": 10, "si8": 11, "si4": 12, "si2": 13, "i1": 14, "ui1": 14, "si1": 14, "ui4": 17,
+}  # fmt: skip
+UNDEFINED: Final = 16
+_QUANT_CODES: Final[Mapping[str, int]] = {"37XX": 7, "40XX": UNDEFINED}
+_HOST_FLOATS: Final[Mapping[str, str]] = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "uint16"}
+_CODE_NAMES: Final[Mapping[int, str]] = {
+    **{code: name for name, code in _CODES.items() if name not in ("bf16", "ui1", "si1")},
+    15: "bf16",
+    UNDEFINED: "undefined",
+}
+
+
+def element(name: str) -> Element | None:
+    """The type of a name such as f16, si32, ui4, f8E4M3FN or !quant.uniform<u8:f16, ...>; None for an unknown one."""
+    if name in _known:
+        return _known[name]
+    made = _make(name)
+    _known[name] = made
+    return made
+
+
+_known: dict[str, Element | None] = {}
+
+
+def _make(name: str) -> Element | None:
+    if name.startswith("!quant."):
+        storage = name.partition("<")[2].partition(":")[0].partition("<")[0].strip()
+        inner = element({"u": "ui", "i": "si"}.get(storage[:1], storage[:1]) + storage[1:]) if storage else None
+        return None if inner is None else Element(name, "quant", inner.bits, inner.code, inner.numpy)
+    if name.startswith("f8"):
+        return Element(name, "float", 8, _CODES["f8"], "uint8")
+    if name in _HOST_FLOATS:
+        bits = int(name.lstrip("bf"))
+        return Element(name, "float", bits, _CODES[name], _HOST_FLOATS[name])
+    for prefix, kind in (("ui", "uint"), ("si", "int"), ("i", "int")):
+        digits = name.removeprefix(prefix)
+        if name.startswith(prefix) and digits in ("1", "2", "4", "8", "16", "32", "64"):
+            bits = int(digits)
+            code = _CODES.get(f"{'si' if prefix == 'i' else prefix}{bits}", UNDEFINED)
+            word = "uint" if kind == "uint" or bits == 1 else "int"
+            return Element(name, "bool" if bits == 1 else kind, bits, code, f"{word}{max(bits, 8)}")
+    return None
+
+
+def data_type(of: Element, arch: str) -> int:
+    """The number of an element type in kernels' arguments; of quantised ones it is the architecture's (VPUX 6)."""
+    return _QUANT_CODES.get(arch, UNDEFINED) if of.kind == "quant" else of.code
+
+
+def data_type_name(code: int) -> str:
+    """The name of such a number, `undefined` where none is known."""
+    return _CODE_NAMES.get(code, "undefined")
+
+
+KIB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """Limits of an architecture. Barriers have slots for producers, for consumers, and for both together."""
+
+    name: str
+    tiles: int
+    barriers: int
+    producers: int
+    consumers: int
+    slots: int
+    slice_bytes: int
+    workspace_bytes: int
+    ports: int = 2
+    dma_channels: bool = False
+    """Has each DMA port a queue for each of DDR and CMX?"""
+    slice_in_address: bool = True
+    """Do kernels see all slices of CMX one after another, or their own at one address?"""
+
+    def available_barriers(self, tiles: int) -> int:
+        """Barriers that a schedule on so many tiles may use at one time."""
+        return min(self.barriers, self.barriers // self.tiles * max(tiles, 1))
+
+
+ARCHES: Final[Mapping[str, Arch]] = MappingProxyType(
+    {
+        "37XX": Arch("37XX", 2, 64, 128, 128, 256, 2048 * KIB, 1936 * KIB),
+        "40XX": Arch("40XX", 6, 96, 64, 64, 64, 2048 * KIB, 1440 * KIB, dma_channels=True, slice_in_address=False),
+    }
+)
+
+
+def arch_named(name: str) -> Arch:
+    """The limits of 37XX or 40XX. Raises HostError for any other."""
+    found = ARCHES.get(name)
+    if found is None:
+        raise HostError(f"no architecture is named {name!r}: {' and '.join(ARCHES)} are")
+    return found

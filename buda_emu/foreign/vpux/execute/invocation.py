@@ -1,0 +1,275 @@
+"""Kernels through their argument buffers: pack, decode, touch memory by what was decoded (VPUX 5, 6)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.foreign.vpux.arguments import SLICE_BYTES, WINDOW_CMX, Abi, TensorArg, flat, pack, unpack
+from buda_emu.foreign.vpux.elements import element
+from buda_emu.foreign.vpux.execute.memory import Region, Watch, rounded
+from buda_emu.foreign.vpux.kernels import Call, Kernel, Tensor
+from buda_emu.foreign.vpux.kernels.declare import impossible
+from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.foreign.vpux.model import Op, Use
+from buda_emu.foreign.vpux.program import Buffer, Program
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError, ProgramError
+
+MOST_ELEMENTS: Final = 1 << 26
+"""Of one operand of a kernel, which computes with 8 bytes for each."""
+
+# where kernels see memory that is not CMX: the emulator's own map (VPUX 6, D)
+_BASES: Final[Mapping[str, tuple[int, int]]] = {
+    "DDR": (0x80000000, 0), "NetworkInput": (0x90000000, 1 << 24), "NetworkOutput": (0xA0000000, 1 << 24),
+    "ProfilingOutput": (0xB0000000, 1 << 24), "Const": (0xC0000000, 1 << 20), "Alloc": (0xD0000000, 0),
+    "Result": (0xD0000000, 0), "Constant": (0xC0000000, 1 << 20),
+}  # fmt: skip
+
+
+def device_address(space: str, address: int, slice_in_address: bool) -> int:
+    """The 32-bit address at which a kernel sees a byte of a space."""
+    name = space.partition("@")[0].rstrip("0123456789")
+    digits = space.partition("@")[0][len(name) :]
+    number = int(digits) if digits else 0
+    if name == "CMX":
+        base, step = WINDOW_CMX, SLICE_BYTES if slice_in_address else 0
+    else:
+        base, step = _BASES.get(name, (0, 0))
+    return base + number * step + address & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A device address in the arguments, and the bytes that it stands for."""
+
+    address: int
+    spaces: tuple[str, ...]
+    offset: int
+    bits: int
+    elements: int
+
+    def place(self, address: int) -> int:
+        """The byte of the space at a device address."""
+        return self.offset + address - self.address
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One `.run`: the packed arguments, and what the linker knows of them: its tensors, the types
+    of scalars, and what each address stands for."""
+
+    data: bytes
+    abi: Abi
+    scalar_types: tuple[str, ...]
+    tensors: tuple[TensorArg, ...]
+    relocations: tuple[Relocation, ...]
+    shape_relocations: tuple[Relocation | None, ...]
+
+
+def invocations(program: Program, kernel: Op) -> list[Invocation]:
+    """One for each `.run` of a VPUIP.SW.Kernel. Raises ProgramError (X046) for operands that cannot be packed."""
+    return [_invocation(program, kernel, op) for op in kernel.body if op.name == "VPUIP.SW.Kernel.run"]
+
+
+def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
+    constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
+    places = {
+        use.inner: (clause, number, use)
+        for clause in ("inputs", "outputs")
+        for number, use in enumerate(kernel.clause(clause))
+        if use.inner is not None
+    }
+    tensors: list[TensorArg] = []
+    relocations: list[Relocation] = []
+    shapes: list[Relocation | None] = []
+    scalars: list[Any] = []
+    types: list[str] = []
+    for use in run.clause(""):
+        value = use.value
+        if value in constants:
+            constant = constants[value]
+            scalars.append((constant.types[0].text, constant.attributes["value"]))
+            types.append(constant.types[0].text)
+        elif value in places:
+            clause, number, outer = places[value]
+            relocation = _relocation(program, outer)
+            shape = _shape_operand(program, kernel, clause, number)
+            tensors.append(_tensor(program, outer, relocation, shape))
+            relocations.append(relocation)
+            shapes.append(shape)
+    abi = program.abi
+    given = run.attributes.get("attrs")
+    try:
+        attributes = flat(given if isinstance(given, tuple) else ())
+    except HostError as error:
+        impossible(str(error))
+    for item in attributes:
+        if not isinstance(item, int | float):
+            impossible(f"{item!r} is not a scalar of a kernel")
+        types.append("f32" if isinstance(item, float) else "i64")
+        scalars.append(item if abi == 36 else (types[-1], item))
+    try:
+        data = pack(tensors, scalars, abi, arch=program.arch.name)
+    except HostError as error:
+        impossible(str(error))
+    return Invocation(data, abi, tuple(types), tuple(tensors), tuple(relocations), tuple(shapes))
+
+
+def _relocation(program: Program, use: Use) -> Relocation:
+    buffer = program.buffer(use)
+    if buffer is None or not buffer.type.is_laid_out:
+        impossible(f"operand {use.name} has no layout")
+    address = device_address(buffer.spaces[0], buffer.address, program.arch.slice_in_address)
+    return Relocation(address, buffer.spaces, buffer.address, buffer.type.bits, buffer.type.count)
+
+
+def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
+    buffer = program.buffer(use)
+    assert buffer is not None
+    of = buffer.type
+    return TensorArg(
+        of.shape or (),
+        of.order,
+        of.element_name,
+        of.memory_strides,
+        _location(buffer),
+        relocation.address,
+        shape is not None,
+        None if shape is None else shape.address,
+    )
+
+
+def _location(buffer: Buffer) -> str:
+    return "CMX_NN" if "CMX" in buffer.spaces[0] else "DDR"
+
+
+def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Relocation | None:
+    """Where the actual dimensions of an operand stand; None for a static one."""
+    side = "Input" if clause == "inputs" else "Output"
+    entries = kernel.integers(f"dynamic{side}ShapesMap")
+    operands = kernel.clause(f"dynamic{side}Shapes")
+    if entries is None or not number < len(entries) or not 0 <= entries[number] < len(operands):
+        return None
+    return _relocation(program, operands[entries[number]])
+
+
+def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
+    """Run a kernel on its arguments. Raises ProgramError (X045, X046)."""
+    try:
+        arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
+    except HostError as error:
+        impossible(f"{kernel.name}: {error}")
+    tensors: list[dict[str, Any]] = arguments["tensors"]
+    # by position: a run may name one of the kernel's inputs as its output
+    inputs, outputs = range(kernel.inputs), range(kernel.inputs, kernel.inputs + kernel.outputs)
+    if len(tensors) != outputs.stop:
+        impossible(
+            f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
+            f"not {plural(len(tensors), 'tensor')}"
+        )
+    for n, tensor in enumerate(tensors):
+        if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
+            raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
+    # bits are moved as they are only between equal types; otherwise their values are converted (VPUX 5)
+    moved = kernel.moves_raw and all(tensors[n]["dtype"] == tensors[0]["dtype"] for n in outputs)
+    decoded = [_read(watch, kernel, call, n, tensors[n], moved and n == 0) for n in inputs]
+    shapes = tuple(_result_shape(kernel, decoded, tensors[n], _bound(tensors[n], call, n)) for n in outputs)
+    orders = tuple(_order(tensors[n]) for n in outputs)
+    try:
+        attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
+        with np.errstate(all="ignore"):
+            computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
+    except (ValueError, IndexError, OverflowError) as error:
+        impossible(f"{kernel.name}: {error}")
+    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
+    for n, values in zip(outputs, results, strict=True):
+        _write(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
+
+
+def _result_shape(
+    kernel: Kernel, inputs: Sequence[Tensor], tensor: Mapping[str, Any], bound: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The shape that an output takes: of a dynamic one the first input's, where the kernel keeps it (VPUX 2)."""
+    if tensor["static"] or not kernel.keeps_shape:
+        return bound
+    shape = inputs[0].shape
+    if len(shape) != len(bound) or any(size > most for size, most in zip(shape, bound, strict=True)):
+        impossible(f"{kernel.name}: result {list(shape)} exceeds the bound {list(bound)}", "X045")
+    return shape
+
+
+def _order(tensor: Mapping[str, Any]) -> DimsOrder:
+    code = f"{tensor['order']:x}" if tensor["order"] else ""
+    return DimsOrder.from_code(int(code[::-1] or "0", 16))
+
+
+def _bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[int, ...]:
+    """The logical shape that a tensor has room for."""
+    dims: Sequence[int] = tensor["dims"] or list(reversed(call.tensors[n].memory()[0]))
+    return _order(tensor).to_logical(list(reversed(dims)))
+
+
+def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
+    """The box of a memory shape at a tensor's address."""
+    relocation = call.relocations[n]
+    strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
+    return Region(space, relocation.place(tensor["address"]), shape, strides, relocation.bits // 8)
+
+
+def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str = "") -> Region:
+    relocation = call.shape_relocations[n]
+    rank = tensor["num_dims"]
+    if relocation is None or relocation.bits != 32 or relocation.elements < rank:
+        impossible(f"a shape operand holds {rank} dimensions as int32")
+    return Region(space or relocation.spaces[0], relocation.place(tensor["dims_address"]), (rank,), (4,), 4)
+
+
+def _kind(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
+    """The numpy type of stored elements. What is only moved is the first input: indices are numbers."""
+    found = element(tensor["dtype"])
+    return f"uint{bits}" if moved or found is None else found.numpy
+
+
+def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool) -> Tensor:
+    order = _order(tensor)
+    bound = call.tensors[n].memory()[0]
+    if tensor["static"]:
+        shape = tuple(reversed(tensor["dims"]))
+    else:
+        dims = watch.read(_dims_region(tensor, call, n)).view(np.int32).tolist()
+        shape = tuple(reversed(dims))
+        if any(not 0 <= size <= most for size, most in zip(shape, bound, strict=True)):
+            impossible(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
+    data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
+    raw = data.view(_kind(tensor, call.relocations[n].bits, moved)).reshape(shape)
+    return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
+
+
+def _write(
+    watch: Watch,
+    kernel: Kernel,
+    call: Invocation,
+    n: int,
+    tensor: Mapping[str, Any],
+    shape: tuple[int, ...],
+    values: np.ndarray[Any, Any],
+    moved: bool,
+) -> None:
+    order = _order(tensor)
+    if values.shape != shape:
+        impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")
+    found = element(tensor["dtype"])
+    kind = _kind(tensor, call.relocations[n].bits, moved)
+    stored = values.astype(kind) if moved or found is None else rounded(values, found)
+    memory = stored.transpose(order.perm)
+    data = np.frombuffer(memory.tobytes(), np.uint8)
+    for space in call.relocations[n].spaces:
+        watch.write(_region(tensor, call, n, memory.shape, space), data)
+    if not tensor["static"]:
+        dims = np.array(memory.shape[::-1], "<i4").tobytes()
+        relocation = call.shape_relocations[n]
+        for space in relocation.spaces if relocation is not None else ():
+            watch.write(_dims_region(tensor, call, n, space), np.frombuffer(dims, np.uint8))

@@ -1,0 +1,270 @@
+"""Ops of functions without tasks that the design documents use: computed on logical arrays, in order (VPUX 5)."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.foreign.vpux.elements import Element
+from buda_emu.foreign.vpux.execute.memory import (
+    MOST_BYTES,
+    Region,
+    Watch,
+    bf16_bits,
+    bf16_values,
+    load,
+    packed,
+    regions,
+    rounded,
+    store,
+)
+from buda_emu.foreign.vpux.kernels.declare import impossible, logical_dim
+from buda_emu.foreign.vpux.kernels.normalise import softmax_along
+from buda_emu.foreign.vpux.model import AffineMap, Dense, Op, Opaque, Type
+from buda_emu.foreign.vpux.program import Buffer, Program, read_uses, written_uses
+from buda_emu.support.errors import ProgramError
+
+Array = NDArray[Any]
+
+
+def compute(watch: Watch, program: Program, op: Op) -> None:
+    """Do one of them. Raises ProgramError (X046) for operands that do not fit."""
+    sources = [program.buffer(use) for use in read_uses(op)]
+    targets = [program.buffer(use) for use in written_uses(op)]
+    if not targets and op.results:
+        targets = [program.buffers.get(op.results[0])]
+    source, target = (items[0] if items else None for items in (sources, targets))
+    if source is None or target is None:
+        impossible(f"{op.name} needs an input and an output")
+    if source.type.shape != target.type.shape:
+        impossible(f"{op.name} turns shape {list(source.type.shape or ())} into {list(target.type.shape or ())}")
+    with np.errstate(all="ignore"):
+        result = _LAYERS[op.name.rpartition(".")[2]](op, load(watch, source))
+    wanted = target.type.element
+    assert wanted is not None
+    store(watch, target, rounded(result, wanted))
+
+
+def _whole(op: Op, name: str, default: int | None = None) -> int:
+    """An attribute that is an integer, else the default."""
+    found = op.attributes.get(name, default)
+    if found is None:
+        impossible(f"{op.name} has no {name}")
+    if type(found) is not int:  # `true` is not a number either
+        impossible(f"{op.name}: {name} is not an integer")
+    return found
+
+
+def _softmax(op: Op, values: Array) -> Array:
+    # as lowered: the logical axis, from either side, and padSize as the kernel's pad (VPUX 5; npu_compiler, softmax)
+    dim = logical_dim(_whole(op, "axisInd"), values.ndim, f"{op.name}: axisInd")
+    return softmax_along(values.astype(np.float64), dim, _whole(op, "padSize", 0))
+
+
+def _relu(_: Op, values: Array) -> Array:
+    return np.maximum(values, np.zeros((), values.dtype))
+
+
+def _same(_: Op, values: Array) -> Array:
+    return values
+
+
+_LAYERS: Final[Mapping[str, Callable[[Op, Array], Array]]] = MappingProxyType(
+    {"SoftMax": _softmax, "ReLU": _relu, "Reorder": _same, "copy": _same}
+)
+
+
+Bytes = NDArray[np.uint8]
+
+
+def move(watch: Watch, program: Program, op: Op) -> None:
+    """Do a data movement. Raises ProgramError for sizes that differ."""
+    source, target = operands(program, op)
+    if source is None or target is None or op.name == "VPUIP.SyncDMA":
+        return
+    if op.name not in _PLAIN and isinstance(op.attributes.get("dma_descriptor"), Opaque):
+        read, written = descriptor_regions(op, source, target)
+        if read:
+            data = _read_planes(watch, read)
+            for space in target.spaces:  # a broadcast buffer lies in several
+                _write_planes(watch, [replace(part, space=space) for part in written], data)
+    else:
+        _MOVES[op.name](watch, op, source, target)
+
+
+def operands(program: Program, op: Op) -> tuple[Buffer | None, Buffer | None]:
+    """What a data movement reads and writes."""
+    found: list[Buffer | None] = []
+    for clause in ("inputs", "outputs"):
+        uses = op.clause(clause)
+        found.append(program.buffer(uses[0]) if uses else None)
+    return found[0], found[1]
+
+
+def _copy(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    data = watch.read(regions(source)[0])
+    for region in regions(target):
+        if region.size != len(data):
+            raise ProgramError(f"{op.name} reads {len(data)} bytes and writes {region.size}", kind="op", rule="X024")
+        watch.write(region, data)
+
+
+def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    values = load(watch, source)
+    wanted = target.type.element
+    assert wanted is not None
+    if source.type.shape != target.type.shape:
+        raise ProgramError(f"{op.name} changes the shape", kind="op", rule="X024")
+    result: Any = bf16_bits(values) if wanted.name == "bf16" else rounded(values, wanted)
+    store(watch, target, result)
+
+
+def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
+    given = op.attributes.get("mem_perm")
+    order = given.order if isinstance(given, AffineMap) else None
+    shape = source.type.memory_shape
+    if order is None or order.rank != len(shape) or source.type.bits % 8:
+        raise ProgramError(
+            f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op", rule="X046"
+        )
+    data = watch.read(regions(source)[0]).reshape(*shape, -1)
+    moved = np.ascontiguousarray(data.transpose(*order.perm, len(shape))).reshape(-1)
+    for region in regions(target):
+        if region.size != len(moved):
+            raise ProgramError(f"{op.name} reads {len(moved)} bytes and writes {region.size}", kind="op", rule="X024")
+        watch.write(region, moved)
+
+
+_PLAIN: Final = ("VPUIP.NNDMA", "VPUIP.DMA", "VPUIP.Copy")
+_MOVES: Final[Mapping[str, Callable[[Watch, Op, Buffer, Buffer], None]]] = MappingProxyType(
+    {**dict.fromkeys(_PLAIN, _copy), "VPUIP.ConvertDMA": _convert, "VPUIP.PermuteDMA": _permute}
+)
+
+
+# ------------------------------------------------------------------------------------------------------ descriptors
+def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Region], list[Region]]:
+    """What a descriptor reads and writes: planes of whole rows, then of what is left of a row. Empty for nothing.
+
+    Raises ProgramError for fields that are not integers, and for numbers that no memory holds.
+    """
+    fields = op.attributes.get("dma_descriptor")
+    assert isinstance(fields, Opaque)
+
+    def number(name: str) -> int:
+        found = fields.fields.get(name, 0)
+        if type(found) is not int:  # `true` is not a number either
+            raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
+        return found
+
+    planes, length = number("numPlanes"), number("len")
+    if planes == 0 or length == 0:
+        return [], []
+    if planes < 0 or length < 0 or planes * length > MOST_BYTES:
+        raise ProgramError(f"{op.name}: a descriptor of {planes} planes of {length} bytes", kind="limit")
+    found: list[list[Region]] = []
+    for side, buffer in (("src", source), ("dst", target)):
+        width, stride, plane = (number(side + name) for name in ("Width", "Stride", "PlaneStride"))
+        if width < 0 or max(abs(stride), abs(plane)) > MOST_BYTES:
+            raise ProgramError(f"{op.name}: {side} rows of {width} bytes, {stride} apart", kind="limit")
+        rows, rest = divmod(length, width) if width else (0, length)
+        parts: list[Region] = []
+        space, address = buffer.spaces[0], buffer.address
+        if rows:
+            parts.append(Region(space, address, (planes, rows, width), (plane, stride, 1), 1))
+        if rest:
+            parts.append(Region(space, address + rows * stride, (planes, 1, rest), (plane, stride, 1), 1))
+        found.append(parts)
+    return found[0], found[1]
+
+
+def _read_planes(watch: Watch, parts: Sequence[Region]) -> Bytes:
+    return np.concatenate([watch.read(part).reshape(part.shape[0], -1) for part in parts], axis=1)
+
+
+def _write_planes(watch: Watch, parts: Sequence[Region], data: Bytes) -> None:
+    at = 0
+    for part in parts:
+        length = part.shape[1] * part.shape[2]
+        watch.write(part, data[:, at : at + length])
+        at += length
+
+
+_WORDS: Final = {"true": "1", "false": "0", "inf": "Infinity", "nan": "NaN"}
+_HEX: Final = re.compile(r"0x[0-9a-fA-F]+")
+
+
+def logical_values(op: Op) -> Array:
+    """The elements of a constant in its declared type, in logical shape; those narrower than a byte as compact bytes.
+
+    Raises ProgramError for text that is wrong.
+    """
+    of = op.types[0]
+    content = op.attributes.get("content")
+    if not isinstance(content, Dense) or of.shape is None or of.element is None:
+        raise ProgramError("a constant without content")
+    values = _values(content, of)
+    if of.bits < 8 and content.text.startswith('"') and values.size == of.compact_bytes != of.count:
+        return values  # packed already
+    if values.size == 1:
+        values = np.broadcast_to(values.reshape(()), of.shape)
+    if values.size != of.count:
+        raise ProgramError(f"a constant of {values.size} elements for a shape of {of.count}")
+    values = values.reshape(of.shape)
+    return values if of.bits >= 8 else packed(values, of)
+
+
+def _values(content: Dense, of: Type) -> Array:
+    written = content.type.element if content.type is not None else None
+    target = of.element
+    assert target is not None
+    if not content.text:
+        return np.zeros(0, target.numpy)
+    if content.text.startswith('"'):
+        values = _raw(content.text.strip('"'), written or target)
+        if written is not None and written.name == "bf16" != target.name:
+            values = bf16_values(values)
+        elif (written or target).name == target.name:
+            return values
+    else:
+        values = _numbers(content.text, written or target)
+    if target.name == "bf16" and (written is None or written.kind != "quant"):
+        return bf16_bits(values)
+    return values.astype(target.numpy) if target.is_raw else rounded(values, target)
+
+
+def _raw(text: str, written: Element) -> Array:
+    """A hex string: little-endian elements."""
+    try:
+        data = bytes.fromhex(text.removeprefix("0x"))
+        return np.frombuffer(data, np.dtype(written.numpy).newbyteorder("<"))
+    except ValueError as error:
+        raise ProgramError(f"the hex string of a constant is wrong: {error}") from None
+
+
+def _numbers(text: str, written: Element) -> Array:
+    """A number, or lists of lists of numbers; hex digits are the bits of a float."""
+    plain = re.sub(r"\b(true|false|inf|nan)\b", lambda found: _WORDS[found[0]], text)
+    plain = re.sub(r"(?<=\d)\.(?!\d)", ".0", plain)
+    try:
+        plain = _HEX.sub(lambda found: _bits(found[0], written), plain)
+        values = np.array(json.loads(plain))
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise ProgramError(f"the elements of a constant are wrong: {error}") from None
+    if values.dtype.kind not in "fiub":
+        raise ProgramError("the elements of a constant are not numbers of one shape")
+    return values
+
+
+def _bits(text: str, written: Element) -> str:
+    """A number in hex digits, as JSON writes it."""
+    if written.kind != "float" or written.bits == 8:
+        return str(int(text, 16))
+    size = written.bits // 8
+    raw = np.frombuffer((int(text, 16) & (1 << 8 * size) - 1).to_bytes(size, "little"), np.uint8)
+    bits = raw.view(written.numpy)
+    return json.dumps(float((bf16_values(bits) if written.name == "bf16" else bits)[0]))

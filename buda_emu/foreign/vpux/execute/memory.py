@@ -1,0 +1,326 @@
+"""Byte-addressed memory spaces, zero at first, and views of them (VPUX 4)."""
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.foreign.vpux.elements import Element
+from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.foreign.vpux.model import Type
+from buda_emu.foreign.vpux.program import Buffer
+from buda_emu.performance.timeline import Access, Hazard
+from buda_emu.support.errors import ProgramError
+
+Bytes = NDArray[np.uint8]
+
+MOST_BYTES: Final = 768 << 20
+"""That a function may hold unless a run is given another limit."""
+
+
+MOST_ADDRESS: Final = 1 << 48
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements in one space: an address, a shape and strides in bytes in memory order, and the bytes of an element."""
+
+    space: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements, without gaps."""
+        product = self.element
+        for size in self.shape:
+            product *= size
+        return product
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first byte to after the last one."""
+        if not self.size:
+            return self.address, self.address
+        steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        low = self.address + sum(min(step, 0) for step in steps)
+        return low, self.address + sum(max(step, 0) for step in steps) + self.element
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Its bytes as stretches without gap: where each starts and stops."""
+        run = self.element
+        outer = len(self.shape)
+        while outer and (self.strides[outer - 1] == run or self.shape[outer - 1] == 1):
+            run *= self.shape[outer - 1]
+            outer -= 1
+        if not self.size:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        starts = np.array([self.address], np.int64)
+        for size, stride in zip(self.shape[:outer], self.strides[:outer], strict=True):
+            if size == 1:
+                continue
+            starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
+        return starts, starts + run
+
+
+def regions(buffer: Buffer) -> tuple[Region, ...]:
+    """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes.
+
+    Raises ProgramError for a type without a known layout.
+    """
+    of = buffer.type
+    if not of.is_laid_out:
+        raise ProgramError(f"{buffer.name or 'a buffer'} of type {of} has no layout in memory")
+    if of.bits % 8:
+        return tuple(Region(space, buffer.address, (of.compact_bytes,), (1,), 1) for space in buffer.spaces)
+    strides = tuple(stride // 8 for stride in of.memory_strides)
+    return tuple(Region(space, buffer.address, of.memory_shape, strides, of.bits // 8) for space in buffer.spaces)
+
+
+class Memory:
+    """Bytes of all spaces that a function touches, and which of them were written."""
+
+    def __init__(self, extents: Iterable[tuple[str, int, int]], limit: int = MOST_BYTES) -> None:
+        """`extents`: space, first byte, and the one after the last, of everything that will be touched.
+
+        Raises ProgramError for an address below 0 and where all of it is more bytes than the limit.
+        """
+        self._spaces: dict[str, list[tuple[int, int]]] = {}
+        for space, low, high in extents:
+            if low < 0:
+                raise ProgramError(f"an address in {space} is {low}: below the first byte", kind="limit")
+            if high > MOST_ADDRESS:
+                raise ProgramError(f"an address in {space} is {high}: beyond any memory", kind="limit")
+            if high > low:
+                self._spaces.setdefault(space, []).append((low, high))
+        total = 0
+        self._parts: dict[str, list[tuple[int, Bytes, Bytes]]] = {}
+        for space, items in self._spaces.items():
+            joined = _joined(items)
+            total += sum(high - low for low, high in joined)
+            if total > limit:
+                raise ProgramError(f"the function holds more than {limit >> 20} MiB of memory", kind="limit")
+            self._parts[space] = [
+                (low, np.zeros(high - low, np.uint8), np.zeros(high - low, np.uint8)) for low, high in joined
+            ]
+
+    def view(self, region: Region) -> Bytes:
+        """Its bytes, writable: shape [memory shape, bytes of an element]."""
+        return self._view(region, 1)
+
+    def written(self, region: Region) -> Bytes:
+        """For each of its bytes 1 if it was written; the same shape."""
+        return self._view(region, 2)
+
+    def _view(self, region: Region, which: int) -> Bytes:
+        shape = (*region.shape, region.element)
+        if not region.size:
+            return np.zeros(shape, np.uint8)
+        low, high = region.extent
+        for start, values, written in self._parts.get(region.space, ()):
+            if start <= low and high <= start + len(values):
+                return region_in(region, values if which == 1 else written, start)
+        raise ProgramError(f"bytes {low} to {high - 1} of {region.space} do not belong to the function", kind="limit")
+
+    def read(self, region: Region) -> Bytes:
+        """A copy of its bytes, flat, in memory order."""
+        return self.view(region).reshape(-1).copy() if region.size else np.zeros(0, np.uint8)
+
+    def write(self, region: Region, data: Bytes) -> None:
+        """Store as many bytes, in memory order. They count as written."""
+        view = self.view(region)
+        view[...] = data.reshape(view.shape)
+        self.written(region)[...] = 1
+
+
+def _joined(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches that do not overlap, in order."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(items):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A task read or wrote a region; `digest` of the bytes, where it was asked for."""
+
+    task: int
+    region: Region
+    writes: bool
+    digest: bytes = b""
+
+
+class Watch:
+    """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work.
+
+    With `digests` the bytes of each access are remembered as a digest.
+    """
+
+    def __init__(self, memory: Memory, *, digests: bool = False) -> None:
+        self.memory = memory
+        self.task = -1
+        self.events: list[Event] = []
+        self.unwritten: list[Hazard] = []
+        self._digests = digests
+
+    def extents(self) -> Iterator[Access]:
+        """Every access as one stretch, from its first to its last byte."""
+        for event in self.events:
+            low, high = event.region.extent
+            yield Access(event.task, event.region.space, low, high - low, event.writes)
+
+    def accesses(self, tasks: Collection[int]) -> Iterator[Access]:
+        """Every stretch of bytes that one of these tasks touched."""
+        for event in self.events:
+            if event.task not in tasks:
+                continue
+            starts, stops = event.region.stretches()
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+                yield Access(event.task, event.region.space, start, stop - start, event.writes)
+
+    def read(self, region: Region) -> Bytes:
+        """As `Memory.read`, noted."""
+        self._look(region)
+        data = self.memory.read(region)
+        self._note(region, data, writes=False)
+        return data
+
+    def write(self, region: Region, data: Bytes) -> None:
+        """As `Memory.write`, noted."""
+        self._note(region, data, writes=True)
+        self.memory.write(region, data)
+
+    def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
+        if self.task >= 0 and region.size:
+            plain = np.ascontiguousarray(data).tobytes() if self._digests else b""
+            digest = blake2b(plain, digest_size=16).digest() if self._digests else b""
+            self.events.append(Event(self.task, region, writes, digest))
+
+    def _look(self, region: Region) -> None:
+        if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
+            return
+        written = self.memory.written(region)
+        if written.all():
+            return
+        low, high = region.extent
+        missing = np.zeros(high - low, np.uint8)  # elements may overlap: each byte counts once
+        region_in(region, missing, low)[...] = written == 0
+        wrong = int(np.count_nonzero(missing))
+        place = low + int(missing.argmax())
+        self.unwritten.append(Hazard("unwritten", -1, self.task, region.space, place, wrong))
+
+
+def region_in(region: Region, data: Bytes, low: int) -> Bytes:
+    """The region's bytes in an array that begins at its lowest one."""
+    strided: Any = np.lib.stride_tricks.as_strided
+    # the stride of a single element may be any number
+    strides = [0 if size == 1 else stride for size, stride in zip(region.shape, region.strides, strict=True)]
+    return strided(data[region.address - low :], (*region.shape, region.element), (*strides, 1))
+
+
+Array = NDArray[Any]
+
+_CHUNK: Final = 1 << 20  # numbers that are drawn at a time
+
+
+def rounded(values: Array, target: Element) -> Array:
+    """To a type, once: floats to nearest even; floats to integers truncated and saturated, NaN 0; integers saturate."""
+    values = np.asarray(values)
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    if target.kind == "float":
+        with np.errstate(all="ignore"):
+            return values.astype(target.numpy)
+    kind: Any = np.dtype(target.numpy)
+    limits = np.iinfo(kind)
+    if target.kind == "bool":
+        return (values != 0).astype(kind)
+    if values.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+        low, high = whole <= float(limits.min), whole >= float(limits.max)
+        inside = np.where(low | high, 0.0, whole).astype(kind)
+        return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(kind)
+    if values.dtype.kind == "u":
+        most = min(int(limits.max), int(np.iinfo(values.dtype).max))
+        return np.minimum(values, values.dtype.type(most)).astype(kind)
+    low, high = values < int(limits.min), values > int(limits.max)
+    return np.where(low, limits.min, np.where(high, limits.max, values)).astype(kind)
+
+
+def bf16_bits(values: Array) -> NDArray[np.uint16]:
+    """The upper half of a float32, rounded to nearest even; NaN stays NaN."""
+    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+    kept = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), (bits >> 16 | 0x40).astype(np.uint16), kept)
+
+
+def bf16_values(bits: Array) -> NDArray[np.float32]:
+    """What 16 bits stand for."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def to_logical(data: NDArray[np.uint8], of: Type) -> Array:
+    """Flat bytes in memory order as a logical array. Elements narrower than a byte stay flat bytes."""
+    found = of.element
+    assert found is not None
+    assert of.order is not None
+    if of.bits % 8:
+        return data
+    typed = data.view(found.numpy).reshape(of.memory_shape)
+    return typed.transpose([of.order.perm.index(dim) for dim in range(of.order.rank)])
+
+
+def to_memory(values: Array, order: DimsOrder) -> NDArray[np.uint8]:
+    """A logical array as flat bytes in memory order."""
+    return np.frombuffer(np.ascontiguousarray(values.transpose(order.perm)).tobytes(), np.uint8)
+
+
+def packed(values: Array, of: Type) -> NDArray[np.uint8]:
+    """Integers of a type narrower than a byte as its compact bytes: memory order, lowest bits first."""
+    assert of.order is not None
+    flat = values.transpose(of.order.perm).reshape(-1, 1).astype(np.int64)
+    return np.packbits((flat >> np.arange(of.bits) & 1).astype(np.uint8).reshape(-1), bitorder="little")
+
+
+def load(memory: Memory | Watch, buffer: Buffer) -> Array:
+    """A buffer's elements as a logical array, from the first of its spaces."""
+    return to_logical(memory.read(regions(buffer)[0]), buffer.type)
+
+
+def store(memory: Memory | Watch, buffer: Buffer, values: Array) -> None:
+    """A logical array of the buffer's own type into all of its spaces."""
+    of = buffer.type
+    assert of.order is not None
+    data = np.frombuffer(values.tobytes(), np.uint8) if of.bits % 8 else to_memory(values, of.order)
+    for region in regions(buffer):
+        memory.write(region, data)
+
+
+def stimulus(function: str, index: int, of: Type) -> Array:
+    """What argument `index` of a function holds where nothing is given: PCG64 seeded with crc32("function:index").
+
+    Floats are multiples of 1/128 from -4 to 4, unsigned integers 0 to 15, signed ones -8 to 7.
+    """
+    found = of.element
+    assert found is not None
+    random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{function}:{index}".encode())))
+    kind = np.dtype(found.numpy)
+    shape = (of.compact_bytes,) if of.bits % 8 else of.shape or ()
+    low, high = (-512, 513) if kind.kind == "f" else (0, 16) if kind.kind == "u" else (-8, 8)
+    values: Array = np.empty(shape, kind)
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        drawn = random.integers(low, high, min(_CHUNK, flat.size - start))
+        flat[start : start + _CHUNK] = drawn / 128.0 if kind.kind == "f" else drawn
+    return values

@@ -1,0 +1,305 @@
+"""Run a function: check it, order its tasks, move and compute, look for races (VPUX 4)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.foreign.vpux.elements import arch_named
+from buda_emu.foreign.vpux.execute import layers
+from buda_emu.foreign.vpux.execute import layers as constants
+from buda_emu.foreign.vpux.execute import layers as movement
+from buda_emu.foreign.vpux.execute.invocation import execute, invocations
+from buda_emu.foreign.vpux.execute.memory import MOST_BYTES, Memory, Watch, load, packed, regions, stimulus, store
+from buda_emu.foreign.vpux.kernels import KERNELS, Kernel
+from buda_emu.foreign.vpux.model import Document, Opaque
+from buda_emu.foreign.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
+from buda_emu.foreign.vpux.reader.table import OPS
+from buda_emu.foreign.vpux.rules import check_document, check_function
+from buda_emu.foreign.vpux.schedule import Duration, Scheduled, one_step, schedule
+from buda_emu.foreign.vpux.support import not_emulated
+from buda_emu.performance.timeline import Hazard, order_conflicts
+from buda_emu.support.checker.render import render
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError, ProgramError, UnsupportedError, VpuxError
+from buda_emu.support.unmasked import require_unmasked
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task: unit, name of its op, barriers by index, when it started and ended, its line."""
+
+    index: int
+    unit: str
+    op: str
+    waits: tuple[int, ...]
+    updates: tuple[int, ...]
+    start: int
+    end: int
+    line: int
+
+    @property
+    def duration(self) -> int:
+        """In the schedule's unit of time."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierResult:
+    """A barrier: name, number (None: virtual), how many tasks produce and consume it, when its last producer ended."""
+
+    name: str
+    id: int | None
+    producers: int
+    consumers: int
+    completed: int
+
+
+class RunResult:
+    """The result of `vpux.run`. Times are steps, one for each task, unless a model of durations was given."""
+
+    def __init__(
+        self,
+        scheduled: Scheduled,
+        outputs: Sequence[NDArray[Any]],
+        found: Sequence[Hazard],
+        watch: Watch,
+        arguments: Mapping[int, list[bytes]],
+    ) -> None:
+        self.scheduled = scheduled
+        self.outputs = list(outputs)
+        """Logical arrays; bf16 and 8-bit floats as raw unsigned integers."""
+        self.arguments = dict(sorted(arguments.items()))
+        """Packed argument buffers of each kernel task, one for each of its runs."""
+        self.watch = watch
+        """Memory, and what tasks touched."""
+        self.races = [*found, *watch.unwritten]
+        """Pairs of tasks that race, then reads of bytes that nothing wrote: `Hazard` of the timeline."""
+
+    @cached_property
+    def tasks(self) -> list[TaskResult]:
+        """In program order."""
+        program, timing = self.scheduled.program, self.scheduled.timing
+        return [
+            TaskResult(
+                task.index,
+                task.unit,
+                task.op.name,
+                task.waits,
+                task.updates,
+                int(timing.start[task.index]),
+                int(timing.end[task.index]),
+                program.function.document.line(task.op.offset),
+            )
+            for task in program.tasks
+        ]
+
+    @cached_property
+    def barriers(self) -> list[BarrierResult]:
+        """In program order."""
+        return [
+            BarrierResult(
+                barrier.name,
+                barrier.number,
+                len(barrier.producers),
+                len(barrier.consumers),
+                self.scheduled.completed(number),
+            )
+            for number, barrier in enumerate(self.scheduled.program.barriers)
+        ]
+
+    @property
+    def makespan(self) -> int:
+        """When the last task ended."""
+        return self.scheduled.timing.makespan
+
+    def raw(self, name: str) -> bytes:
+        """The bytes of a buffer at the end, in memory order without gaps, by the name of its value (`%in`).
+
+        Raises HostError where no buffer has that name.
+        """
+        program = self.scheduled.program
+        value = program.names.get(name)
+        if value is None or not program.buffers[value].type.is_laid_out:
+            hint = near(name, program.names)
+            raise HostError(f"no buffer is named {name}{f', {hint}' if hint else ''}")
+        return self.watch.memory.read(regions(program.buffers[value])[0]).tobytes()
+
+
+Array = NDArray[Any]
+
+
+def run(
+    document: Document,
+    function: str | None = None,
+    split: int | None = None,
+    inputs: Mapping[int, Array] | None = None,
+    arch: str = "37XX",
+    kernels: Mapping[str, Kernel] | None = None,
+    duration: Duration = one_step,
+    digests: bool = False,
+    memory_limit: int = MOST_BYTES,
+) -> RunResult:
+    """Run one function of a document on an architecture (37XX, 40XX).
+
+    `inputs` are logical arrays by number of argument; what is not given holds a fixed stimulus. `kernels` are more
+    kernels by entry point, or others than the emulator's. `duration` says how long a task takes: one step, unless a
+    model says otherwise. With `digests` the bytes of each access are remembered as a digest, for `compare`.
+    `memory_limit`: bytes that the function's buffers may take in all; kernels take up to some ten times of an operand.
+
+    Raises VpuxError for a document that is refused, UnsupportedError (`what` names it) for what is not emulated,
+    ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
+    """
+    limits = arch_named(arch)
+    unreadable = [item for item in document.splits if item.error is not None and split in (None, item.number)]
+    if unreadable and not [item for item in document.functions if split in (None, item.split)]:
+        found = [item for item in check_document(document, arch) if item.split in {part.number for part in unreadable}]
+        raise VpuxError(render(found), found)
+    chosen = document.function(function, split)
+    diagnostics = [item for item in check_function(chosen, arch) if item.severity == "error"]
+    if diagnostics:
+        raise VpuxError(render(diagnostics), diagnostics)
+    table = {**KERNELS, **(kernels or {})}
+    program = Program(chosen, limits)
+    refuse_unsupported(program, table)
+    return _Run(program, table, duration, digests, memory_limit).run(inputs or {})
+
+
+def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
+    """Raises UnsupportedError for the first thing, in program order, that is not emulated."""
+    raw = {name for name, kernel in kernels.items() if kernel.moves_raw}
+    for what, op in not_emulated(program, kernels, raw):
+        function = program.function
+        place = function.place if op is None else function.document.place(op.offset)
+        where = f"{function.document.path}:{place.line}:{place.column}"
+        raise UnsupportedError(f"{where}: not emulated: {what}", what)
+
+
+class _Run:
+    """One run of one function."""
+
+    def __init__(
+        self, program: Program, kernels: Mapping[str, Kernel], duration: Duration, digests: bool, limit: int
+    ) -> None:
+        self._program = program
+        self._kernels = kernels
+        self._scheduled = schedule(program, duration)
+        self._watch = Watch(Memory(self._extents(limit), limit), digests=digests)
+        self._arguments: dict[int, list[bytes]] = {}
+
+    def run(self, inputs: Mapping[int, Array]) -> RunResult:
+        """All tasks, in the order in which they take effect."""
+        program, watch = self._program, self._watch
+        self._load(inputs)
+        for task in self._scheduled.sequence:
+            watch.task = task
+            self._do(program.tasks[task])
+        watch.task = -1
+        found = self._races()
+        outputs = [load(watch.memory, buffer) for buffer in self._outputs()]
+        return RunResult(self._scheduled, outputs, found, watch, self._arguments)
+
+    def _races(self) -> list[Hazard]:
+        """Byte by byte among the tasks that meet when gaps between elements are counted, too: mostly there are none."""
+        order = self._scheduled.order()
+        near = order_conflicts(order, self._watch.extents())
+        tasks = {task for item in near for task in (item.first, item.second)}
+        return order_conflicts(order, self._watch.accesses(tasks)) if tasks else []
+
+    def _outputs(self) -> Iterator[Buffer]:
+        program = self._program
+        if program.returned:
+            for use in program.returned:
+                if use.value in program.buffers:
+                    yield program.buffers[use.value]
+        else:
+            yield from (program.buffers[value] for value in program.outputs)
+
+    def _extents(self, limit: int) -> Iterator[tuple[str, int, int]]:
+        """Every byte that the function may touch."""
+        program = self._program
+        buffers = list(program.buffers.values())
+        for op in program.ops:
+            if op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
+                buffers += [found for found in map(program.buffer, op.uses()) if found is not None]
+            if isinstance(op.attributes.get("dma_descriptor"), Opaque):
+                source, target = movement.operands(program, op)
+                if source is not None and target is not None:
+                    read, written = movement.descriptor_regions(op, source, target)
+                    yield from ((part.space, *part.extent) for part in read)
+                    yield from ((space, *part.extent) for part in written for space in target.spaces)
+        for buffer in buffers:
+            if buffer.type.is_laid_out:
+                for region in regions(buffer):
+                    if region.size > limit:
+                        raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
+                    yield (region.space, *region.extent)
+
+    def _load(self, inputs: Mapping[int, Array]) -> None:
+        """Fill constants and inputs."""
+        program, memory = self._program, self._watch.memory
+        for op in program.ops_of("const.Declare"):
+            if op.results and op.results[0] in program.buffers:
+                store(memory, program.buffers[op.results[0]], constants.logical_values(op))
+        wrong = set(inputs) - set(range(len(program.inputs)))
+        if wrong:
+            raise HostError(f"@{program.function.name} has inputs 0 to {len(program.inputs) - 1}, not {min(wrong)}")
+        for number, value in enumerate(program.inputs):
+            buffer = program.buffers.get(value)
+            if buffer is None or not buffer.type.is_laid_out:
+                continue
+            given = inputs.get(number)
+            values = stimulus(program.function.name, number, buffer.type) if given is None else _fit(given, buffer)
+            store(memory, buffer, values)
+
+    def _do(self, task: Task) -> None:
+        op = task.op
+        try:
+            if op.name == "VPUIP.SW.Kernel":
+                self._call(task)
+            elif OPS[op.name].role == "dma":
+                movement.move(self._watch, self._program, op)
+            else:
+                layers.compute(self._watch, self._program, op)
+        except MemoryError:
+            raise ProgramError(f"task {task.index} ({op.name}): not enough memory", kind="limit") from None
+        except ProgramError as error:
+            line = self._program.function.document.line(op.offset)
+            error.within(f"{error.rule + ': ' if error.rule else ''}task {task.index} ({op.name}, line {line})")
+            raise
+
+    def _call(self, task: Task) -> None:
+        declaration = callee(self._program.function, task.op)
+        if declaration is None or is_cache_op(declaration):
+            return
+        kernel = self._kernels[entry_point(declaration)]
+        calls = invocations(self._program, task.op)
+        self._arguments[task.index] = [call.data for call in calls]
+        for call in calls:
+            execute(self._watch, kernel, call)
+
+
+def _fit(given: Array, buffer: Buffer) -> Array:
+    """An input in the buffer's type. Raises HostError for another shape, or numbers of another kind."""
+    of = buffer.type
+    found = of.element
+    assert found is not None
+    require_unmasked(given, f"input {buffer.name}")
+    values = np.asarray(given)
+    if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
+        return packed(values, of)
+    shape = (of.compact_bytes,) if of.bits % 8 else of.shape
+    kind = np.dtype(found.numpy)
+    if values.shape != shape:
+        raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")
+    if (
+        values.dtype != kind
+        and not (kind.kind == "f" and values.dtype.kind in "fiu")
+        and not (kind.kind in "iu" and values.dtype.kind in "iub")
+    ):
+        raise HostError(f"input {buffer.name} holds {kind}, not {values.dtype}")
+    with np.errstate(over="ignore"):
+        return values.astype(kind)

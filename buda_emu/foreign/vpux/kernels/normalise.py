@@ -1,0 +1,128 @@
+"""Kernels along axes: softmax, normalisation, sums on the way."""
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.foreign.vpux.kernels import elementary as el
+from buda_emu.foreign.vpux.kernels.declare import Array, Call, Kernel, family, impossible, logical_dim
+
+Floats = NDArray[np.float64]
+
+
+def softmax_along(x: Floats, dim: int, pad: int = 0) -> Floats:
+    """Softmax over a dimension, whose last `pad` elements take no part and become 0."""
+    if not 0 <= pad <= x.shape[dim]:
+        impossible(f"{pad} elements of padding in a dimension of {x.shape[dim]}")
+    x = np.moveaxis(x, dim, -1)
+    used = x[..., : x.shape[-1] - pad]
+    result = np.zeros_like(x)
+    if used.size:
+        weights = el.exp(used - used.max(axis=-1, keepdims=True))
+        result[..., : used.shape[-1]] = weights / total(weights, (-1,))
+    return np.moveaxis(result, -1, dim)
+
+
+def total(x: Floats, axes: tuple[int, ...]) -> Floats:
+    """The sum over axes, which are kept, in the order of the elements: the same on every machine."""
+    kept = tuple(range(x.ndim))
+    axes = tuple(axis % x.ndim for axis in axes)
+    outer = [axis for axis in kept if axis not in axes]
+    sizes = [x.shape[axis] for axis in outer]
+    length = math.prod(x.shape[axis] for axis in axes)
+    flat: Floats = x.transpose([*outer, *sorted(axes)]).reshape([*sizes, length])
+    # pairs of halves: few roundings, and an order that does not depend on vector width
+    while length > 1:
+        half = length // 2
+        rest = flat[..., 2 * half :]
+        flat = np.concatenate([flat[..., :half] + flat[..., half : 2 * half], rest], axis=-1)
+        length -= half
+    if length == 0:
+        flat = np.zeros([*sizes, 1])
+    return flat[..., 0].reshape([1 if axis in axes else x.shape[axis] for axis in kept])
+
+
+def _softmax(call: Call) -> Array:
+    tensor = call.inputs[0]
+    return softmax_along(tensor.floats, tensor.dim_of_axis(call.integer("axis")), call.integer("pad"))
+
+
+def _log_softmax(call: Call) -> Array:
+    tensor = call.inputs[0]
+    dim = tensor.dim_of_axis(call.integer("axis"))
+    x = tensor.floats
+    if not x.size:
+        return x
+    x = x - x.max(axis=dim, keepdims=True)
+    return x - el.log(total(el.exp(x), (dim,)))
+
+
+def _mvn1(call: Call) -> Array:
+    x = call.inputs[0].floats
+    first = 1 if call.attributes["across"] else 2
+    axes = tuple(range(first, x.ndim))
+    if not axes:
+        impossible(f"mvn1 of {x.ndim} dimensions")
+    if not x.size:
+        return x
+    count = int(np.prod([x.shape[axis] for axis in axes]))
+    centred = x - total(x, axes) / count
+    if not call.attributes["variance"]:
+        return centred
+    return centred / np.sqrt(total(centred * centred, axes) / count + call.number("eps"))
+
+
+def _cum_sum(call: Call) -> Array:
+    tensor = call.inputs[0]
+    dim = tensor.dim_of_axis(call.integer("axis"))
+    x = tensor.values
+    if call.attributes["reverse"]:
+        x = np.flip(x, dim)
+    result = np.cumsum(x, axis=dim)
+    if call.attributes["exclusive"]:
+        before = np.moveaxis(np.zeros_like(result), dim, 0)
+        before[1:] = np.moveaxis(result, dim, 0)[:-1]
+        result = np.moveaxis(before, 0, dim)
+    return np.flip(result, dim) if call.attributes["reverse"] else result
+
+
+def _normalize_l2(call: Call) -> Array:
+    x = call.inputs[0].floats
+    # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
+    axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
+    if len(set(axes)) != len(axes):
+        impossible(f"axes {list(call.attributes['axes'])} of {x.ndim} dimensions name one twice")
+    mode, eps = call.integer("mode"), call.number("eps")
+    if mode not in (0, 1):
+        impossible(f"normalize_l2 mode {mode}: 0 adds, 1 takes the larger one")
+    squares = total(x * x, axes) if axes else x * x
+    return x / np.sqrt(squares + eps if mode == 0 else np.maximum(squares, eps))
+
+
+KERNELS: Final = family(
+    "along axes",
+    (
+        *(
+            Kernel(
+                name, 1, _softmax, "softmax; the last pad elements take no part and become 0", ("axis", "pad=0"),
+                exact=False, keeps_shape=True,
+            )
+            for name in ("softmax", "softmaxFp32", "singleShaveSoftmax")
+        ),
+        Kernel("log_softmax", 1, _log_softmax, "ln softmax", ("axis",), exact=False, keeps_shape=True),
+        *(
+            Kernel(
+                name, 1, _mvn1, "(x - mean)/√(var + eps), or x - mean; over dimensions 2.., across: 1..",
+                ("across", "variance", "eps"), exact=False, keeps_shape=True,
+            )
+            for name in ("mvn1", "singleShaveMVN")
+        ),
+        Kernel("cum_sum", 1, _cum_sum, "sums up to each element", ("axis", "exclusive", "reverse"), exact=False),
+        Kernel(
+            "normalize_l2", 1, _normalize_l2, "x/√(Σx² + eps), mode 1: x/√max(Σx², eps); axes are logical, -1 the last",
+            ("eps", "mode", "n", "axes[n]"), exact=False,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,385 @@
+"""What a document holds: modules, functions, ops, values, types and attributes. Plain data; each op has its place."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeAlias
+
+from buda_emu.foreign.vpux.elements import Element, element
+from buda_emu.foreign.vpux.layout import DimsOrder
+from buda_emu.support.checker import Diagnostic, TextPlace
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+from buda_emu.support.records import dataclass
+
+DYNAMIC = -1
+"""A dimension written `?`."""
+
+
+def _nothing() -> "Mapping[str, Attribute]":
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`@a::@b`, or the old `@a.b`."""
+
+    path: tuple[str, ...]
+
+    @property
+    def leaf(self) -> str:
+        """The last name."""
+        return self.path[-1]
+
+    def __str__(self) -> str:
+        return "::".join(f"@{name}" for name in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class AffineMap:
+    """`affine_map<..>`; `order` is None where it does not permute plain dimensions."""
+
+    text: str
+    order: DimsOrder | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """`dense<text> : type`, undecoded; `kind` is dense, dense_resource or ref."""
+
+    kind: str
+    text: str
+    type: "Type | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An attribute of some dialect, `#VPUIP.DMADescriptorAttr<len = 2 : i64>`: its name, its fields if it has any."""
+
+    name: str
+    text: str
+    fields: Mapping[str, "Attribute"] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type. `kind`: memref, tensor, distributed, bounded, barrier or other; `name` is how messages call it.
+
+    `shape` and `strides` (in elements) are logical, None where none are written; `order` is None where what is written
+    is not a permutation. `traits` are the fields of its layout and of a distribution.
+    """
+
+    kind: str
+    name: str
+    text: str
+    shape: tuple[int, ...] | None = None
+    element_name: str = ""
+    order: DimsOrder | None = None
+    strides: tuple[int, ...] | None = None
+    space: str | None = None
+    space_index: int | None = None
+    traits: Mapping[str, "Attribute"] = field(default_factory=_nothing)
+    parts: tuple["Type", ...] = ()
+
+    @property
+    def element(self) -> Element | None:
+        """The element type; None where its width is not known."""
+        return element(self.element_name)
+
+    @property
+    def is_buffer(self) -> bool:
+        """Does it describe elements in memory, with a shape?"""
+        return self.kind in ("memref", "tensor", "distributed") and self.shape is not None
+
+    @property
+    def is_distributed(self) -> bool:
+        """A buffer over several slices of CMX."""
+        return self.kind == "distributed"
+
+    @property
+    def bits(self) -> int:
+        """Of an element; 0 where it is not known."""
+        found = self.element
+        return 0 if found is None else found.bits
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Are shape, order and strides known, and of one rank?"""
+        rank = -1 if self.shape is None else len(self.shape)
+        return (
+            self.is_buffer
+            and self.order is not None
+            and self.order.rank == rank
+            and (self.strides is None or len(self.strides) == rank)
+            and DYNAMIC not in (self.shape or ())
+            and self.bits > 0
+        )
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+        product = 1
+        for size in self.shape or ():
+            product *= size
+        return product
+
+    @property
+    def compact_bytes(self) -> int:
+        """Bytes of the elements without gaps."""
+        return (self.count * self.bits + 7) // 8
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """Outermost first. Only for what `is_laid_out`."""
+        return self._order.to_memory(self.shape or ())
+
+    @property
+    def memory_strides(self) -> tuple[int, ...]:
+        """In bits, outermost first; compact where none are written. Only for what `is_laid_out`."""
+        bits = self.bits
+        if self.strides is not None:
+            return tuple(stride * bits for stride in self._order.to_memory(self.strides))
+        strides: list[int] = []
+        for size in reversed(self.memory_shape):
+            strides.append(bits)
+            bits *= size
+        return tuple(reversed(strides))
+
+    @property
+    def is_compact(self) -> bool:
+        """Are there no gaps between elements?"""
+        bits = self.bits
+        for size, stride in zip(reversed(self.memory_shape), reversed(self.memory_strides), strict=True):
+            if stride != bits and size != 1:
+                return False
+            bits *= size
+        return True
+
+    @property
+    def _order(self) -> DimsOrder:
+        return self.order if self.order is not None else DimsOrder.identity(len(self.shape or ()))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Plain: TypeAlias = int | float | str | bool | None
+Attribute: TypeAlias = (
+    "Plain | Symbol | AffineMap | Dense | Opaque | Type | tuple[Attribute, ...] | Mapping[str, Attribute]"
+)
+"""Booleans, numbers and strings as Python has them; a unit attribute is True; lists are tuples."""
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """What an op or an argument defines; equal only to itself."""
+
+    name: str
+    type: Type | None
+    argument: int | None = None
+    """Number of the function's argument that it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operand: the value (None: not defined), the type written at this place, the name it has inside (`as %x`)."""
+
+    name: str
+    value: Value | None
+    written: Type | None = None
+    inner: Value | None = None
+
+    @property
+    def type(self) -> Type | None:
+        """As written here, else that of the value."""
+        if self.written is not None:
+            return self.written
+        return None if self.value is None else self.value.type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """An operation. `operands` by clause (`inputs`, `waits`, "" for a list without a word), `attributes` with what the
+    op's format names. `known` says that the reader has its format; of others there is only the name."""
+
+    name: str
+    offset: int
+    end: int
+    known: bool = True
+    results: tuple[Value, ...] = ()
+    types: tuple[Type, ...] = ()
+    operands: Mapping[str, tuple[Use, ...]] = field(default_factory=lambda: MappingProxyType[str, tuple[Use, ...]]({}))
+    attributes: "Mapping[str, Attribute]" = field(default_factory=_nothing)
+    body: tuple["Op", ...] = ()
+    blocks: int = 0
+
+    def uses(self) -> Iterator[Use]:
+        """Operands of all clauses."""
+        for items in self.operands.values():
+            yield from items
+
+    def clause(self, word: str) -> tuple[Use, ...]:
+        """Operands of a clause; none if it is absent."""
+        return self.operands.get(word, ())
+
+    def integer(self, name: str, default: int) -> int:
+        """An attribute that is an integer, else the default."""
+        found = self.attributes.get(name)
+        return int(found) if isinstance(found, int) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """An attribute that is a list of integers."""
+        found = self.attributes.get(name)
+        if not isinstance(found, tuple):
+            return None
+        return tuple(int(item) for item in found if isinstance(item, int))
+
+    def walk(self) -> Iterator["Op"]:
+        """Itself, then all ops inside, in program order."""
+        yield self
+        for op in self.body:
+            yield from op.walk()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function; `body` is None for a declaration. `modules` encloses it, outermost first; the first is the split."""
+
+    name: str
+    split: int
+    offset: int
+    end: int
+    arguments: tuple[Value, ...]
+    results: tuple[Type, ...]
+    attributes: Mapping[str, Attribute]
+    body: tuple[Op, ...] | None
+    blocks: int
+    modules: tuple["Module", ...]
+    document: "Document"
+
+    def walk(self) -> Iterator[Op]:
+        """All ops in program order, each before those inside of it."""
+        for op in self.body or ():
+            yield from op.walk()
+
+    @property
+    def place(self) -> TextPlace:
+        """Where it stands."""
+        return self.document.place(self.offset, self.end)
+
+    @property
+    def has_unknown_ops(self) -> bool:
+        """Does it hold an op that was skipped by the reader?"""
+        return any(not op.known for op in self.walk())
+
+    def kernel(self, symbol: Symbol) -> "Function | None":
+        """The declaration of a software kernel, from a module @VPU.SW of an enclosing module (VPUX 3)."""
+        *path, leaf = symbol.path
+        room = ".".join(path)
+        for module in reversed(self.modules):
+            for inner in module.modules:
+                if inner.name == room:
+                    for function in inner.functions:
+                        if function.name == leaf:
+                            return function
+        return None
+
+    def module_ops(self, name: str) -> list[tuple["Module", Op]]:
+        """Ops of that name that stand in an enclosing module, not in a function; innermost module first."""
+        return [(module, op) for module in reversed(self.modules) for op in module.ops if op.name == name]
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A module, or a split as a whole."""
+
+    name: str
+    attributes: "Mapping[str, Attribute]" = field(default_factory=_nothing)
+    functions: list[Function] = field(default_factory=list[Function])
+    ops: list[Op] = field(default_factory=list[Op])
+    modules: list["Module"] = field(default_factory=list["Module"])
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file, between lines that begin with `// -----`; `error` is why it could not be read."""
+
+    number: int
+    start: int
+    end: int
+    module: Module | None
+    error: tuple[int, str] | None = None
+
+
+class Document:
+    """A file that was read. `splits` are its parts; one that could not be read has an error and no functions."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.splits: list[Split] = []
+        self._functions: list[Function] = []
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """Those with a body, in program order."""
+        return tuple(self._functions)
+
+    def add(self, split: Split, functions: Sequence[Function]) -> None:
+        """For the reader: a split that it is done with, and its functions that have a body."""
+        self.splits.append(split)
+        self._functions.extend(functions)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        at = self.text.find("\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = self.text.find("\n", at + 1)
+        return starts
+
+    def place(self, offset: int, end: int = 0) -> TextPlace:
+        """Line and columns of characters of the text."""
+        line = bisect_right(self._starts, offset)
+        column = offset - self._starts[line - 1] + 1
+        last = self._starts[line] - 1 if line < len(self._starts) else len(self.text)
+        return TextPlace(line, column, column + max(min(end, last) - offset, 0))
+
+    def line(self, offset: int) -> int:
+        """The number of the line on which a character stands, from 1."""
+        return bisect_right(self._starts, offset)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Of the text."""
+        return self.text.split("\n")
+
+    def function(self, name: str | None = None, split: int | None = None) -> Function:
+        """The first function of that name (of the only one, or `main`, where none is given).
+
+        Raises HostError where there is none, or where it is not clear which.
+        """
+        found = [item for item in self.functions if split is None or item.split == split]
+        where = self.path if split is None else f"split {split} of {self.path}"
+        if not found:
+            raise HostError(f"{where} holds no function that could be read")
+        named = [item for item in found if item.name == (name or "main")]
+        if named:
+            return named[0]
+        if name is None and len(found) == 1:
+            return found[0]
+        names = sorted({item.name for item in found})
+        if name is None:
+            raise HostError(f"{where} holds several functions, choose one: {', '.join(names)}")
+        raise HostError(f"{where} holds no function {name}, {near(name, names)}".removesuffix(", "))
+
+
+@dataclass(frozen=True, slots=True)
+class VpuxDiagnostic(Diagnostic):
+    """A finding, with the split and function that it is about; the function is empty for a split that is unreadable."""
+
+    split: int = 0
+    function: str = ""

@@ -1,0 +1,342 @@
+"""A function as a program: where its values lie in memory, its barriers, its tasks and their units (VPUX 4)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from buda_emu.foreign.vpux.elements import Arch, arch_named
+from buda_emu.foreign.vpux.layout import alloc_bits
+from buda_emu.foreign.vpux.model import Function, Op, Symbol, Type, Use, Value
+from buda_emu.foreign.vpux.reader.table import OPS
+
+BARRIER_OPS = ("VPURT.ConfigureBarrier", "VPURT.DeclareVirtualBarrier", "VPURT.ConfigurePhysicalBarrier")
+ALLOC_OPS = ("memref.alloc", "alloc")
+SEQ = "SEQ"
+"""The unit of what stands outside of tasks."""
+
+CACHE_TASKS = ("CACHE_FLUSH", "CACHE_INVALIDATE", "CACHE_FLUSH_INVALIDATE", "CACHE_PREFETCH")
+SECTION_MEMORY: Mapping[str, str] = {
+    "NetworkInput": "DDR", "NetworkOutput": "DDR", "ProfilingOutput": "DDR", "Constant": "DDR", "DDR": "DDR",
+    "CMX_NN": "CMX_NN", "CSRAM": "CSRAM", "Register": "Register", "MAC_Accumulators": "Register",
+}  # fmt: skip
+"""The memory that each section of VPURT.DeclareBuffer lies in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Elements of a type from a byte of a memory space on; a broadcast one lies in several, the first is read."""
+
+    spaces: tuple[str, ...]
+    address: int
+    type: Type
+    name: str = ""
+
+    def seen_as(self, type: Type | None) -> "Buffer":
+        """The same address with another type."""
+        return self if type is None else replace(self, type=type)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier of the function; `number` is None for a virtual one. Counts are of tasks."""
+
+    name: str
+    number: int | None
+    op: Op
+    producers: tuple[int, ...]
+    consumers: tuple[int, ...]
+
+    @property
+    def is_final(self) -> bool:
+        """Is it marked as the last one?"""
+        return bool(self.op.attributes.get("isFinalBarrier"))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, else None."""
+
+    index: int
+    unit: str
+    op: Op
+    task: Op | None
+    waits: tuple[int, ...]
+    updates: tuple[int, ...]
+
+
+class Program:
+    """A function on an architecture. What is wrong with it is for the rules; here unknown things are left out."""
+
+    def __init__(self, function: Function, arch: str | Arch = "37XX") -> None:
+        self.function = function
+        self.arch = arch_named(arch) if isinstance(arch, str) else arch
+        self.ops: tuple[Op, ...] = tuple(function.walk())
+        self.buffers: dict[Value, Buffer] = {}
+        self.names: dict[str, Value] = {}
+        """The last value of each name that is a buffer."""
+        self._locate()
+
+    def ops_of(self, *names: str) -> Iterator[Op]:
+        """Ops of these names in program order."""
+        return (op for op in self.ops if op.name in names)
+
+    def buffer(self, use: Use) -> Buffer | None:
+        """Where an operand lies, with the type that is written at it."""
+        found = None if use.value is None else self.buffers.get(use.value)
+        known = use.written is not None and use.written.is_laid_out
+        return found.seen_as(use.written) if found is not None and known else found
+
+    # ------------------------------------------------------------------------------------------------ the parts
+    @cached_property
+    def barrier_ops(self) -> tuple[Op, ...]:
+        """Declarations of barriers in program order."""
+        return tuple(self.ops_of(*BARRIER_OPS))
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """In program order: VPURT.Tasks, and ops outside of them that do something."""
+        numbers = {op.results[0]: n for n, op in enumerate(self.barrier_ops) if op.results}
+        found: list[Task] = []
+
+        def look(ops: Sequence[Op]) -> None:
+            for op in ops:
+                if op.name == "VPURT.Task":
+                    if op.body:
+                        waits, updates = (_indices(numbers, op.clause(word)) for word in ("waits", "updates"))
+                        inner = op.body[0]
+                        found.append(Task(len(found), self.unit(inner), inner, op, waits, updates))
+                elif op.name == "VPURT.TaskList":
+                    look(op.body)
+                elif op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
+                    found.append(Task(len(found), SEQ, op, None, (), ()))
+
+        look(self.function.body or ())
+        return tuple(found)
+
+    @cached_property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """With the tasks that update and await them."""
+        producers: list[list[int]] = [[] for _ in self.barrier_ops]
+        consumers: list[list[int]] = [[] for _ in self.barrier_ops]
+        for task in self.tasks:
+            for barrier in dict.fromkeys(task.updates):
+                producers[barrier].append(task.index)
+            for barrier in dict.fromkeys(task.waits):
+                consumers[barrier].append(task.index)
+        return tuple(
+            Barrier(
+                op.results[0].name if op.results else f"#{n}",
+                None if op.name == "VPURT.DeclareVirtualBarrier" else op.integer("number", 0),
+                op,
+                tuple(producers[n]),
+                tuple(consumers[n]),
+            )
+            for n, op in enumerate(self.barrier_ops)
+        )
+
+    def unit(self, op: Op) -> str:
+        """The unit that does an op: a DMA queue or the SHAVEs of a tile (VPUX 4)."""
+        if op.name == "VPUIP.SW.Kernel":
+            return f"SHAVE_ACT:{op.integer('tile', 0)}"
+        if not (op.known and OPS[op.name].role == "dma"):
+            return op.name
+        unit = f"DMA:{op.integer('port', 0)}"
+        return f"{unit}:{self._channel(op)}" if self.arch.dma_channels else unit
+
+    def _channel(self, op: Op) -> str:
+        chosen = op.attributes.get("channelType")
+        if isinstance(chosen, int) and not isinstance(chosen, bool):
+            return "CMX" if chosen == 1 else "DDR"
+        source = next(iter(op.clause("inputs")), None)
+        buffer = None if source is None else self.buffer(source)
+        spaces = () if buffer is None else buffer.spaces
+        return "CMX" if any("CMX" in name or name.startswith("Register") for name in spaces) else "DDR"
+
+    @cached_property
+    def abi(self) -> Literal[32, 36]:
+        """Bytes of a tensor in argument buffers: 32 in the old dialect, 36 today (VPUX 6)."""
+        old = ("VPURT.TaskList", "VPURT.ConfigurePhysicalBarrier", "constant")
+        is_old = any(op.name in old for op in self.ops) or self.function.module_ops("VPURT.Graph")
+        return 32 if is_old else 36
+
+    @cached_property
+    def _definitions(self) -> dict[Value, Op]:
+        return {value: op for op in self.ops for value in op.results}
+
+    def line_of(self, value: Value) -> int:
+        """The line on which a value is defined; of an argument that of the function."""
+        op = self._definitions.get(value)
+        return self.function.document.line(self.function.offset if op is None else op.offset)
+
+    def operand_at(self, op: Op, space: str, low: int, high: int) -> Use | None:
+        """The first operand of an op that lies in these bytes of a space, or begins among them."""
+        for use in op.uses():
+            buffer = self.buffer(use)
+            if buffer is None or space not in buffer.spaces or not buffer.type.is_laid_out:
+                continue
+            bits = alloc_bits(buffer.type.memory_shape, buffer.type.memory_strides, buffer.type.bits)
+            if buffer.address < high and low < buffer.address + (bits + 7) // 8:
+                return use
+        return None
+
+    # ------------------------------------------------------------------------------------------------ arguments
+    @cached_property
+    def outputs(self) -> tuple[Value, ...]:
+        """The function's arguments that results are written to (VPUX 4, Memory)."""
+        function = self.function
+        arguments = function.arguments
+        count = len(function.results)
+        if not count:
+            plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
+            return arguments[1:] if len(arguments) == 2 and plain else ()
+        if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
+            return ()
+        last = arguments[-count:]
+        shapes = [value.type.shape if value.type is not None else None for value in last]
+        return last if shapes == [of.shape for of in function.results] else ()
+
+    @cached_property
+    def inputs(self) -> tuple[Value, ...]:
+        """The other arguments."""
+        return self.function.arguments[: len(self.function.arguments) - len(self.outputs)]
+
+    @cached_property
+    def returned(self) -> tuple[Use, ...]:
+        """What the function returns; empty for one without values."""
+        ends = [op for op in self.function.body or () if op.name in ("return", "func.return")]
+        return ends[-1].clause("") if ends else ()
+
+    # --------------------------------------------------------------------------------------------------- memory
+    def _locate(self) -> None:
+        for number, value in enumerate(self.inputs):
+            self._place(value, (f"NetworkInput{number}",), 0)
+        for number, value in enumerate(self.outputs):
+            self._place(value, (f"NetworkOutput{number}",), 0)
+        constants = allocations = results = 0
+        for op in self.ops:
+            if op.name == "const.Declare":
+                self._place_result(op, (f"Const{constants}",), 0)
+                constants += 1
+            elif op.name in ALLOC_OPS:
+                of = op.types[0] if op.types else None
+                suffix = f"@{of.space}" if of is not None and of.space else ""
+                self._place_result(op, (f"Alloc{allocations}{suffix}",), 0)
+                allocations += 1
+            elif op.name == "VPURT.DeclareBuffer":
+                self._place_result(op, declared_spaces(op), op.integer("offset", 0))
+            elif op.name == "VPUIP.StaticAlloc":
+                self._place_result(op, _static_spaces(op), op.integer("offset", 0))
+            elif op.known:
+                results += self._locate_results(op, results)
+
+    def _locate_results(self, op: Op, fresh: int) -> int:
+        """Results that are operands, seen otherwise. 1 if a tensor of its own was made, number `fresh`."""
+        role = OPS[op.name].role
+        if role == "view":
+            source = op.clause("outputs") or op.clause("inputs") or op.clause("")
+            base = self.buffer(source[0]) if source else None
+            if base is not None and op.results:
+                address = base.address + (_view_offset(op, base) if op.name == "VPUIP.SubView" else 0)
+                self._place(op.results[0], base.spaces, address)
+        elif role in ("dma", "kernel", "sequential"):
+            targets = [self.buffer(use) for use in written_uses(op)]
+            for value, target in zip(op.results, targets, strict=False):
+                if target is not None:
+                    self._place(value, target.spaces, target.address)
+            if role == "sequential" and op.results and not targets:
+                self._place(op.results[0], (f"Result{fresh}",), 0)
+                return 1
+        return 0
+
+    def _place_result(self, op: Op, spaces: tuple[str, ...], address: int) -> None:
+        if op.results and spaces:
+            self._place(op.results[0], spaces, address)
+
+    def _place(self, value: Value, spaces: tuple[str, ...], address: int) -> None:
+        if value.type is not None:
+            self.buffers[value] = Buffer(spaces, address, value.type, value.name)
+            self.names[value.name] = value
+
+
+def written_uses(op: Op) -> tuple[Use, ...]:
+    """Operands that an op writes, in the order of its results."""
+    if op.name == "VPUIP.SW.Kernel":
+        return op.clause("outputs") + op.clause("dynamicOutputShapes") + op.clause("profiling_data")
+    if op.operands.get("outputs"):
+        return op.clause("outputs")
+    return op.clause("")[1:]
+
+
+def read_uses(op: Op) -> tuple[Use, ...]:
+    """Operands that an op reads."""
+    if op.name == "VPUIP.SW.Kernel":
+        return op.clause("inputs") + op.clause("dynamicInputShapes")
+    return op.clause("inputs") if "inputs" in op.operands else op.clause("")[:1]
+
+
+def callee(function: Function, op: Op) -> Function | None:
+    """The declaration of the function that a VPUIP.SW.Kernel calls; the old `@VPU.SW.f` is taken apart."""
+    symbol = op.attributes.get("callee")
+    return None if not isinstance(symbol, Symbol) else function.kernel(split_symbol(symbol))
+
+
+def split_symbol(symbol: Symbol) -> Symbol:
+    """`@VPU.SW.f`, one name in the old dialect, as `@VPU.SW::@f`."""
+    if len(symbol.path) > 1 or "." not in symbol.leaf:
+        return symbol
+    room, _, leaf = symbol.leaf.rpartition(".")
+    return Symbol((room, leaf))
+
+
+def entry_point(declaration: Function) -> str:
+    """The name of a kernel: its entry, else its code without the suffix (VPUX 3)."""
+    entry = declaration.attributes.get("VPU.kernel_entry")
+    if isinstance(entry, str):
+        return entry
+    code = declaration.attributes.get("VPU.kernel_code")
+    return code.rpartition(".")[0] or code if isinstance(code, str) else ""
+
+
+def is_cache_op(declaration: Function | None) -> bool:
+    """Is it a cache operation, which touches no tensors?"""
+    found = None if declaration is None else declaration.attributes.get("VPU.task_type")
+    return isinstance(found, Symbol) and found.leaf in CACHE_TASKS
+
+
+def declared_spaces(op: Op) -> tuple[str, ...]:
+    """The memory spaces of a VPURT.DeclareBuffer."""
+    section = op.attributes.get("section")
+    index = op.integers("index")
+    if section == "DDR":
+        return ("DDR",)
+    if section != "CMX_NN":
+        return (f"{section}{index[0] if index else 0}",)
+    if index is None:
+        of = op.types[0] if op.types else None
+        clusters = of.traits.get("num_clusters") if of is not None else None
+        index = tuple(range(min(clusters, 64))) if isinstance(clusters, int) else (0,)
+    return tuple(f"CMX{n}" for n in index)
+
+
+def _static_spaces(op: Op) -> tuple[str, ...]:
+    of = op.types[0] if op.types else None
+    if of is None or of.space != "CMX_NN":
+        return ("DDR",)
+    clusters = of.traits.get("num_clusters")
+    if of.is_distributed and isinstance(clusters, int):
+        return tuple(f"CMX{n}" for n in range(min(clusters, 64)))
+    return (f"CMX{of.space_index or 0}",)
+
+
+def _view_offset(op: Op, base: Buffer) -> int:
+    """Bytes from a buffer to a part of it."""
+    offsets = op.integers("offsets") or ()
+    if not base.type.is_laid_out or base.type.order is None or len(offsets) != base.type.order.rank:
+        return 0
+    strides = base.type.memory_strides
+    return sum(at * step for at, step in zip(base.type.order.to_memory(offsets), strides, strict=True)) // 8
+
+
+def _indices(numbers: Mapping[Value, int], uses: Sequence[Use]) -> tuple[int, ...]:
+    return tuple(numbers[use.value] for use in uses if use.value is not None and use.value in numbers)

@@ -1,0 +1,328 @@
+"""The interpreter of the op table's formats: text and format -> operands, attributes, types."""
+
+import re
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from buda_emu.foreign.vpux.model import Attribute, Op, Opaque, Type, Use, Value
+from buda_emu.foreign.vpux.reader.scanner import VALUE, ReadError, Scanner
+from buda_emu.foreign.vpux.reader.table import OPS
+from buda_emu.foreign.vpux.reader.values import ValueReader
+
+_ENTRY = re.compile(r'\{\s*(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")\s*[=:,]')
+"""The beginning of a dictionary whose first entry has a value, or is not the only one."""
+_LONE_WORD = re.compile(r'\{\s*([A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")?\s*\}')
+_END_OF_STATEMENT = re.compile(r"[ \t\r]*(?:\n|\}|\Z)")
+_OF_ANY_TEXT: Final = ("entries", "tail")
+"""Elements that take dictionaries and locations as they stand, well-formed or not."""
+
+Scope: TypeAlias = ChainMap[str, Value]
+
+
+@dataclass(slots=True)
+class Parts:
+    """What an op was read as, up to now."""
+
+    operands: dict[str, tuple[Use, ...]] = field(default_factory=dict[str, tuple[Use, ...]])
+    attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    types: tuple[Type, ...] = ()
+    body: tuple[Op, ...] = ()
+    blocks: int = 0
+
+
+@dataclass(slots=True)
+class FormatReader:
+    """Reads one op by its format. `region` reads what stands in braces, `skip` goes to the next statement."""
+
+    scanner: Scanner
+    values: ValueReader
+    region: Callable[[Scope], tuple[tuple[Op, ...], int]]
+    skip: Callable[[], None]
+    scope: Scope
+
+    def read(self, formats: tuple[str, ...]) -> Parts:
+        """By the first format that fits. Raises ReadError, of the format that came furthest."""
+        start = self.scanner.at
+        worst: ReadError | None = None
+        for text in formats:
+            self.scanner.at = start
+            try:
+                parts = Parts()
+                self._elements(text.split(), parts)
+                return parts
+            except ReadError as error:
+                worst = error if worst is None or error.offset > worst.offset else worst
+        raise worst or self.scanner.fail("expected an op")
+
+    def _elements(self, elements: list[str], parts: Parts) -> None:
+        at = 0
+        while at < len(elements):
+            if elements[at] not in _OF_ANY_TEXT:
+                self.annotations(parts, before_region="{..}" in elements[at:] or "{..}?" in elements[at:])
+            if elements[at] == "any(":
+                stop = elements.index(")", at)
+                self._in_any_order(elements[at + 1 : stop], parts)
+                at = stop
+            elif elements[at] == ",":
+                at += 1
+                self._further(elements[at], parts)
+            elif elements[at : at + 4] == [":", "(T)", "->", "T"]:
+                self.scanner.expect(":")
+                self.values.types()
+                self.scanner.expect("->")
+                parts.types = self.values.types()
+                at += 3
+            else:
+                self._element(elements[at], parts)
+            at += 1
+        self.annotations(parts)
+
+    def annotations(self, parts: Parts, *, before_region: bool = False) -> None:
+        """Read attribute dictionaries and skip locations, which may stand between any two parts of an op and behind
+        it. `before_region`: a region may come next, whose brace is not that of a dictionary."""
+        scanner = self.scanner
+        while True:
+            skipped = scanner.location()
+            if scanner.sees("{") and not (before_region and not self._sees_dictionary()):
+                parts.attributes.update(self.values.dictionary())
+            elif not skipped:
+                return
+
+    def _sees_dictionary(self) -> bool:
+        """Is the brace that comes next a dictionary's, not a region's?
+
+        A lone word is a unit attribute if no op has that name. Empty braces are a dictionary if the op goes on behind
+        them.
+        """
+        scanner = self.scanner
+        if _ENTRY.match(scanner.text, scanner.at, scanner.end) is not None:
+            return True
+        lone = _LONE_WORD.match(scanner.text, scanner.at, scanner.end)
+        if lone is None:
+            return False
+        if lone[1] and lone[1] not in OPS:
+            return True
+        start = scanner.at
+        scanner.at = lone.end()
+        if not scanner.location():
+            scanner.at = lone.end()  # looking for a location skips the end of the line
+        ends = _END_OF_STATEMENT.match(scanner.text, scanner.at, scanner.end) is not None
+        goes_on = scanner.sees("{") or not ends
+        scanner.at = start
+        return goes_on
+
+    def _in_any_order(self, elements: list[str], parts: Parts) -> None:
+        left = list(elements)
+        while True:
+            self.annotations(parts)
+            found = next((item for item in left if self._begins(item)), None)
+            if found is None:
+                break
+            left.remove(found)
+            self._element(found.removesuffix("?"), parts)
+        missing = [item for item in left if not item.endswith("?")]
+        if missing:
+            raise self.scanner.fail(f"expected {missing[0]}, found {self.scanner.shown()}")
+
+    def _begins(self, element: str) -> bool:
+        """Does the word of an element come next? Nothing is skipped."""
+        start = self.scanner.at
+        found = self.scanner.word(_word(element))
+        self.scanner.at = start
+        return found
+
+    def _element(self, element: str, parts: Parts) -> None:
+        scanner = self.scanner
+        optional = element.endswith("?")
+        plain = element.removesuffix("?")
+        if plain in _SIMPLE:
+            _SIMPLE[plain](self, parts, optional)
+        elif plain[0] == "<":
+            parts.attributes[plain[1:-1]] = self._parameter(plain)
+        elif plain[0] == "[":
+            if scanner.sees("[") or not optional:
+                parts.attributes[plain[1:-1]] = self.values.integers()
+        elif plain[0] == "@":
+            if scanner.sees("@") or not optional:
+                parts.attributes[plain[1:]] = self.values.symbol()
+        elif plain[0] == "=":
+            scanner.expect("=")
+            parts.attributes[plain[1:]] = self.values.attribute()
+        else:
+            self._worded(plain, optional, parts)
+
+    def _worded(self, plain: str, optional: bool, parts: Parts) -> None:
+        """Elements that begin with a word of the text, and bare attributes."""
+        scanner = self.scanner
+        word = _word(plain)
+        if plain == word:
+            parts.attributes[word] = self.values.attribute()
+            return
+        if not scanner.word(word):
+            if optional or plain.endswith("{}"):
+                return
+            raise scanner.fail(f"expected '{word}', found {scanner.shown()}")
+        if plain.endswith("()"):
+            parts.operands[word] = self.uses()
+        elif plain.endswith("={..}"):
+            _ = scanner.take(":") or scanner.take("=")
+            parts.body += self.region(self.scope.new_child())[0]
+        elif plain.endswith("{}"):
+            parts.attributes.update(self.values.dictionary())
+        else:
+            _ = scanner.take(":") or scanner.take("=")
+            parts.attributes[word] = self.values.attribute()
+
+    def _parameter(self, plain: str) -> Attribute:
+        if self.scanner.sees('"'):
+            return self.scanner.string() or ""
+        self.scanner.expect("<")
+        found = self.values.attribute()
+        self.scanner.expect(">")
+        if isinstance(found, dict | tuple):
+            raise self.scanner.fail(f"{plain} is one word or number")
+        return found.text if isinstance(found, Opaque) else found
+
+    def _further(self, name: str, parts: Parts) -> None:
+        found: list[Attribute] = []
+        while self.scanner.take(","):
+            item = self.values.attribute()
+            found += item if isinstance(item, tuple) else (item,)
+        parts.attributes[name] = tuple(found)
+
+    # -------------------------------------------------------------------------------------------------- values
+    def use(self) -> Use:
+        """One operand, without its type. Raises ReadError."""
+        name = self.scanner.need(VALUE, "a value")
+        return Use(name, self.scope.get(name))
+
+    def uses(self) -> tuple[Use, ...]:
+        """`(%a as %x: T, %b as %y: T)`, `(%a, %b : T, T)` or without types. Raises ReadError."""
+        scanner = self.scanner
+        scanner.expect("(")
+        found: list[Use] = []
+        typed = 0
+        while not scanner.sees(")"):
+            if scanner.sees("%"):
+                item = self.use()
+                inner = scanner.need(VALUE, "a value") if scanner.word("as") else None
+                found.append(Use(item.name, item.value, None, None if inner is None else Value(inner, None)))
+                behind = scanner.take(":")
+            else:
+                behind = typed > 0
+                if not behind:
+                    raise scanner.fail(f"expected a value, found {scanner.shown()}")
+            if behind:
+                if typed == len(found):
+                    raise scanner.fail("a type without a value")
+                found[typed] = _typed(found[typed], self.values.type())
+                typed += 1
+                scanner.location()
+            if not scanner.take(","):
+                break
+        scanner.expect(")")
+        return tuple(item if item.inner is None or item.inner.type else _typed(item, item.type) for item in found)
+
+    # ---------------------------------------------------------------------------------------- simple elements
+    def _braces(self, parts: Parts, _: bool) -> None:
+        if self.scanner.sees("{"):
+            parts.attributes.update(self.values.dictionary())
+
+    def _list(self, parts: Parts, optional: bool) -> None:
+        if self.scanner.sees("(") or not optional:
+            parts.operands[""] = self.uses()
+
+    def _one(self, parts: Parts, _: bool) -> None:
+        parts.operands[""] = (self.use(),)
+
+    def _several(self, parts: Parts, _: bool) -> None:
+        found: list[Use] = []
+        while self.scanner.sees("%"):
+            found.append(self.use())
+            if not self.scanner.take(","):
+                break
+        parts.operands[""] = tuple(found)
+
+    def _colon(self, parts: Parts, optional: bool) -> None:
+        if self.scanner.take(":"):
+            types = self.values.types()
+            uses = parts.operands.get("", ())
+            if len(types) == len(uses):
+                parts.operands[""] = tuple(_typed(item, of) for item, of in zip(uses, types, strict=True))
+        elif not optional:
+            raise self.scanner.fail(f"expected ':', found {self.scanner.shown()}")
+
+    def _result_colon(self, parts: Parts, _: bool) -> None:
+        self.scanner.expect(":")
+        parts.types = (self.values.type(),)
+
+    def _arrow(self, parts: Parts, optional: bool) -> None:
+        if self.scanner.sees("->") or not optional:
+            self.scanner.expect("->")
+            parts.types = self.values.types()
+
+    def _to(self, parts: Parts, _: bool) -> None:
+        self.scanner.expect("to")
+        parts.types = (self.values.type(),)
+
+    def _bare_type(self, parts: Parts, _: bool) -> None:
+        parts.types = (self.values.type(),)
+
+    def _number(self, parts: Parts, _: bool) -> None:
+        """A value whose type stands after a colon that is not the value's."""
+        found = self.scanner.at
+        parts.attributes["value"] = self.values.attribute()
+        stop = self.scanner.at
+        colon = self.scanner.text.rfind(":", found, stop)
+        self.scanner.at = stop if colon < 0 else colon
+
+    def _region(self, parts: Parts, optional: bool) -> None:
+        if self.scanner.sees("{") or not optional:
+            parts.body, parts.blocks = self.region(self.scope.new_child())
+
+    def _entries(self, parts: Parts, _: bool) -> None:
+        if self.scanner.sees('"'):
+            parts.attributes["name"] = self.scanner.string() or ""
+        start = self.scanner.at
+        try:
+            parts.attributes.update(self.values.entries("{") if not self.scanner.sees("{") else {})
+        except ReadError:
+            self.scanner.at = start
+
+    def _tail(self, parts: Parts, _: bool) -> None:
+        start = self.scanner.at
+        self.skip()
+        parts.attributes.setdefault("text", self.scanner.text[start : self.scanner.at].strip())
+
+
+_SIMPLE: Mapping[str, Callable[[FormatReader, Parts, bool], None]] = MappingProxyType(
+    {
+        "{}": FormatReader._braces,  # pyright: ignore[reportPrivateUsage]  # a table of this class
+        "()": FormatReader._list,  # pyright: ignore[reportPrivateUsage]
+        "%": FormatReader._one,  # pyright: ignore[reportPrivateUsage]
+        "%*": FormatReader._several,  # pyright: ignore[reportPrivateUsage]
+        ":T": FormatReader._colon,  # pyright: ignore[reportPrivateUsage]
+        ":=T": FormatReader._result_colon,  # pyright: ignore[reportPrivateUsage]
+        "->T": FormatReader._arrow,  # pyright: ignore[reportPrivateUsage]
+        "toT": FormatReader._to,  # pyright: ignore[reportPrivateUsage]
+        "T": FormatReader._bare_type,  # pyright: ignore[reportPrivateUsage]
+        "value": FormatReader._number,  # pyright: ignore[reportPrivateUsage]
+        "{..}": FormatReader._region,  # pyright: ignore[reportPrivateUsage]
+        "entries": FormatReader._entries,  # pyright: ignore[reportPrivateUsage]
+        "tail": FormatReader._tail,  # pyright: ignore[reportPrivateUsage]
+    }
+)
+
+
+def _word(element: str) -> str:
+    """The word that an element begins with: letters, digits and underscores."""
+    stop = next((at for at, letter in enumerate(element) if not (letter.isalnum() or letter == "_")), len(element))
+    return element[:stop]
+
+
+def _typed(item: Use, of: Type | None) -> Use:
+    inner = None if item.inner is None else Value(item.inner.name, of)
+    return Use(item.name, item.value, of, inner)

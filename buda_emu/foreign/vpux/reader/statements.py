@@ -1,0 +1,325 @@
+"""Statements: modules, functions, aliases, operations; one that is not known is skipped by its name (VPUX 3)."""
+
+import re
+from collections import ChainMap
+from types import MappingProxyType
+from typing import Final
+
+from buda_emu.foreign.vpux.model import Attribute, Document, Function, Module, Op, Split, Value
+from buda_emu.foreign.vpux.reader.formats import FormatReader, Parts, Scope
+from buda_emu.foreign.vpux.reader.scanner import VALUE, ReadError, Scanner, without_comments
+from buda_emu.foreign.vpux.reader.table import OPS
+from buda_emu.foreign.vpux.reader.values import ValueReader
+from buda_emu.support.errors import HostError
+
+_RESULT = re.compile(r"%[\w$.]+(?:-[\w$.]+)*(?::(\d+))?")
+_NAME = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)*")
+_GENERIC = re.compile(r'"([A-Za-z_][\w$]*(?:\.[\w$]+)+)"(?=\s*\()')
+_ALIAS_IS = re.compile(r"[#!][A-Za-z_][\w$-]*(?=\s*=)")
+_BLOCK = re.compile(r"\^[\w$.-]+")
+_BEGINS = re.compile(
+    r"""[ \t\r]*(?:%[\w$.-]+(?::\d+)?(?:[ \t]*,[ \t]*%[\w$.-]+(?::\d+)?)*[ \t]*=(?!=)|[A-Za-z_][\w$]*\.[A-Za-z_]
+    |"[\w$.]+"\s*\(|(?:return|module|func|alloc|dealloc|constant|call|DataInfo)\b|\}|\^\w|[#!][A-Za-z_][\w$-]*\s*=)""",
+    re.VERBOSE,
+)
+_STOPS = re.compile(r'[()\[\]{}\n]|"(?:[^"\\\n]|\\.)*"')
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+_EMPTY: Final = MappingProxyType[str, Attribute]({})
+MOST_RESULTS: Final = 10_000
+MOST_MODULES: Final = 1_000
+"""Inside each other."""
+
+
+class StatementReader:
+    """Reads one split into a module."""
+
+    def __init__(self, document: Document, text: str, start: int, end: int, split: int) -> None:
+        self._document = document
+        self._scanner = Scanner(text, start, end)
+        self._values = ValueReader(self._scanner)
+        self._split = split
+        self._modules: list[Module] = []
+        self.functions: list[Function] = []
+        """Those with a body, in program order."""
+
+    def read(self) -> Module:
+        """The whole split. Raises ReadError."""
+        scanner = self._scanner
+        root = Module("")
+        self._modules.append(root)
+        while True:
+            self._module_body(self._modules[-1])
+            if len(self._modules) == 1:
+                break
+            scanner.expect("}")
+            scanner.location()
+            self._modules.pop()
+        if scanner.at < scanner.end:
+            raise scanner.fail(f"{scanner.shown()} closes nothing")
+        return root
+
+    def _module_body(self, module: Module) -> None:
+        """What stands in a module, and in those inside of it up to where the innermost one ends."""
+        scanner = self._scanner
+        while not scanner.sees("}") and scanner.at < scanner.end:
+            if self._alias():
+                continue
+            start = scanner.at
+            if scanner.word("builtin.module") or scanner.word("module"):
+                module.modules.append(self._module())
+                module = module.modules[-1]
+                continue
+            if scanner.word("func.func") or scanner.word("func"):
+                function = self._function(start)
+                module.functions.append(function)
+                if function.body is not None:
+                    self.functions.append(function)
+            else:
+                module.ops.append(self._op(ChainMap()))
+            scanner.location()
+
+    def _module(self) -> Module:
+        """The beginning of a module, up to its brace."""
+        scanner = self._scanner
+        name = ".".join(self._values.symbol().path) if scanner.sees("@") else ""
+        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        module = Module(name, attributes)
+        if len(self._modules) > MOST_MODULES:
+            raise scanner.fail(f"more than {MOST_MODULES} modules inside each other")
+        scanner.expect("{")
+        self._modules.append(module)
+        return module
+
+    def _alias(self) -> bool:
+        scanner = self._scanner
+        name = scanner.match(_ALIAS_IS)
+        if name is None:
+            return False
+        scanner.expect("=")
+        self._values.define(name)
+        scanner.location()
+        return True
+
+    # ----------------------------------------------------------------------------------------------- functions
+    def _function(self, start: int) -> Function:
+        scanner = self._scanner
+        for word in ("private", "public", "nested"):
+            if scanner.word(word):
+                break
+        name = self._values.symbol()
+        end = scanner.at
+        arguments = self._arguments()
+        results = self._values.types() if scanner.take("->") else ()
+        scanner.location()
+        attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
+        scanner.location()
+        body: tuple[Op, ...] | None = None
+        blocks = 0
+        if scanner.sees("{"):
+            body, blocks = self._region(ChainMap({value.name: value for value in arguments}))
+        return Function(
+            name.leaf,
+            self._split,
+            start,
+            end,
+            arguments,
+            results,
+            attributes,
+            body,
+            blocks,
+            tuple(self._modules),
+            self._document,
+        )
+
+    def _arguments(self) -> tuple[Value, ...]:
+        """`(%a: T {attributes}, T)`."""
+        scanner = self._scanner
+        scanner.expect("(")
+        found: list[Value] = []
+        while not scanner.sees(")"):
+            name = scanner.match(VALUE)
+            if name is not None:
+                scanner.expect(":")
+            found.append(Value(name or "", self._values.type(), len(found)))
+            if scanner.sees("{"):
+                self._values.dictionary()
+            scanner.location()
+            if not scanner.take(","):
+                break
+        scanner.expect(")")
+        return tuple(found)
+
+    def _region(self, scope: Scope) -> tuple[tuple[Op, ...], int]:
+        """What stands in braces: its ops, and how many blocks they form."""
+        scanner = self._scanner
+        scanner.expect("{")
+        found: list[Op] = []
+        blocks = 1
+        with scanner.nested():
+            while not scanner.sees("}"):
+                if scanner.at >= scanner.end:
+                    raise scanner.fail("a '}' is missing at the end of the text")
+                if scanner.match(_BLOCK) is not None:
+                    blocks += bool(found)
+                    for value in self._arguments() if scanner.sees("(") else ():
+                        scope[value.name] = value
+                    scanner.expect(":")
+                elif not self._alias():
+                    found.append(self._op(scope))
+                    scanner.location()
+        scanner.expect("}")
+        return tuple(found), blocks
+
+    # --------------------------------------------------------------------------------------------- operations
+    def _op(self, scope: Scope) -> Op:
+        scanner = self._scanner
+        names = self._result_names()
+        scanner.space()
+        start = scanner.at
+        generic = _GENERIC.match(scanner.text, start, scanner.end)
+        if generic is not None:
+            scanner.at = generic.end()
+            self._skip()
+            return self._unknown(generic[1], start, generic.end(), names, scope)
+        name = scanner.need(_NAME, "a statement")
+        end = scanner.at
+        spec = OPS.get(name)
+        if spec is None:
+            if "." not in name and not names:
+                raise scanner.fail(f"expected a statement, found {name!r}", start)
+            self._skip()
+            return self._unknown(name, start, end, names, scope)
+        reader = FormatReader(scanner, self._values, self._region, self._skip, scope)
+        parts = self._kernel(reader) if spec.formats == ("kernel",) else reader.read(spec.formats)
+        types = parts.types
+        results = tuple(Value(item, types[n] if n < len(types) else None) for n, item in enumerate(names))
+        scope.update((value.name, value) for value in results)
+        self._aliases_of_results(names, results, scope)
+        return Op(
+            name,
+            start,
+            end,
+            True,
+            results,
+            types,
+            MappingProxyType(parts.operands),
+            MappingProxyType(parts.attributes),
+            parts.body,
+            parts.blocks,
+        )
+
+    def _unknown(self, name: str, start: int, end: int, names: list[str], scope: Scope) -> Op:
+        results = tuple(Value(item, None) for item in names)
+        scope.update((value.name, value) for value in results)
+        self._aliases_of_results(names, results, scope)
+        return Op(name, start, end, False, results)
+
+    @staticmethod
+    def _aliases_of_results(names: list[str], results: tuple[Value, ...], scope: Scope) -> None:
+        """`%r#0` is `%r` too."""
+        for name, value in zip(names, results, strict=True):
+            if name.endswith("#0"):
+                scope[name.removesuffix("#0")] = value
+
+    def _result_names(self) -> list[str]:
+        """`%r, %s:2 =`: the names %r, %s#0 and %s#1."""
+        scanner = self._scanner
+        names: list[str] = []
+        while scanner.sees("%"):
+            text = scanner.need(_RESULT, "the name of a result")
+            name, _, count = text.partition(":")
+            if count:
+                number = int(count[:9])
+                if number > MOST_RESULTS:
+                    raise scanner.fail(f"an op of more than {MOST_RESULTS} results")
+                names += [f"{name}#{n}" for n in range(number)]
+            else:
+                names.append(name)
+            if not scanner.take(","):
+                scanner.expect("=")
+                break
+        return names
+
+    def _kernel(self, reader: FormatReader) -> Parts:
+        """`{attributes} @kernel` and clauses in any order, results, a region that knows the inner names only."""
+        scanner = self._scanner
+        parts = Parts()
+        reader.annotations(parts)
+        symbol = self._values.symbol()
+        parts.attributes["callee"] = symbol
+        while True:
+            reader.annotations(parts, before_region=True)
+            if scanner.word("on"):
+                if not scanner.word("tile"):
+                    raise scanner.fail(f"expected 'tile', found {scanner.shown()}")
+                parts.attributes["tile"] = self._values.attribute()
+            elif scanner.word("strides"):
+                scanner.expect("(")
+                parts.attributes["strides"] = self._values.attribute()
+                scanner.expect(")")
+            else:
+                word = next((item for item in KERNEL_CLAUSES if scanner.word(item)), None)
+                if word is None:
+                    break
+                parts.operands[word] = reader.uses()
+        if scanner.take("->"):
+            parts.types = self._values.types()
+        reader.annotations(parts, before_region=True)
+        inner = [use.inner for word in ("inputs", "outputs") for use in parts.operands.get(word, ()) if use.inner]
+        if scanner.sees("{"):
+            parts.body, parts.blocks = self._region(ChainMap({value.name: value for value in inner}))
+            reader.annotations(parts)
+        return parts
+
+    def _skip(self) -> None:
+        """To the next line that begins a statement, or to the bracket that ends the region."""
+        scanner = self._scanner
+        depth: list[str] = []
+        for found in _STOPS.finditer(scanner.text, scanner.at, scanner.end):
+            text = found[0]
+            if text in "([{":
+                depth.append(text)
+            elif text in _PAIRS:
+                if not depth:
+                    scanner.at = found.start()
+                    return
+                if depth.pop() != _PAIRS[text]:
+                    raise scanner.fail(f"{text!r} closes nothing", found.start())
+            elif text == "\n" and not depth and _BEGINS.match(scanner.text, found.end(), scanner.end):
+                scanner.at = found.end()
+                return
+        if depth:
+            raise scanner.fail("a bracket is not closed")
+        scanner.at = scanner.end
+
+
+KERNEL_CLAUSES: Final = ("inputs", "outputs", "dynamicInputShapes", "dynamicOutputShapes", "profiling_data")
+"""Clauses of VPUIP.SW.Kernel that list values."""
+
+
+_SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
+
+
+def read_into(document: Document, split: int | None = None) -> None:
+    """Add what a document's text holds: all its splits, or one. Raises HostError for a split that is not there."""
+    text = document.text
+    marks = [found.span() for found in _SPLIT.finditer(text)]
+    starts = [0, *(end for _, end in marks)]
+    ends = [*(start for start, _ in marks), len(text)]
+    if split is not None and not 0 <= split < len(starts):
+        raise HostError(f"{document.path} has splits 0 to {len(starts) - 1}, not {split}")
+    parts = [(number, *span) for number, span in enumerate(zip(starts, ends, strict=True)) if split in (None, number)]
+    plain = ""
+    for number, start, end in parts:
+        plain += text[len(plain) : start] + without_comments(text[start:end])
+        _read_split(document, plain, number, start, end)
+
+
+def _read_split(document: Document, plain: str, number: int, start: int, end: int) -> None:
+    reader = StatementReader(document, plain, start, end, number)
+    try:
+        module = reader.read()
+    except ReadError as error:
+        document.add(Split(number, start, end, None, (error.offset, str(error))), ())
+        return
+    document.add(Split(number, start, end, module), reader.functions)

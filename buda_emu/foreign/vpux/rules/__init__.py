@@ -1,0 +1,43 @@
+"""The X rules: numbered, each declared once with its function. `explain X014` prints one. No numpy."""
+
+from dataclasses import fields
+
+from buda_emu.foreign.vpux.elements import arch_named
+from buda_emu.foreign.vpux.model import Document, Function, VpuxDiagnostic
+from buda_emu.foreign.vpux.program import Program
+from buda_emu.support.checker import Diagnostic
+
+# their rules register while they are imported, in the order in which docs list them
+from buda_emu.foreign.vpux.rules import names, transfers, buffers, views, kernels, barriers, running  # isort: skip
+from buda_emu.foreign.vpux.rules.book import BOOK
+
+__all__ = ["BOOK", "barriers", "buffers", "check_document", "check_function", "kernels", "names", "running"]
+__all__ += ["transfers", "views"]
+
+
+def check_document(document: Document, arch: str) -> list[VpuxDiagnostic]:
+    """Every finding of every split and function, in order of place. Raises HostError for an unknown architecture."""
+    arch_named(arch)
+    found: list[VpuxDiagnostic] = []
+    for split in document.splits:
+        if split.error is not None:
+            offset, message = split.error
+            place = document.place(offset, offset + 1)
+            found.append(_ours(document, BOOK.diagnostic(document.path, "X001", place, message), split.number, ""))
+    for function in document.functions:
+        found += check_function(function, arch)
+    return sorted(found, key=lambda item: item.order)
+
+
+def check_function(function: Function, arch: str) -> list[VpuxDiagnostic]:
+    """Findings about one function."""
+    document = function.document
+    found = BOOK.run(Program(function, arch), path=document.path)
+    return [_ours(document, item, function.split, function.name) for item in found]
+
+
+def _ours(document: Document, item: Diagnostic, split: int, function: str) -> VpuxDiagnostic:
+    values = {field.name: getattr(item, field.name) for field in fields(Diagnostic)}
+    if 0 < item.line <= len(document.lines):
+        values["source_line"] = document.lines[item.line - 1]
+    return VpuxDiagnostic(**values, split=split, function=function)

@@ -1,0 +1,58 @@
+"""Text that cannot be read, and names that nothing defines."""
+
+from collections.abc import Iterator
+
+from buda_emu.foreign.vpux.model import Symbol, Use
+from buda_emu.foreign.vpux.program import Program, callee, split_symbol
+from buda_emu.foreign.vpux.rules.book import BOOK, finding
+from buda_emu.support.checker import Finding
+from buda_emu.support.checker.suggest import near
+
+BOOK.declare(
+    "X001", "error", "the text cannot be read", stage="text", source="VPUX 3, 7",
+    fix="the part of the file between two lines `// -----` that holds this text is left out",
+)  # fmt: skip
+
+
+@BOOK.rule(
+    "X002", "error", "a value, kernel function or runtime kernel is used and not defined", stage="emulator",
+    source="VPUX 7", fix="define it before it is used, kernels in a module @VPU.SW of an enclosing module",
+)  # fmt: skip
+def undefined(program: Program) -> Iterator[Finding]:
+    """Values are not looked at where a skipped op may have defined them."""
+    function = program.function
+    names = [value.name for op in program.ops for value in op.results] + [v.name for v in function.arguments]
+    unknown = function.has_unknown_ops
+    for op in program.ops:
+        if not unknown and op.name != "VPUIP.SW.Kernel.run":
+            for use in op.uses():
+                if use.value is None:
+                    yield Finding(
+                        function.document.place(op.offset, op.end),
+                        f"{use.name} is not defined",
+                        _near(use, names),
+                        about=op.offset,
+                    )
+        symbol = op.attributes.get("callee")
+        if op.name == "VPUIP.SW.Kernel" and isinstance(symbol, Symbol) and callee(function, op) is None:
+            yield finding(program, op, f"no kernel function {symbol} is declared")
+    for name in ("VPURT.SW.Runtime", "VPURT.Graph"):
+        for _, op in function.module_ops(name):
+            symbol = runtime_symbol(op.attributes)
+            if symbol is not None and function.kernel(symbol) is None:
+                yield finding(program, op, f"no runtime kernel {symbol} is declared")
+
+
+def runtime_symbol(attributes: object) -> Symbol | None:
+    """The management kernel that VPURT.SW.Runtime or the old VPURT.Graph names."""
+    match attributes:
+        case {"entryPoint": Symbol() as symbol}:
+            return split_symbol(symbol)
+        case {"act_shaves": {"runtime": Symbol() as symbol}}:
+            return split_symbol(symbol)
+        case _:
+            return None
+
+
+def _near(use: Use, names: list[str]) -> str:
+    return near(use.name, names)

@@ -1,0 +1,109 @@
+"""The design document's structures for a runtime: kernel data, kernels, invocations, tasks (VPUX 6, Serialisation)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from buda_emu.foreign.vpux.execute.invocation import invocations
+from buda_emu.foreign.vpux.model import Document, Function, Module
+from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
+from buda_emu.foreign.vpux.rules import check_function
+from buda_emu.foreign.vpux.rules.kernels import stack_sizes
+from buda_emu.foreign.vpux.rules.names import runtime_symbol
+from buda_emu.support.checker.render import render
+from buda_emu.support.errors import VpuxError
+
+ALIGNMENT: Final = 64
+"""Bytes that each piece of kernel data is aligned to."""
+
+
+def serialize(
+    document: Document,
+    function: str | None = None,
+    split: int | None = None,
+    code: Mapping[str, bytes] | None = None,
+    arch: str = "37XX",
+) -> dict[str, Any]:
+    """A function's kernels, invocations, tasks and runtime as plain data for JSON; blobs are hex digits.
+
+    `code` is the machine code of kernels by function name or entry point; of others it is empty. Raises VpuxError for a
+    document that is refused, HostError where the function is not found.
+    """
+    chosen = document.function(function, split)
+    errors = [item for item in check_function(chosen, arch) if item.severity == "error"]
+    if errors:
+        raise VpuxError(render(errors), errors)
+    return _Serializer(Program(chosen, arch), code or {}).result()
+
+
+class _Serializer:
+    def __init__(self, program: Program, code: Mapping[str, bytes]) -> None:
+        self._program = program
+        self._data: list[dict[str, Any]] = []
+        self._position = 0
+        self._kernels: list[dict[str, Any]] = []
+        self._numbers: dict[Function, int] = {}
+        for declaration in kernel_functions(program.function):
+            entry = entry_point(declaration)
+            text = code.get(declaration.name, code.get(entry, b""))
+            self._numbers[declaration] = len(self._kernels)
+            reference = self._add(f"{declaration.name}.text", text)
+            self._kernels.append({"function": declaration.name, "entry": entry, "text": reference, "entry_point": 0})
+
+    def _add(self, name: str, data: bytes) -> dict[str, int]:
+        """One more blob; the reference to it."""
+        self._data.append({"name": name, "position": self._position, "size": len(data), "bytes": data.hex()})
+        self._position += -(-len(data) // ALIGNMENT) * ALIGNMENT
+        return {"data": len(self._data) - 1, "offset": 0, "size": len(data)}
+
+    def result(self) -> dict[str, Any]:
+        program = self._program
+        calls: list[dict[str, Any]] = []
+        tasks: list[dict[str, Any]] = []
+        for task in program.tasks:
+            if task.op.name != "VPUIP.SW.Kernel":
+                continue
+            declaration = callee(program.function, task.op)
+            if declaration is None or is_cache_op(declaration):
+                continue
+            for number, call in enumerate(invocations(program, task.op)):
+                tasks.append(
+                    {
+                        "invocation": len(calls),
+                        "task": task.index,
+                        "waits": list(task.waits),
+                        "updates": list(task.updates),
+                    }
+                )
+                calls.append(
+                    {
+                        "kernel": self._numbers[declaration],
+                        "arguments": self._add(f"task{task.index}.args{number}", call.data),
+                        "data": None,
+                        "tile": task.op.integer("tile", 0),
+                    }
+                )
+        return {
+            "kernel_data": self._data,
+            "kernels": self._kernels,
+            "invocations": calls,
+            "tasks": tasks,
+            "runtime": self._runtime(),
+        }
+
+    def _runtime(self) -> dict[str, Any] | None:
+        """The management kernel and its stacks: for each SHAVE today, for each tile in the old dialect."""
+        for name, per in (("VPURT.SW.Runtime", "shave"), ("VPURT.Graph", "tile")):
+            for _, op in self._program.function.module_ops(name):
+                symbol = runtime_symbol(op.attributes)
+                declaration = None if symbol is None else self._program.function.kernel(symbol)
+                kernel = None if declaration is None else self._numbers.get(declaration)
+                return {"kernel": kernel, "stacks": list(stack_sizes(op)), "per": per}
+        return None
+
+
+def kernel_functions(function: Function) -> list[Function]:
+    """The declarations of modules @VPU.SW, in order: the nearest one first, then those further outside."""
+    found: list[Module] = [
+        inner for module in reversed(function.modules) for inner in module.modules if inner.name == "VPU.SW"
+    ]
+    return [declaration for inner in found for declaration in inner.functions]

@@ -1,0 +1,143 @@
+"""What of a function is understood and not emulated, by name, in program order (VPUX 4, 8). No numpy."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from buda_emu.foreign.vpux.model import DYNAMIC, Attribute, Dense, Op, Opaque, Type
+from buda_emu.foreign.vpux.program import Program, callee, entry_point, is_cache_op
+from buda_emu.foreign.vpux.reader.table import OPS
+
+PLAIN_MOVES: Final = ("VPUIP.NNDMA", "VPUIP.DMA", "VPUIP.Copy", "VPUIP.SyncDMA", "VPUIP.ConvertDMA")
+NEVER_MOVES: Final = ("VPUIP.CompressDMAOp", "VPUIP.DecompressDMAOp", "VPUIP.GatherDMA")
+SECTIONS: Final = ("Register", "MAC_Accumulators", "CSRAM")
+TRAITS: Final = ("swizzlingScheme", "sparsityCompression", "compressionState")
+SPLAT_TRANSFORMS: Final = frozenset(
+    {
+        "Reorder", "Reshape", "SubView", "MemPermute", "Transpose", "LayoutCast", "ConvertElemType", "CastElemType",
+        "QuantCast",
+    }
+)  # fmt: skip
+TRANSFORMS: Final = frozenset({"Reorder", "ConvertElemType", "CastElemType", "Reshape"})
+
+
+def not_emulated(
+    program: Program, kernels: Mapping[str, object], raw: Collection[str]
+) -> Iterator[tuple[str, Op | None]]:
+    """Names of what is not emulated, with the op; None for the function's arguments. The first one is the verdict.
+
+    `kernels` are the entry points that can run, `raw` those of them that take elements of any type.
+    """
+    for op in program.ops:
+        if not _runs(op):
+            yield op.name, op
+        for of in op.types if op.name != "constant" else ():  # a scalar
+            yield from ((name, op) for name in type_reasons(of))
+        yield from ((name, op) for name in _own_reasons(program, op, kernels, raw))
+    if program.function.blocks > 1:
+        yield "block", None
+    for value in program.function.arguments:
+        if value.type is not None:
+            yield from ((name, None) for name in type_reasons(value.type))
+
+
+def _runs(op: Op) -> bool:
+    if not op.known:
+        return False
+    role = OPS[op.name].role
+    if role != "dma":
+        return role != "named"
+    if op.name in NEVER_MOVES:
+        return False
+    permuted = op.name == "VPUIP.PermuteDMA" and "mem_perm" in op.attributes
+    return op.name in PLAIN_MOVES or permuted or isinstance(op.attributes.get("dma_descriptor"), Opaque)
+
+
+def type_reasons(of: Type) -> Iterator[str]:
+    """What of a type is not emulated."""
+    if of.kind in ("other", "bounded"):
+        yield f"type:{of.name}"
+        return
+    if of.kind == "barrier":
+        return
+    if of.is_distributed:
+        mode = of.traits.get("mode")
+        if mode != "DUPLICATED":
+            yield f"type:DistributedBuffer:{mode}"
+    if of.shape is None or DYNAMIC in of.shape:
+        yield "type:dynamic"
+    if of.bits == 0 or (of.bits % 8 and of.strides is not None):
+        yield f"type:{of.element_name}"
+    for trait in TRAITS:
+        if trait in of.traits:
+            yield f"type:{trait}"
+    for name, trait in of.traits.items():
+        if isinstance(trait, Type) or "." in name:  # a layout of another kind
+            yield f"type:{name}"
+
+
+def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
+    if op.name == "VPURT.DeclareBuffer":
+        if "swizzlingKey" in op.attributes:
+            yield "type:swizzlingKey"
+        if op.attributes.get("section") in SECTIONS:
+            yield f"section:{op.attributes['section']}"
+    elif op.name == "const.Declare":
+        yield from _constant_reasons(op)
+    elif op.name == "VPUIP.SW.Kernel":
+        yield from _kernel_reasons(program, op, kernels, raw)
+    elif op.known and OPS[op.name].role == "sequential":
+        for use in op.uses():
+            if use.type is not None:
+                yield from _raw_reasons(use.type)
+    if op.blocks > 1:
+        yield "block"
+
+
+def _constant_reasons(op: Op) -> Iterator[str]:
+    content = op.attributes.get("content")
+    if not isinstance(content, Dense):
+        yield "const:content"
+        return
+    if content.kind != "dense":
+        yield f"const:{content.kind}"
+    for of in (*op.types, content.type):
+        element = None if of is None else of.element
+        if element is not None and element.name.startswith("f8") and not content.text.startswith('"'):
+            yield f"type:{element.name}"
+            break
+    allowed = SPLAT_TRANSFORMS if is_splat(content) else TRANSFORMS
+    for name in transforms(op.attributes.get("transforms")):
+        if name not in allowed:
+            yield f"const:{name}"
+
+
+def is_splat(content: Dense) -> bool:
+    """Does one number stand for all elements?"""
+    return not content.text.startswith(("[", '"'))
+
+
+def transforms(given: Attribute) -> list[str]:
+    """Names of a constant's transformations, without the dialect."""
+    if not isinstance(given, tuple):
+        return []
+    return [item.name.rpartition(".")[2] if isinstance(item, Opaque) else str(item) for item in given]
+
+
+def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
+    declaration = callee(program.function, op)
+    if declaration is None or is_cache_op(declaration):
+        return
+    entry = entry_point(declaration)
+    if entry not in kernels:
+        yield f"kernel:{entry}"
+        return
+    for use in op.uses():
+        if use.type is not None and (entry not in raw or use.type.bits < 8):
+            yield from _raw_reasons(use.type)
+
+
+def _raw_reasons(of: Type) -> Iterator[str]:
+    """Elements that no kernel computes with."""
+    element = of.element
+    if element is not None and element.is_raw:
+        yield "type:quant" if element.kind == "quant" else f"type:{element.name}"

@@ -1,1 +1,0 @@
-"""Kernels of the CPU twin of Edge TPU packages; their definitions stand in buda_emu/darwinn/twin/operators."""

@@ -1,1 +1,0 @@
-"""Loaded netlists kept between runs (docs/run/cache.md)."""

@@ -1,0 +1,338 @@
+"""Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from buda_emu.netlist.model import (
+    Allocate,
+    Deallocate,
+    Declare,
+    EndLoop,
+    Execute,
+    Instruction,
+    Loop,
+    Netlist,
+    Param,
+    Program,
+    Queue,
+    TemporalGraph,
+    VarInst,
+)
+from buda_emu.netlist.program.settings import (
+    ALL_SETTINGS,
+    Evaluated,
+    EvaluatedSettings,
+    ExecuteSettings,
+    Kind,
+    Place,
+    Variables,
+    by_text,
+)
+from buda_emu.spec.varinst import OPCODES, is_variable, wrap32
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+from buda_emu.support.stopped import Round
+
+
+@dataclass(slots=True)
+class StepBudget:
+    """Counts instructions, and inputs of epochs, of one run."""
+
+    limit: int
+    left: int = 0
+
+    def begin_run(self) -> None:
+        """The whole budget again."""
+        self.left = self.limit
+
+    def require(self, count: int, what: str) -> None:
+        """Raises ProgramError when `what`, which takes so many steps at least, is more than is left."""
+        if count > self.left:
+            raise ProgramError(
+                f"{what} take at least {count} instructions, {self.left} of {self.limit} are left (step_limit)",
+                kind="limit",
+            )
+
+    def take(self, count: int = 1) -> None:
+        """Count some steps. Raises ProgramError when the run has had more than its limit."""
+        self.left -= count
+        if self.left < 0:
+            raise ProgramError(
+                f"more than {self.limit} instructions and epoch inputs in one run (step_limit)", kind="limit"
+            )
+
+
+class Machine(Protocol):
+    """What the interpreter drives."""
+
+    def execute(self, instruction: Execute, variables: Variables) -> None:
+        """Run a graph with settings evaluated from `variables`."""
+        ...
+
+    def variable_written(self, text: str, variables: Variables) -> None:
+        """A varinst wrote the variable of this text: queues bound to it follow (NETLIST 4.3 propagation)."""
+        ...
+
+    def allocate(self, queue: str) -> None:
+        """allocate_queue of one queue."""
+        ...
+
+    def deallocate(self, queue: str) -> None:
+        """deallocate_queue of one queue."""
+        ...
+
+
+Loops = Sequence[tuple[Loop, int, int]]
+"""Loops that are being run, outermost first: each with its rounds and those that are left."""
+
+
+def _place(program: str, counter: int, instruction: Instruction, loops: Loops, values: Mapping[str, int]) -> Place:
+    rounds = tuple(Round(loop.at().line, loop.count, rounds - left, rounds) for loop, rounds, left in loops)
+    return Place(program, counter, instruction, rounds, by_text(values))
+
+
+Observer = Callable[[int, Instruction, Variables], None]
+
+
+@dataclass(slots=True)
+class _RunningLoop:
+    source: Loop
+    first: int  # index of the first instruction of the body
+    rounds: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a program is: the instruction that is about to run, and for each loop around it, outermost first, the loop,
+    its first instruction, its rounds and those that are left."""
+
+    program: str
+    counter: int
+    loops: tuple[tuple[Loop, int, int, int], ...]
+
+
+class Interpreter:
+    """One program with its variables. Every instruction counts against `steps`.
+
+    `looks_ahead`: a loop that is going to take more than is left of them fails when it begins, not when they are over.
+    """
+
+    __slots__ = ("_looks_ahead", "_loops", "_machine", "_observer", "_steps", "failed_at", "program", "variables")
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        steps: StepBudget,
+        observer: Observer | None = None,
+        *,
+        looks_ahead: bool = False,
+    ) -> None:
+        self.program = program
+        self.variables = Variables()
+        self.failed_at: Place | None = None  # of the last run, which stopped there
+        self._machine = machine
+        self._observer = observer
+        self._looks_ahead = looks_ahead
+        self._steps = steps
+        self._loops: list[_RunningLoop] = []
+
+    def run(self, parameters: Mapping[str, str]) -> None:
+        """Run to the end. Raises ProgramError that names instruction and line."""
+        self.variables.begin_run(parameters)
+        self._run_from(0, [])
+
+    def resume(self, standing: Standing) -> None:
+        """Run from there to the end, with the variables as they are. Raises as `run`."""
+        self._run_from(standing.counter, [_RunningLoop(*loop) for loop in standing.loops])
+
+    def standing(self, counter: int) -> Standing:
+        """Where it is, at an instruction that is about to run."""
+        loops = ((loop.source, loop.first, loop.rounds, loop.left) for loop in self._loops)
+        return Standing(self.program.name, counter, tuple(loops))
+
+    def _run_from(self, counter: int, loops: "list[_RunningLoop]") -> None:
+        self.failed_at = None
+        self._loops = loops
+        instructions = self.program.instructions
+        while counter < len(instructions):
+            instruction = instructions[counter]
+            try:
+                self._steps.take()
+                if self._observer is not None:
+                    self._observer(counter, instruction, self.variables)
+                counter = self._step(counter, instruction, loops)
+            except ProgramError as error:
+                self.failed_at = self.place(counter, instruction)
+                error.within(str(self.failed_at))
+                raise
+        # a missing endloop is not detected by the reference either (NETLIST 3.4)
+
+    def place(self, counter: int, instruction: Instruction) -> Place:
+        """Of an instruction that is being run."""
+        return self.moment(counter, instruction)()
+
+    def moment(self, counter: int, instruction: Instruction) -> Callable[[], Place]:
+        """What says later where it was: `place` as it is now. Nearly nobody asks, so it does no more than remember."""
+        loops = [(loop.source, loop.rounds, loop.left) for loop in self._loops]
+        return partial(_place, self.program.name, counter, instruction, loops, self.variables.values())
+
+    def _step(self, counter: int, instruction: Instruction, loops: "list[_RunningLoop]") -> int:
+        """Do one instruction; returns the index of the next."""
+        match instruction:
+            case Execute():
+                self._machine.execute(instruction, self.variables)
+            case VarInst():
+                self._varinst(instruction)
+            case Loop():
+                rounds = self.variables.value(instruction.count)
+                if rounds < 1:
+                    raise ProgramError(
+                        f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop"
+                    )
+                if self._looks_ahead:
+                    self._steps.require(rounds * self._body_length(counter + 1), f"{rounds} rounds of this loop")
+                loops.append(_RunningLoop(instruction, counter + 1, rounds, rounds - 1))
+            case EndLoop():
+                if not loops:
+                    raise ProgramError("endloop without a loop", kind="loop")
+                loop = loops[-1]
+                if loop.left:
+                    loop.left -= 1
+                    return loop.first
+                loops.pop()
+            case Declare():
+                kind = Kind.LOCAL if instruction.kind == "var" else Kind.STATIC
+                for name, text in instruction.variables:
+                    self.variables.declare(name, kind, self.variables.value(text))
+            case Param():
+                for name in instruction.names:
+                    self.variables.bind_param(name)
+            case Allocate():
+                for queue in instruction.queues:
+                    self._machine.allocate(queue)
+            case Deallocate():
+                for queue in instruction.queues:
+                    self._machine.deallocate(queue)
+        return counter + 1
+
+    def _body_length(self, first: int) -> int:
+        """Instructions of a loop's body and its endloop, inner loops counted once."""
+        depth, instructions = 1, self.program.instructions
+        for position in range(first, len(instructions)):
+            depth += isinstance(instructions[position], Loop) - isinstance(instructions[position], EndLoop)
+            if not depth:
+                return position + 1 - first
+        return 0  # without an endloop its rounds are never run
+
+    def _varinst(self, instruction: VarInst) -> None:
+        opcode = OPCODES[instruction.opcode]
+        if len(instruction.args) != opcode.operands:
+            takes = plural(opcode.operands, "operand")
+            raise ProgramError(f"{opcode.name} takes {takes}, {len(instruction.args)} given")
+        if not is_variable(instruction.out):
+            raise ProgramError(f"varinst writes {instruction.out!r}, which is not a $variable")
+        current = self.variables.value(instruction.out) if opcode.reads_out else 0
+        args = tuple(self.variables.value(text) for text in instruction.args)
+        self.variables.assign(instruction.out, wrap32(opcode.result(current, args)))
+        self._machine.variable_written(instruction.out, self.variables)
+
+
+class CompleteEpoch(NamedTuple):
+    """A temporal graph whose graphs were all executed.
+
+    `executes`: of each graph; `settings`: of each queue that one of them names; `last`: those of the last execute.
+    """
+
+    temporal: TemporalGraph
+    input_count: int
+    executes: Mapping[str, Execute]
+    settings: Mapping[str, Evaluated]
+    last: ExecuteSettings
+
+
+Pending = tuple[Mapping[int, Mapping[str, Execute]], Mapping[int, Mapping[str, Evaluated]]]
+"""Executes and settings of each temporal graph of which others are still to be executed."""
+
+
+class GatheredExecutes:
+    """The executes of one run of a program, gathered by temporal graph."""
+
+    __slots__ = ("_executes", "_netlist", "_prepared", "_settings", "_temporal")
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._netlist = netlist
+        self._prepared = ALL_SETTINGS.of(netlist)
+        self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
+        self._executes: dict[int, dict[str, Execute]] = {}  # of each temporal graph, since it ran last
+        self._settings: dict[int, dict[str, Evaluated]] = {}
+
+    def begin_run(self) -> None:
+        """Forget what an earlier run left pending."""
+        self._executes.clear()
+        self._settings.clear()
+
+    def state(self) -> "Pending":
+        """A copy of what is pending."""
+        executes = {number: dict(of) for number, of in self._executes.items()}
+        return executes, {number: dict(of) for number, of in self._settings.items()}
+
+    def set_state(self, pending: "Pending") -> None:
+        """Replace what is pending by what `state` gave."""
+        executes, settings = pending
+        self._executes = {number: dict(of) for number, of in executes.items()}
+        self._settings = {number: dict(of) for number, of in settings.items()}
+
+    def add(self, instruction: Execute, variables: Variables) -> CompleteEpoch | None:
+        """One more execute; the epoch that it completes (NETLIST 4.3 steps 1 to 3b).
+
+        Raises ProgramError for a graph that is not defined or was executed already, for settings that differ from those
+        of another graph of the epoch, that cannot be evaluated, or that exclude each other.
+        """
+        graph = instruction.graph
+        temporal = self._temporal.get(graph)
+        if temporal is None:
+            raise ProgramError(f"execute of graph {graph!r}, which is not defined")
+        pending = self._settings.get(temporal.id)
+        if pending is None:
+            pending = self._settings[temporal.id] = {}
+        own = self._prepared.of(instruction)
+        for evaluated in own.evaluated(variables):
+            name = evaluated[0].queue
+            if name in pending and pending[name][1] != evaluated[1]:
+                raise ProgramError(
+                    f"execute of {graph}: settings of queue {name} differ from those that another "
+                    "graph of the same temporal graph gave",
+                    kind="settings",
+                    queue=name,
+                )
+            pending[name] = evaluated
+        executes = self._executes.get(temporal.id)
+        if executes is None:
+            executes = self._executes[temporal.id] = {}
+        if graph in executes:
+            raise ProgramError(
+                f"execute of {graph} twice before the other graphs of its temporal graph "
+                f"({', '.join(temporal.graphs)}) were executed",
+                kind="settings",
+            )
+        executes[graph] = instruction
+        if len(executes) < len(temporal.graphs):
+            return None
+        del self._executes[temporal.id], self._settings[temporal.id]
+        for name, (_, settings) in pending.items():
+            _require_sense(self._netlist.queues[name], settings)
+        return CompleteEpoch(temporal, self._netlist.graphs[graph].input_count, executes, pending, own)
+
+
+def _require_sense(queue: Queue, settings: EvaluatedSettings) -> None:
+    """NETLIST 4.3 steps 3a and 3b, which the device's loader holds, too (4.1)."""
+    kind = "ram" if queue.is_ram else "queue"
+    if settings.zero and not settings.prologue:
+        raise ProgramError(f"zero without prologue on {kind} {queue.name}", kind="settings", queue=queue.name)
+    if queue.is_ram and settings.global_wrptr_autoinc and (settings.prologue or settings.epilogue or settings.zero):
+        what = f"global_wrptr_autoinc together with prologue, epilogue or zero on ram {queue.name}"
+        raise ProgramError(what, kind="settings", queue=queue.name)

@@ -1,0 +1,329 @@
+"""The variables of a program with their values (NETLIST 3.2), one execute's queue settings, and the place and the text
+of an instruction in messages.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from buda_emu.netlist.for_each import ForEach
+from buda_emu.netlist.model import Execute, Instruction, Netlist, QueueSettings
+from buda_emu.netlist.printer import instruction_text as written
+from buda_emu.spec.varinst import immediate, is_variable, stored_name
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+from buda_emu.support.stopped import Round
+
+
+class Kind(Enum):
+    """Who declared a variable; decides whether it survives the run (NETLIST 3.2)."""
+
+    LOCAL = "var"
+    PARAM = "param"
+    STATIC = "staticvar"
+    UNTYPED = "varinst"
+
+
+class Variables:
+    """The variables of one program, kept for the life of the machine."""
+
+    __slots__ = ("_kinds", "_params", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._params: dict[str, str] = {}
+
+    def begin_run(self, parameters: Mapping[str, str]) -> None:
+        """Forget locals and params; merge the caller's parameters into those of earlier runs."""
+        for name in [n for n, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
+            del self._values[name], self._kinds[name]
+        self._params.update(parameters)
+
+    def declare(self, text: str, kind: Kind, value: int) -> None:
+        """`var` or `staticvar` (NETLIST 3.2). Raises ProgramError for a name in use or without `$`."""
+        if not is_variable(text):
+            raise ProgramError(f"{kind.value} {text}: a variable's name starts with $")
+        name = stored_name(text)
+        known = self._kinds.get(name)
+        if known is Kind.STATIC and kind is Kind.STATIC:
+            return  # the initial value counts only the first time
+        if known is not None:
+            raise ProgramError(
+                f"{kind.value} {text}: the name is already in use ({known.value}); a var inside a loop is declared "
+                "again in its second round: move it before the loop"
+            )
+        self._values[name], self._kinds[name] = value, kind
+
+    def bind_param(self, text: str) -> None:
+        """`param`: take the caller's value, looked up exactly as written."""
+        given = self._params.get(text)
+        if given is None:
+            known = ", ".join(sorted(self._params)) or "none"
+            raise ProgramError(f"param {text} has no value; parameters given: {known}")
+        if is_variable(given):
+            raise ProgramError(f"param {text}: the value {given!r} must be a number, true or false")
+        self.declare(text, Kind.PARAM, immediate(given))
+
+    def assign(self, text: str, value: int) -> None:
+        """Write a varinst's result; an undeclared name comes to be and survives like a static (NETLIST 3.2 untyped)."""
+        name = stored_name(text)
+        self._kinds.setdefault(name, Kind.UNTYPED)
+        self._values[name] = value
+
+    def value(self, text: str) -> int:
+        """Value of an operand: variable or immediate (NETLIST 3.1)."""
+        if not is_variable(text):
+            return immediate(text)
+        name = stored_name(text)
+        if name not in self._values:
+            known = ", ".join("$" + n for n in sorted(self._values)) or "none"
+            raise ProgramError(f"unknown variable {text}; known: {known}")
+        return self._values[name]
+
+    def values_of(self, names: tuple[str, ...]) -> tuple[int | None, ...]:
+        """Values by stored name, None for a name that is not in use."""
+        return tuple(map(self._values.get, names))
+
+    def is_param(self, text: str) -> bool:
+        """Does the text name a parameter?"""
+        return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
+
+    def state(self) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
+        """Copies of values and kinds by stored name, and of the callers' parameters."""
+        return dict(self._values), dict(self._kinds), dict(self._params)
+
+    def set_state(self, values: Mapping[str, int], kinds: Mapping[str, Kind], params: Mapping[str, str]) -> None:
+        """Replace all of what `state` gives."""
+        self._values, self._kinds, self._params = dict(values), dict(kinds), dict(params)
+
+    def values(self) -> dict[str, int]:
+        """A copy of all values by stored name."""
+        return self._values.copy()
+
+    def snapshot(self) -> dict[str, int]:
+        """All values by `$name`, for listeners and error texts."""
+        return by_text(self._values)
+
+
+class VariableValues:
+    """The variables of a running program as those who watch it see them: every method that reads, none that writes."""
+
+    __slots__ = ("is_param", "snapshot", "value", "values", "values_of")
+
+    def __init__(self, variables: Variables) -> None:
+        self.is_param = variables.is_param
+        self.snapshot = variables.snapshot
+        self.value = variables.value
+        self.values = variables.values
+        self.values_of = variables.values_of
+
+
+def by_text(values: Mapping[str, int]) -> dict[str, int]:
+    """Values by stored name, by `$name`."""
+    return {"$" + name: value for name, value in values.items()}
+
+
+class EvaluatedSettings(NamedTuple):
+    """Settings of one queue. `source` keeps the texts, which later varinsts are matched against (NETLIST 4.3)."""
+
+    source: QueueSettings
+    prologue: bool
+    epilogue: bool
+    zero: bool
+    read_only: bool
+    rd_ptr_global: int
+    rd_ptr_local: int
+    wr_ptr_global: int
+    rd_ptr_autoinc: int
+    global_rdptr_autoinc: int
+    global_wrptr_autoinc: int
+
+    @property
+    def queue(self) -> str:
+        """The queue that they are for."""
+        return self.source.queue
+
+
+_FIELDS: Final = EvaluatedSettings._fields[1:]  # but for the source
+_FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
+_NOT_A_PARAMETER: Final = ("prologue", "epilogue")
+
+
+class PreparedSettings:
+    """Settings of one queue in one execute, read once, evaluated every time that it runs.
+
+    For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
+    """
+
+    __slots__ = ("_constants", "_latest", "_open", "_places", "is_plain", "names", "queue", "source", "texts")
+
+    def __init__(self, source: QueueSettings, is_ram: bool) -> None:
+        self.source = source
+        self.queue = source.queue
+        self._constants: list[Any] = []  # of all fields; those that are open get their value later
+        self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
+        unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
+        for number, field in enumerate(_FIELDS):
+            text = getattr(source, field)
+            value = 0 if field == unused else _constant(text)
+            if value is None:
+                self._open.append((number, field, text))
+            self._constants.append(bool(value) if field in _FLAGS else value)
+        self.texts = frozenset(text for _, _, text in self._open)
+        self.names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
+        self._places = [
+            (number, self.names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
+        ]
+        # Whether there is nothing to complain about once the variables are there.
+        self.is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
+        self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
+
+    def evaluate(self, variables: Variables) -> EvaluatedSettings:
+        """Settings with the variables' values now: the same object as long as these do not change. Raises ProgramError
+        naming queue and field."""
+        values = variables.values_of(self.names)
+        latest = self._latest
+        if latest is not None and latest[0] == values:
+            return latest[1]
+        if None in values or not self.is_plain:
+            return self._checked(variables)
+        fields = self._constants.copy()
+        for number, place, flag in self._places:
+            fields[number] = bool(values[place]) if flag else values[place]
+        found = EvaluatedSettings(self.source, *fields)
+        self._latest = values, found
+        return found
+
+    def _checked(self, variables: Variables) -> EvaluatedSettings:
+        values = self._constants.copy()
+        for _, field, text in self._open:
+            if field in _NOT_A_PARAMETER and variables.is_param(text):
+                raise ProgramError(
+                    f"queue_settings of {self.source.queue}: {field} may not be the parameter {text}",
+                    kind="settings",
+                    queue=self.source.queue,
+                )
+        for number, field, text in self._open:
+            try:
+                value = variables.value(text)
+            except ProgramError as error:
+                error.within(f"queue_settings of {self.source.queue}, {field}")
+                error.queue = self.source.queue
+                raise
+            values[number] = bool(value) if field in _FLAGS else value
+        return EvaluatedSettings(self.source, *values)
+
+
+def _constant(text: str) -> int | None:
+    """What an operand says by itself; None for a variable, and for what has no value: evaluating it says so."""
+    if not is_variable(text):
+        with suppress(ProgramError):
+            return immediate(text)
+    return None
+
+
+Evaluated: TypeAlias = tuple[PreparedSettings, EvaluatedSettings]
+
+
+class ExecuteSettings:
+    """Settings of all queues in one execute, in order."""
+
+    __slots__ = ("_is_plain", "_latest", "_names", "prepared")
+
+    def __init__(self, prepared: tuple[PreparedSettings, ...]) -> None:
+        self.prepared = prepared
+        self._names = tuple(dict.fromkeys(name for one in prepared for name in one.names))
+        self._is_plain = all(one.is_plain for one in prepared)
+        self._latest: tuple[tuple[int | None, ...], tuple[Evaluated, ...]] | None = None
+
+    def evaluated(self, variables: Variables) -> Iterable[Evaluated]:
+        """Each with its values now. Raises ProgramError, as `PreparedSettings.evaluate` does, when it comes to it."""
+        values = variables.values_of(self._names)
+        latest = self._latest
+        return latest[1] if latest is not None and latest[0] == values else self._one_by_one(variables, values)
+
+    def _one_by_one(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
+        found: list[Evaluated] = []
+        for one in self.prepared:
+            found.append((one, one.evaluate(variables)))
+            yield found[-1]
+        if self._is_plain:
+            self._latest = values, tuple(found)
+
+
+class AllSettings:
+    """Settings of a netlist's executes, prepared when they are first asked for, for all who run it."""
+
+    __slots__ = ("_prepared", "_queues")
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._queues = netlist.queues
+        self._prepared: dict[int, tuple[Execute, ExecuteSettings]] = {}  # by the id of the first
+
+    def of(self, execute: Execute) -> ExecuteSettings:
+        """Those of one execute."""
+        found = self._prepared.get(id(execute))
+        if found is None:
+            prepared = tuple(PreparedSettings(item, self._queues[item.queue].is_ram) for item in execute.queue_settings)
+            found = self._prepared[id(execute)] = execute, ExecuteSettings(prepared)
+        return found[1]
+
+
+ALL_SETTINGS: Final = ForEach(AllSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction while it runs."""
+
+    program: str
+    index: int
+    instruction: Instruction
+    rounds: tuple[Round, ...]  # outermost first
+    variables: Mapping[str, int]
+
+    @property
+    def line(self) -> int:
+        """Of the instruction."""
+        return self.instruction.at().line
+
+    def __str__(self) -> str:
+        kind = type(self.instruction).__name__.lower()
+        return f"program {self.program}, instruction {self.index} ({kind}, line {self.line})"
+
+
+_SHOWN_SETTINGS = 3
+
+
+def instruction_text(instruction: Instruction, queue: str = "") -> str:
+    """The instruction as it stands in a netlist; of an execute's settings those of `queue`, else the first few."""
+    if isinstance(instruction, Execute):
+        return f"execute: {{graph_name: {instruction.graph}, queue_settings: {_settings(instruction, queue)}}}"
+    return written(instruction)
+
+
+def _settings(instruction: Execute, queue: str) -> str:
+    chosen = [item for item in instruction.queue_settings if item.queue == queue] if queue else []
+    shown = chosen or list(instruction.queue_settings[:_SHOWN_SETTINGS])
+    left = len(instruction.queue_settings) - len(shown)
+    parts = [f"{item.queue}: {{{_written_settings(item)}}}" for item in shown] + (["..."] if left else [])
+    return f"{{{', '.join(parts)}}}"
+
+
+_SETTINGS = (
+    "prologue", "epilogue", "zero", "read_only", "rd_ptr_local", "rd_ptr_global", "wr_ptr_global", "rd_ptr_autoinc",
+    "global_rdptr_autoinc", "global_wrptr_autoinc",
+)  # fmt: skip
+
+
+def _written_settings(settings: QueueSettings) -> str:
+    """Those settings that are written in the netlist."""
+    written = ((name, getattr(settings, name)) for name in _SETTINGS if _is_written(settings, name))
+    return ", ".join(f"{name}: {value}" for name, value in written)
+
+
+def _is_written(settings: QueueSettings, name: str) -> bool:
+    value = getattr(settings, name)
+    return value != "" and settings.at(name) != settings.at()

@@ -1,0 +1,344 @@
+"""Rules on what stands inside a schedule: formats, lives of intermediate buffers, block sizes, TMs."""
+
+from buda_emu.netlist.rules.context import Context, tms_mark
+from buda_emu.netlist.rules.fused_use import Dims, FusedUse, Step, broadcast_factor, broadcasts
+from buda_emu.netlist.rules.ops.formats import A_FORMATS
+from buda_emu.netlist.rules.registry import Finding as RuleFinding
+from buda_emu.netlist.rules.registry import Findings, fused_check
+from buda_emu.netlist.rules.rule import rule
+from buda_emu.spec.ops import OP_TYPES
+
+COPIED = ("Int8", "Int32")
+
+
+@fused_check(
+    rule(
+        "V141",
+        "F",
+        "an integer fused op has operands it cannot take",
+        "acc_df Int32 makes a fused op an integer one: binary ops and datacopy only, external operands Int8 (add,"
+        " maximum and datacopy also Int32), scales Float32, out_df Float32 after a last dequantization and Int8 "
+        "or Int32 otherwise. Only requantization and dequantization read dest there. The quantisation ops, "
+        "maximum and adds of Int32 never write dest.",
+        "{type: subtract, inputs: [input0, input1]} with in_df: [Int32, Int8]",
+        "{type: add, inputs: [input0, input1]} with in_df: [Int32, Int8]",
+        "OPS 8.3",
+    )
+)
+def dest_results(_: Context, use: FusedUse) -> Findings:
+    """OPS 8.3.7, and the quantisation family outside of integer fused ops."""
+    for step in use.steps:
+        if step.sub.output == "dest" and (step.quantizes or step.sub.type == "maximum" or use.adds_int32(step)):
+            what = "an Int32 add" if step.sub.type == "add" else step.sub.type
+            yield step.at(f"{what} cannot write dest", "output", hint="write an intermed")
+        if step.quantizes and use.op.acc_df != "Int32":
+            yield step.at(f"{step.sub.type} needs acc_df Int32 on op {use.op.name}", "type")
+
+
+@fused_check("V141")
+def integer_schedule(_: Context, use: FusedUse) -> Findings:
+    """OPS 8.3.8: acc_df Int32 makes the whole fused op an integer one."""
+    if use.op.acc_df != "Int32":
+        return
+    legal = ("Float32",) if use.steps[-1].sub.type == "dequantization" else ("Int8", "Int32")
+    if use.op.out_df not in legal:
+        what = f"is the last sub-op, op {use.op.name} must have out_df {' or '.join(legal)}, not {use.op.out_df}"
+        yield use.steps[-1].at(what, "type")
+    for step in use.steps:
+        if step.sub.type == "quantization":
+            yield from _quantization(use, step)
+        elif step.quantizes:
+            yield from _scaled(use, step)
+        elif step.family in ("binary", "unary", "ethernet"):
+            yield from _plain(use, step)
+        else:
+            hint = "only binary ops and datacopy work on integers"
+            yield step.at(f"{step.sub.type} in an integer fused op", "type", hint=hint)
+
+
+@fused_check(
+    rule(
+        "V142",
+        "F",
+        "a Float32 fused reduce reads a format with a 5-bit exponent",
+        "As V039; any input of the fused op counts.",
+        "{in_df: [Float16], acc_df: Float32} with a scheduled reduce",
+        "{in_df: [Float16_b], acc_df: Float32} with a scheduled reduce",
+    )
+)
+def reduced_inputs(_: Context, use: FusedUse) -> Findings:
+    """NETLIST 2: any input of the base op."""
+    found = [name for name in use.op.in_df if name in A_FORMATS]
+    for step in use.steps:
+        if step.sub.has("reduces") and use.op.acc_df == "Float32" and found:
+            yield step.at(f"a reduce with acc_df Float32, op {use.op.name} reads {found[0]}", "type")
+
+
+def _quantization(use: FusedUse, step: Step) -> Findings:
+    for name in step.sub.inputs[:2]:
+        if not name.startswith("input") or use.format_of(name) != "Float32":
+            yield step.at(f"quantization reads {_described(use, name)}, must be an inputN of Float32", "inputs")
+
+
+def _scaled(use: FusedUse, step: Step) -> Findings:
+    data, scale = step.sub.inputs[:2]
+    if data == "dest":
+        yield step.at(f"{step.sub.type} cannot have dest as input 0", "inputs")
+    elif scale == "dest":
+        # The operands change roles: input 0 is the scale (OPS 8.1).
+        if step.sub.ublock[0] * step.sub.ublock[1] > 2:
+            yield step.at(f"{step.sub.type} of dest with ublock {list(step.sub.ublock)}, at most 2 tiles", "ublock")
+        if not data.startswith("input") or use.format_of(data) != "Float32":
+            yield step.at(f"the scale next to dest is {_described(use, data)}, must be an inputN of Float32", "inputs")
+    else:
+        if use.format_of(data) not in COPIED:
+            yield step.at(f"{step.sub.type} reads {_described(use, data)}, must be Int8 or Int32", "inputs")
+        if use.format_of(scale) != "Float32":
+            yield step.at(f"the scale is {_described(use, scale)}, must be Float32", "inputs")
+
+
+def _plain(use: FusedUse, step: Step) -> Findings:
+    legal = OP_TYPES[step.sub.type].integers_in_fused
+    for name in step.sub.inputs[: 2 if step.family == "binary" else 1]:
+        if name == "dest":
+            yield step.at(f"{step.sub.type} cannot read dest in an integer fused op", "inputs")
+        elif name.startswith("input") and use.format_of(name) not in legal:
+            yield step.at(f"{step.sub.type} reads {_described(use, name)}, must be {' or '.join(legal)}", "inputs")
+
+
+def _described(use: FusedUse, name: str) -> str:
+    return f"{name} ({use.format_of(name)})"
+
+
+ENDERS = ("matmul", "reduce")
+
+
+@fused_check(
+    rule(
+        "V138",
+        "F",
+        "an intermediate is used outside its life",
+        "An intermed is written, read, popped, and only then written again; none is left at the end. Results "
+        "of a schedule that ends in a matmul or reduce are gone after it, except the result of that matmul "
+        "or reduce and results of mblock [1, 1].",
+        "[a: {output: intermed0}, b: {inputs: [intermed0], output: output}]",
+        "[a: {output: intermed0}, b: {inputs: [intermed0], pop: [intermed0], output: output}]",
+        "OPS 8.3, NETLIST 11.1 A6, 11.3 C6",
+    ),
+    unless=("V134",),
+)
+def life(_: Context, use: FusedUse) -> Findings:
+    """Written, read, popped, and only then written again. The buffer is the last character of the name."""
+    ends = {step.schedule: step.sub.type for step in use.steps if step.last}
+    live: dict[str, Step] = {}
+    for step in use.steps:
+        inputs = dict.fromkeys(step.sub.inputs)
+        for name in inputs:
+            if name.startswith("intermed"):
+                yield from _read(step, name, live.get(name[-1]), ends)
+        for name in (*step.sub.pop, *step.sub.pop_last):
+            if name.startswith("intermed") and live.pop(name[-1], None) is None and name not in inputs:
+                yield step.at(f"pops {name}, which holds nothing", "pop_last")
+        if step.sub.output.startswith("intermed"):
+            holder = live.get(step.sub.output[-1])
+            if holder is not None:
+                what = f"writes {step.sub.output}, which still holds the result of {holder.sub.name}"
+                yield step.at(what, "output", hint="pop it first")
+            live[step.sub.output[-1]] = step
+    for step in live.values():
+        yield step.at(f"{step.sub.output} is never popped", "output")
+
+
+def _read(step: Step, name: str, writer: Step | None, ends: dict[int, str]) -> Findings:
+    if writer is None:
+        yield step.at(f"reads {name}, which holds nothing", "inputs")
+    elif writer.sub.output != name:
+        yield step.at(f"reads {name}, written as {writer.sub.output}", "inputs", hint="use one name for the buffer")
+    elif writer.schedule != step.schedule and ends[writer.schedule] in ENDERS and not _outlives(writer):
+        what = f"reads {name}, which {writer.sub.name} wrote in a schedule that ends in a {ends[writer.schedule]}"
+        yield step.at(what, "inputs", hint="only matmul, reduce or a result of mblock [1, 1] outlives its schedule")
+
+
+def _outlives(writer: Step) -> bool:
+    return writer.sub.type in ENDERS or writer.sub.mblock == (1, 1)
+
+
+@fused_check(
+    rule(
+        "V139",
+        "F",
+        "sizes of scheduled ops do not fit together",
+        "Operands that a scheduled op wrote have known sizes: times their broadcast they fill the result, or, for"
+        " matmul and reduce, the m_k and u_kt written on the scheduled op itself. Only element-wise ops, matmul "
+        "and reduce over r or c can be scheduled.",
+        "a: {output: intermed0, mblock: [2, 1]}, b: {inputs: [intermed0], mblock: [2, 2]}",
+        "a: {output: intermed0, mblock: [2, 1]}, b: {inputs: [intermed0], input_0_tms: [broadcast: {c: 2}], "
+        "mblock: [2, 2]}",
+        "OPS 8.3, NETLIST 11.1 A5, A10",
+    ),
+    unless=("V040", "V133", "V134", "V135", "V137", "V138"),
+)
+def sizes_fit(_: Context, use: FusedUse) -> Findings:
+    """Only buffers that a sub-op wrote have known dims; attributes are the sub-op's own."""
+    for step in use.steps:
+        known = OP_TYPES.get(step.sub.type)
+        if known is not None and known.has("tile by tile"):
+            for index in range(known.inputs[0]):
+                yield from _elementwise(step, index)
+        elif step.family == "reduce":
+            yield from _reduce(step)
+        elif step.family == "matmul":
+            yield from _matmul(step)
+        else:
+            yield step.at(f"type '{step.sub.type}' cannot be scheduled", "type")
+
+
+def _elementwise(step: Step, index: int) -> Findings:
+    known = step.known[index]
+    if known is None:
+        return
+    for axis, name in ((0, "rows"), (1, "columns")):
+        factor = broadcast_factor(step, index, "rc"[axis])
+        blocks, own = (known[axis], known[axis + 2]), (step.dims[axis], step.dims[axis + 2])
+        if blocks[0] * blocks[1] * factor != own[0] * own[1] or blocks[0] > own[0] or blocks[1] > own[1]:
+            repeated = f" broadcast {factor} times" if factor != 1 else ""
+            has = f"{step.sub.inputs[index]} has {blocks[0]} * {blocks[1]} tile {name}{repeated}"
+            yield step.at(f"{has}, the result {own[0]} * {own[1]}", "mblock")
+
+
+def _reduce(step: Step) -> Findings:
+    own = step.sub.attributes
+    if own.dim not in ("r", "c"):
+        what = f"a scheduled reduce cannot reduce over {own.dim}" if own.dim else "a scheduled reduce needs its own dim"
+        yield step.at(what, "attributes")
+        return
+    axis = 0 if own.dim == "r" else 1
+    if (step.dims[axis], step.dims[axis + 2]) != (1, 1):
+        what = f"a reduce over {own.dim} writes one tile {('row', 'column')[axis]}"
+        yield step.at(f"{what}, has {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
+        return
+    yield from _inner(step, 0, axis)
+    yield from _outer(step, 0, 1 - axis)
+
+
+def _matmul(step: Step) -> Findings:
+    yield from _outer(step, 0, 0)
+    yield from _outer(step, 1, 1)
+    factor = broadcast_factor(step, 0, "c")
+    known = step.known[0]
+    if known is not None and factor != 1:
+        inner = step.sub.attributes.m_k * step.sub.attributes.u_kt
+        if known[1] * known[3] * factor != inner:
+            has = f"{step.sub.inputs[0]} has {known[1]} * {known[3]} tile columns broadcast {factor} times"
+            yield step.at(f"{has}, m_k * u_kt is {inner}", "attributes")
+    else:
+        yield from _inner(step, 0, 1)
+    yield from _inner(step, 1, 0)
+
+
+def _inner(step: Step, index: int, axis: int) -> Findings:
+    """The reduced dimension of a known input is m_k mblocks of u_kt tiles."""
+    own = step.sub.attributes
+    known: Dims | None = step.known[index]
+    if known is not None and (known[axis], known[axis + 2]) != (own.m_k, own.u_kt):
+        given = [f"{key} {value}" for key, value in (("m_k", own.m_k), ("u_kt", own.u_kt)) if key in own.given]
+        yield step.at(
+            f"{step.sub.inputs[index]} has {known[axis]} * {known[axis + 2]} tiles along the inner dimension, "
+            f"the sub-op gives {' and '.join(given) or 'neither m_k nor u_kt'}",
+            "attributes",
+            hint=f"write m_k: {known[axis]}, u_kt: {known[axis + 2]}",
+        )
+
+
+def _outer(step: Step, index: int, axis: int) -> Findings:
+    known = step.known[index]
+    if known is not None and (known[axis], known[axis + 2]) != (step.dims[axis], step.dims[axis + 2]):
+        has = f"{step.sub.inputs[index]} has {known[axis]} * {known[axis + 2]} tile {('rows', 'columns')[axis]}"
+        yield step.at(f"{has}, the result {step.dims[axis]} * {step.dims[axis + 2]}", "mblock")
+
+
+@fused_check(
+    rule(
+        "V136",
+        "F",
+        "a TM that scheduled ops do not have",
+        "Inside a fused op there is no odd number of transposes, no pad and no broadcast of z. tile_broadcast "
+        "works on input 1 of add, subtract and multiply, and not of Int32.",
+        "{type: add, input_0_tms: [tile_broadcast: r]}",
+        "{type: add, input_1_tms: [tile_broadcast: r]}",
+        "NETLIST 2, 11.2 B5, 11.3 C7",
+    )
+)
+def tms_known(_: Context, use: FusedUse) -> Findings:
+    """Sub-ops work on ublocks: they turn no tiles and add none."""
+    for step in use.steps:
+        for index, tms in enumerate(step.sub.input_tms):
+            names = [tm.name for tm in tms]
+            if names.count("transpose") % 2:
+                yield _finding(step, index, "a fused op cannot transpose")
+            if "pad" in names:
+                yield _finding(step, index, "a fused op cannot pad")
+            if any(tm.args[0] == "z" for tm in broadcasts(step, index)):
+                yield _finding(step, index, "a fused op cannot broadcast z")
+            legal = step.sub.type in ("add", "subtract", "multiply") and index == 1 and not use.adds_int32(step)
+            if "tile_broadcast" in names and not legal:
+                what = "tile_broadcast works on input 1 of add, subtract and multiply, not of Int32"
+                yield _finding(step, index, what)
+
+
+@fused_check(
+    rule(
+        "V137",
+        "F",
+        "a broadcast that scheduled ops cannot do",
+        "Only an intermed can be repeated, in one direction, and one tile row (r) or column (c) of it at a time: "
+        "mblock and ublock are 1 there. A matmul repeats c on input 0 only, from 1 or m_k mblock columns. Not for"
+        " the quantisation ops, maximum and adds of Int32.",
+        "{inputs: [input0, input1], input_1_tms: [broadcast: {c: 4}]}",
+        "{inputs: [input0, intermed0], input_1_tms: [broadcast: {c: 4}]}",
+        "OPS 8.3, NETLIST 11.3 C5",
+    ),
+    unless=("V134",),
+)
+def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
+    """The repeated block must be one that the core holds as a whole."""
+    for step in use.steps:
+        for index, name in enumerate(step.sub.inputs):
+            ways = {str(tm.args[0]) for tm in broadcasts(step, index)} & {"r", "c"}
+            if not ways:
+                continue
+            if not name.startswith("intermed"):
+                yield _finding(step, index, f"broadcasts {name}", "only an intermed can be broadcast r or c")
+            elif step.quantizes or step.sub.type == "maximum" or use.adds_int32(step):
+                yield _finding(step, index, f"{step.sub.type} cannot broadcast its inputs here")
+            elif len(ways) == 2:
+                yield _finding(step, index, "broadcasts both r and c on one input")
+            elif reason := _shape_forbids(step, index, ways.pop()):
+                yield _finding(step, index, reason)
+
+
+def _shape_forbids(step: Step, index: int, way: str) -> str:
+    known = step.known[index]
+    matmul = step.sub.type == "matmul"
+    if matmul and way == "r":
+        return "a matmul cannot broadcast r"
+    if matmul and index != 0:
+        return "a matmul broadcasts c on input 0 only"
+    if known is None:
+        return ""  # a buffer that nothing wrote: V138
+    rows, columns, ublock_rows, ublock_columns = known
+    if matmul:
+        legal = columns in (1, step.sub.attributes.m_k)
+        return "" if legal else f"broadcast c of {columns} mblock columns on a matmul: must be 1 or m_k"
+    if way == "c":
+        legal = columns == ublock_columns == 1
+        return "" if legal else f"broadcast c of {columns} mblock and {ublock_columns} ublock columns: both must be 1"
+    if rows != 1 or ublock_rows != 1:
+        return f"broadcast r of {rows} mblock and {ublock_rows} ublock rows: both must be 1"
+    if step.sub.mblock[0] != 1 and columns != 1:
+        return f"broadcast r of {columns} mblock columns into {step.sub.mblock[0]} mblock rows: one of them must be 1"
+    return ""
+
+
+def _finding(step: Step, index: int, message: str, hint: str = "") -> RuleFinding:
+    return step.about(tms_mark(step.sub, index), f"{message} (input {index})", hint)

@@ -1,1 +1,0 @@
-"""What a netlist says of its own tests: `test-config` with the stimulus, and `performance-check`."""

@@ -1,1 +1,0 @@
-"""add, subtract, multiply, maximum, and quantization, requantization, dequantization."""

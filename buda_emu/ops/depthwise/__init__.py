@@ -1,1 +1,0 @@
-"""depthwise: products of column groups with rows of weight tiles. Bias and requantisation are those of matmul."""

@@ -1,1 +1,0 @@
-"""topk: the k greatest values of each row, or their indices, by a bitonic network."""

@@ -1,0 +1,211 @@
+"""How fast an edited netlist is: only the epochs that an edit touches are modelled again."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from buda_emu.netlist.model import Netlist, Op, Program
+from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.performance.timing.model import EpochModel, epochs
+from buda_emu.performance.timing.result import EpochReport
+from buda_emu.performance.timing.transfers.rates import speed
+from buda_emu.spec.devices import Device, device
+from buda_emu.support.errors import BudaError
+from buda_emu.support.workers.job import Job, Workers
+from buda_emu.support.workers.spread import JobPool, in_order
+
+_NEAR = 0.25  # units that work at least this share of the pace count among those that may set it
+_POWER = 8
+_AHEAD = 4  # proposals for each worker that are modelled at once, though one of the first may be taken
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What an epoch is judged by: cycles for each input (`pace`), how much of its units would set them (`load`), and
+    cycles of all its runs, those of loading it among them."""
+
+    pace: float
+    load: float
+    cycles: float
+    loading: float
+
+    @staticmethod
+    def of(report: EpochReport) -> "Figures":
+        """Those of a report."""
+        pace = max(report.pace, 1.0)
+        busy = [item.cycles / pace for _, item in report.timing.busy()]
+        load = sum(share**_POWER for share in busy if share > _NEAR) * pace**_POWER
+        return Figures(report.pace, load, report.runs * report.cycles, report.runs * report.load.cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A netlist as edited so far, and its epochs. `reports` lacks those of epochs that workers have modelled, until
+    `Evaluator.whole`."""
+
+    netlist: Netlist
+    edits: tuple[Edit, ...]
+    reports: tuple[EpochReport, ...]
+    figures: tuple[Figures, ...]
+    missing: tuple[int, ...] = ()
+
+    def score(self, epoch: int) -> tuple[float, float]:
+        """How slow an epoch is: cycles for each input, then how much of its units would set them."""
+        figures = self.figures[epoch]
+        return figures.pace, figures.load
+
+    @property
+    def cycles(self) -> float:
+        """Of all programs."""
+        return sum(epoch.cycles for epoch in self.figures)
+
+    @property
+    def loading(self) -> float:
+        """Of these cycles those in which epochs are loaded."""
+        return sum(epoch.loading for epoch in self.figures)
+
+    @property
+    def slowest(self) -> float:
+        """Cycles for each input of the slowest epoch."""
+        return max((epoch.pace for epoch in self.figures), default=0.0)
+
+
+Reports = tuple[tuple[int, EpochReport], ...]
+"""Of the epochs that edits touch, by their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a worker makes its own evaluator of."""
+
+    netlist: Netlist
+    programs: tuple[Program, ...]
+    parameters: dict[str, str]
+    chip: Device
+
+
+def modeller(about: _About) -> Callable[[tuple[tuple[Edit, ...], tuple[Edit, ...]]], dict[int, Figures] | None]:
+    """The work of a search on workers: the figures of epochs that edits touch, on top of edits before them."""
+    evaluator = Evaluator(about.netlist, about.programs, about.parameters, about.chip)
+
+    def work(item: tuple[tuple[Edit, ...], tuple[Edit, ...]]) -> dict[int, Figures] | None:
+        before, more = item
+        found = evaluator.reports(edited(edited(about.netlist, before), more), more)
+        return None if found is None else {number: Figures.of(report) for number, report in found}
+
+    return work
+
+
+class Evaluator:
+    """Models edited netlists. Raises as `timing.model.model_netlist` when it is made."""
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        programs: Sequence[Program],
+        parameters: Mapping[str, str],
+        chip: Device | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self.chip = chip or device(netlist.arch_name)
+        self.tries = 0
+        self.workers = workers or Workers()
+        about = _About(netlist, tuple(programs), dict(parameters), self.chip)
+        self._pool = JobPool(Job("buda_emu.performance.advice.evaluate:modeller", about), self.workers)
+        self._model = EpochModel(speed(self.chip, {}), self.chip)
+        self.epochs = [
+            epoch
+            for epoch in epochs(netlist, programs, parameters)
+            if any(netlist.graphs[name].ops for name in epoch.temporal.graphs)
+        ]
+        reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
+        self._readers = self._touched_by(netlist)
+        self.start = Variant(netlist, (), reports, tuple(map(Figures.of, reports)))
+
+    def _touched_by(self, netlist: Netlist) -> Mapping[str, frozenset[int]]:
+        """Name of an op or queue -> the epochs whose figures it is part of."""
+        found: dict[str, set[int]] = {}
+        for number, epoch in enumerate(self.epochs):
+            ops = [op for name in epoch.temporal.graphs for op in netlist.graphs[name].ops]
+            names = {op.name for op in ops} | {name for op in ops for name in op.inputs}
+            own = {op.name for op in ops}
+            names |= {queue.name for queue in netlist.queues.values() if queue.input in own}
+            for name in names:
+                found.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
+
+    def epochs_of(self, name: str) -> frozenset[int]:
+        """The epochs that an op or queue is part of."""
+        return self._readers.get(name, frozenset())
+
+    def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
+        """`base` with more edits; None where its ops cannot be modelled so."""
+        more = tuple(edits)
+        netlist = edited(base.netlist, more)
+        self.tries += len(self._changed(more))
+        found = self.reports(netlist, more)
+        if found is None:
+            return None
+        reports, figures = list(base.reports), list(base.figures)
+        for number, report in found:
+            reports[number], figures[number] = report, Figures.of(report)
+        return Variant(netlist, (*base.edits, *more), tuple(reports), tuple(figures))
+
+    def reports(self, netlist: Netlist, more: Sequence[Edit]) -> Reports | None:
+        """Of the epochs that `more` edits touch, in a netlist with them; None where its ops cannot be modelled so."""
+        try:
+            return tuple((number, self._model(netlist, self.epochs[number])) for number in self._changed(more))
+        except BudaError:
+            return None
+
+    def _changed(self, more: Sequence[Edit]) -> list[int]:
+        return sorted(frozenset[int]().union(*(self.epochs_of(edit.name) for edit in more)))
+
+    def _by_worker(self, base: Variant, more: tuple[Edit, ...], found: dict[int, Figures] | None) -> Variant | None:
+        """What counts as a try is counted here, so that it does not depend on what is modelled ahead."""
+        changed = self._changed(more)
+        self.tries += len(changed)
+        if found is None:
+            return None
+        figures = tuple(found.get(number, known) for number, known in enumerate(base.figures))
+        return Variant(edited(base.netlist, more), (*base.edits, *more), base.reports, figures, tuple(changed))
+
+    def whole(self, variant: Variant) -> Variant:
+        """With the reports that are missing; they are modelled here once more."""
+        reports = list(variant.reports)
+        for number in variant.missing:
+            reports[number] = self._model(variant.netlist, self.epochs[number])
+        return replace(variant, reports=tuple(reports), missing=())
+
+    def close(self) -> None:
+        """End the workers."""
+        self._pool.close()
+
+    def each(
+        self, base: Variant, proposals: Iterator[Proposal], most: int
+    ) -> Iterator[tuple[Proposal, Variant | None]]:
+        """`base` with each proposal by itself, as `with_edits`, in their order, until there were `most` tries; workers
+        model ahead of who asks."""
+        if self.workers.alone:
+            while self.tries < most and (proposal := next(proposals, None)) is not None:
+                yield proposal, self.with_edits(base, proposal.edits)
+            return
+        size = _AHEAD * self.workers.count
+        while part := list(islice(proposals, size)):
+            items = [(base.edits, proposal.edits) for proposal in part]
+            for proposal, found in zip(part, list(in_order(self._pool.spread(items))), strict=True):
+                if self.tries >= most:
+                    return
+                yield proposal, self._by_worker(base, proposal.edits, found)
+
+    def again(self, base: Variant, netlist: Netlist) -> Variant:
+        """The same epochs of a netlist that was read again: what a fresh model of it says."""
+        reports = tuple(self._model(netlist, epoch) for epoch in self.epochs)
+        return replace(base, netlist=netlist, reports=reports, figures=tuple(map(Figures.of, reports)))
+
+    def op_cycles(self, variant: Variant, op: Op, epoch: int) -> float | None:
+        """What each core of an op, as it is given, would take for one input; None where nothing is known of it."""
+        try:
+            return self._model.cycles(variant.netlist, op, variant.reports[epoch].edges)
+        except BudaError:
+            return None

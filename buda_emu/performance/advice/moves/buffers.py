@@ -1,0 +1,221 @@
+"""Changes of buffers: more macroblocks in an op's output buffer, other DRAM channels for queues, and the free space in
+DRAM that these need.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from buda_emu.netlist.model import Buffer, Queue
+from buda_emu.netlist.sizes import align_up, buffer_bytes
+from buda_emu.performance.advice.edits import Edit, Proposal
+from buda_emu.performance.advice.evaluate import Variant
+from buda_emu.performance.advice.moves.move import Move, Situation
+from buda_emu.performance.timing.transfers.flows import channel_name, channel_of
+from buda_emu.support.checker.text import plural
+
+_MOST: Final = 64
+
+
+def _propose_buffers(here: Situation) -> Iterator[Proposal]:
+    if here.target.kind == "memory":
+        return
+    edge = here.edge
+    names = [here.target.name] if here.target.kind == "op" else [edge.source, edge.target] if edge is not None else []
+    waits = {item.op: item.waiting_for_room / here.report.timing.modelled for item in here.report.timing.ops}
+    for name in names:
+        op = here.ops.get(name)
+        if op is None or not waits.get(name) or op.has("Ethernet"):
+            continue
+        count = 2 * max(op.buf_size_mb, 1)
+        if count <= _MOST:
+            sentence = f"{name} with {plural(count, 'macroblock')} in its output buffer instead of {op.buf_size_mb}"
+            yield Proposal(
+                "buffer", name, sentence, (Edit("op", name, ("buf_size_mb",), count),), gain=waits[name] / 10
+            )
+
+
+MORE_BUFFERS: Final = Move(
+    "buffer", "buf_size_mb", "an op that waits for room in its output buffer", lossy=False, proposals=_propose_buffers
+)
+
+
+_ALIGNMENT = 64
+_FIRST = 0x10000000  # of a channel that no queue lies in: above what the backend keeps for itself
+
+
+class Channels:
+    """The DRAM of one chip, as a netlist's queues lie in it; addresses are given out after the last of each."""
+
+    def __init__(self, variant: Variant, chip: int, count: int) -> None:
+        self._end = dict.fromkeys(range(count), _FIRST)
+        netlist = variant.netlist
+        self._netlist, self._ops = netlist, netlist.ops
+        ends: dict[int, int] = {}
+        for queue in netlist.queues.values():
+            if queue.loc.lower() != "dram" or queue.target_device != chip:
+                continue
+            size = buffer_bytes(queue, netlist, self._ops)
+            for buffer in queue.buffers:
+                ends[buffer.channel] = max(ends.get(buffer.channel, 0), buffer.address + size)
+        self._end.update(ends)
+
+    def place(self, queue: Queue, channel: int) -> Buffer:
+        """Room for one buffer of a queue, which is taken then."""
+        address = align_up(self._end[channel], _ALIGNMENT)
+        self._end[channel] = address + buffer_bytes(queue, self._netlist, self._ops)
+        return Buffer(channel, address)
+
+
+def may_move(variant: Variant, queue: Queue) -> bool:
+    """Whether a queue can lie elsewhere: it is in DRAM, and nobody else sees its memory.
+
+    Queues that share bytes see each other's values: a ram that an op writes and one that the next run reads, as in
+    caches of transformers (NETLIST 1.10).
+    """
+    if queue.loc.lower() != "dram" or not queue.buffers or queue.alias:
+        return False
+    netlist = variant.netlist
+    ops = netlist.ops
+    own = _ranges(queue, buffer_bytes(queue, netlist, ops))
+    for other in netlist.queues.values():
+        if other is queue or other.target_device != queue.target_device or other.loc.lower() != "dram":
+            continue
+        if other.alias == queue.name:
+            return False
+        if not own.keys().isdisjoint(buffer.channel for buffer in other.buffers):
+            for channel, theirs in _ranges(other, buffer_bytes(other, netlist, ops)).items():
+                if any(a < d and c < b for a, b in own.get(channel, ()) for c, d in theirs):
+                    return False
+    return True
+
+
+def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
+    """Channel -> (first byte, end) of the buffers in it."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for buffer in queue.buffers:
+        found.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
+    return found
+
+
+_QUEUES: Final = 8  # of a channel that are tried alone, the largest streams first
+_BUFFERS: Final = 64  # that are moved together at most
+_ENOUGH: Final = 0.02  # of the fullest channel: what is less is not worth another buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Loads:
+    """Bytes of an input: of each buffer that moves some, and of each channel of one chip."""
+
+    buffers: Mapping[tuple[str, int], float]  # queue, place of the buffer in its list
+    channels: tuple[float, ...]
+
+
+def _propose_channels(here: Situation) -> Iterator[Proposal]:
+    place = channel_of(here.target.name) if here.target.kind == "memory" else None
+    if place is None or place[0] >= here.evaluator.chip.dram_channels:
+        return
+    channel, chip = place
+    loads = _loads(here, chip)
+    yield from _together(here, loads, chip)
+    yield from _alone(here, loads, channel, chip)
+
+
+def _alone(here: Situation, loads: _Loads, channel: int, chip: int) -> Iterator[Proposal]:
+    """What a queue has in this channel, in the emptiest one."""
+    netlist, total = here.variant.netlist, loads.channels
+    sizes: dict[str, float] = {}
+    for (name, number), size in loads.buffers.items():
+        if netlist.queues[name].buffers[number].channel == channel:
+            sizes[name] = sizes.get(name, 0.0) + size
+    least = min(range(len(total)), key=lambda number: (total[number], number))
+    for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:_QUEUES]:
+        queue = netlist.queues[name]
+        if least == channel or total[least] + size >= total[channel] or not may_move(here.variant, queue):
+            continue
+        moves = {(name, number): least for number, buffer in enumerate(queue.buffers) if buffer.channel == channel}
+        sentence = f"{name} in {channel_name(least, chip)} instead of {channel}"
+        gain = total[channel] - max(total[least] + size, total[channel] - size)
+        yield Proposal("channel", name, sentence, tuple(_edits(here, moves, chip)), gain=gain)
+
+
+def _together(here: Situation, loads: _Loads, chip: int) -> Iterator[Proposal]:
+    """Buffers out of the fullest channels into the emptiest ones until all carry about as much: of queues that no
+    other epoch touches, or of all."""
+    seen: set[tuple[Edit, ...]] = set()
+    for own in (True, False):
+        moves, after = _balanced(here, loads, own)
+        edits = tuple(_edits(here, moves, chip))
+        names = list(dict.fromkeys(edit.name for edit in edits))
+        if len(names) < 2 or edits in seen:  # a single one is proposed alone
+            continue
+        seen.add(edits)
+        more = "one more queue" if len(names) == 2 else f"{len(names) - 1} more queues"
+        sentence = f"{names[0]} and {more} in other DRAM channels: all carry about as much"
+        yield Proposal("channel", names[0], sentence, edits, gain=max(loads.channels) - max(after))
+
+
+def _balanced(here: Situation, loads: _Loads, own: bool) -> tuple[dict[tuple[str, int], int], list[float]]:
+    """Buffers with their new channels, and what the channels carry then. `own`: of queues of this epoch alone."""
+    netlist = here.variant.netlist
+    at = {key: netlist.queues[key[0]].buffers[key[1]].channel for key in loads.buffers}
+    free = {
+        name
+        for name in dict.fromkeys(name for name, _ in loads.buffers)
+        if may_move(here.variant, netlist.queues[name]) and not (own and len(here.evaluator.epochs_of(name)) > 1)
+    }
+    total, moves = list(loads.channels), dict[tuple[str, int], int]()
+    for _ in range(_BUFFERS):
+        best: tuple[float, tuple[str, int], int] | None = None
+        full = max(range(len(total)), key=lambda number: (total[number], -number))
+        least = min(range(len(total)), key=lambda number: (total[number], number))
+        for key, size in loads.buffers.items():
+            if key[0] in free and at[key] == full:
+                after = max(total[full] - size, total[least] + size)
+                if best is None or after < best[0]:
+                    best = after, key, least
+        if best is None or best[0] > total[full] * (1 - _ENOUGH):
+            break
+        _, key, least = best
+        total[full] -= loads.buffers[key]
+        total[least] += loads.buffers[key]
+        at[key] = moves[key] = least
+    return moves, total
+
+
+def _loads(here: Situation, chip: int) -> _Loads:
+    """What every buffer moves for an input; what is loaded once counts, too."""
+    buffers: dict[tuple[str, int], float] = {}
+    channels = [0.0] * here.evaluator.chip.dram_channels
+    for edge in here.report.edges:
+        if edge.memory != "dram" or edge.chip != chip:
+            continue
+        name = edge.source if edge.operand >= 0 else edge.target
+        own = here.variant.netlist.queues[name].buffers
+        size = sum(edge.memory_bytes.values()) / max(len(own), 1)
+        for number, buffer in enumerate(own):
+            buffers[name, number] = buffers.get((name, number), 0.0) + size
+            if buffer.channel < len(channels):
+                channels[buffer.channel] += size
+    return _Loads(buffers, tuple(channels))
+
+
+def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
+    """The lists of the queues, whose buffers get room after all others of their new channels."""
+    room = Channels(here.variant, chip, here.evaluator.chip.dram_channels)
+    for name in dict.fromkeys(name for name, _ in moves):
+        queue: Queue = here.variant.netlist.queues[name]
+        buffers = tuple(
+            room.place(queue, moves[name, number])
+            if moves.get((name, number), buffer.channel) != buffer.channel
+            else replace(buffer)
+            for number, buffer in enumerate(queue.buffers)
+        )
+        if buffers != queue.buffers:
+            yield Edit("queue", name, ("dram",), buffers)
+
+
+OTHER_CHANNELS: Final = Move(
+    "channel", "dram of queues", "a DRAM channel, of any chip, that moves more bytes than another one of its chip",
+    lossy=False, proposals=_propose_channels,
+)  # fmt: skip

@@ -1,0 +1,301 @@
+"""More cores for the op that sets the pace, and other rows and columns of cores for identity matmuls."""
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Final
+
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.netlist.rules.queues.memory import L1_RESERVED, l1_bytes
+from buda_emu.performance.advice.edits import Edit, Proposal, edited, merged
+from buda_emu.performance.advice.layout import Place
+from buda_emu.performance.advice.moves.buffers import Channels, may_move
+from buda_emu.performance.advice.moves.move import Move, Situation
+from buda_emu.support.checker.text import plural
+
+
+def merged_columns(op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Edits that give an identity matmul fewer columns of cores. The data of its queues stay as they are."""
+    rows, columns = op.blocking.grid_size
+    if not op.attributes.identity or columns < 2 or len(op.inputs) != 3 or op.grid_transpose:
+        return
+    places = [_broadcast_place(op, operand, columns) for operand in (0, 2)]
+    for fewer in range(1, columns):
+        if columns % fewer or None in places:
+            continue
+        mblock = (op.blocking.mblock[0], op.blocking.mblock[1] * columns // fewer)
+        edits = [Edit("op", op.name, ("grid_size",), (rows, fewer)), Edit("op", op.name, ("mblock",), mblock)]
+        for operand, place in zip((0, 2), places, strict=True):
+            assert place is not None
+            edits.append(Edit("op", op.name, (f"input_{operand}_tms", place, "broadcast", "c"), fewer))
+        yield tuple(edits)
+
+
+def _broadcast_place(op: Op, operand: int, columns: int) -> int | None:
+    """Where in an operand's TMs its broadcast to the columns stands."""
+    chain = op.input_tms[operand] if operand < len(op.input_tms) else ()
+    for place, tm in enumerate(chain):
+        if tm.name == "broadcast" and tm.args == ("c", columns):
+            return place
+    return None
+
+
+_MOST: Final = 16  # cores
+_SHAPES: Final = 6  # that are tried, the best first
+_SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may take afterwards
+
+
+def _proposals(here: Situation) -> Iterator[Proposal]:
+    op = here.op
+    now = here.cycles(op) if op is not None else None
+    if op is None or now is None or not can_be_cut(here, op):
+        return
+    found: list[tuple[float, int, tuple[Edit, ...]]] = []
+    for edits in _cuts(op):
+        after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
+        if after is not None and after < now:
+            found.append((after, _cells(edits), edits))
+    best: dict[int, tuple[float, int, tuple[Edit, ...]]] = {}
+    for item in sorted(found, key=lambda item: item[:2]):
+        best.setdefault(item[1], item)
+    tried = 0
+    for after, count, edits in sorted(best.values(), key=lambda item: item[:2]):
+        room = make_room(here, op, edits, now)
+        if room is None:
+            continue
+        others, words = room
+        edits = (*edits, *_queue_edits(here, op, edits))
+        sentence = f"{op.name} on {plural(count, 'core')} instead of {op.blocking.cells}{words}"
+        gain = (now - after) / (count - op.blocking.cells)  # others may need cores as much
+        yield Proposal("cores", op.name, sentence, merged((*edits, *others)), gain=gain)
+        tried += 1
+        if tried == _SHAPES:
+            return
+
+
+def can_be_cut(here: Situation, op: Op) -> bool:
+    """Whether the cores of an op may be others in number: its work is cut by its blocks alone."""
+    own = op.attributes
+    fed = not all(may_move(here.variant, queue) and queue.blocking == op.blocking for queue in _fed(here, op))
+    special = own.identity or own.kernel_broadcast or own.kernel_broadcast_per_t or own.single_tile
+    fixed = op.has("cut by its attributes") or op.gradient_op or op.grid_transpose
+    return not (fixed or special or fed or len(op.grid_loc) != 2)
+
+
+def _fed(here: Situation, op: Op) -> list[Queue]:
+    return [queue for queue in here.variant.netlist.queues.values() if queue.input == op.name]
+
+
+def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[Edit]:
+    """Queues that an op feeds have a buffer for each of its cores, in its blocks."""
+    queues = _fed(here, op)
+    if not queues:
+        return
+    count = here.evaluator.chip.dram_channels
+    blocks = [edit for edit in edits if edit.name == op.name and edit.path[0] in ("grid_size", "mblock", "ublock")]
+    room = Channels(here.variant, op.target_device, count)
+    for queue in queues:
+        own = [Edit("queue", queue.name, edit.path, edit.value) for edit in blocks]
+        yield from own
+        new = edited(here.variant.netlist, own).queues[queue.name]
+        first = queue.buffers[0].channel
+        buffers = tuple(room.place(new, (first + cell) % count) for cell in range(new.blocking.cells))
+        yield Edit("queue", queue.name, ("dram",), buffers)
+
+
+def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
+    """Other grids for the same tensor: t, inner blocks and, where it goes, ublocks stay."""
+    own = op.blocking
+    rows, columns = (
+        _sides(own.grid_size[0], own.mblock[0], own.ublock[0]),
+        _sides(own.grid_size[1], own.mblock[1], own.ublock[1]),
+    )
+    for r, (m, u) in rows.items():
+        for c, (n, v) in columns.items():
+            if own.cells < r * c <= _MOST:
+                yield _block_edits(op, (r, c), (m, n), (u, v))
+
+
+def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
+    """Cores along one side -> (mblock, ublock) of each: the ublock is kept, or cut where the mblock is 1 already."""
+    found = {r: (grid * mblock // r, ublock) for r in range(1, grid * mblock + 1) if grid * mblock % r == 0}
+    for cut in range(2, ublock + 1):
+        if ublock % cut == 0:
+            found.setdefault(grid * mblock * cut, (1, ublock // cut))
+    return found
+
+
+def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]) -> tuple[Edit, ...]:
+    values = (("grid_size", grid), ("mblock", mblock), ("ublock", ublock))
+    return tuple(Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value)
+
+
+def new_grid(edits: tuple[Edit, ...]) -> tuple[int, int]:
+    """Of an op that gets another grid: rows and columns of cores."""
+    grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))
+    assert isinstance(grid, tuple)
+    return grid[0], grid[1]
+
+
+def _cells(edits: tuple[Edit, ...]) -> int:
+    return prod(new_grid(edits))
+
+
+def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> tuple[tuple[Edit, ...], str] | None:
+    """Edits of grid_loc, and of ops that give cores away, so that an op gets its new grid; and what is said of it."""
+    layout = here.layout(op)
+    rows, columns = new_grid(edits)
+    donors: list[tuple[Edit, ...]] = []
+    missing = rows * columns - op.blocking.cells - len(layout.free)
+    places = dict(layout.places)
+    if missing > 0:
+        for other, cut in _givers(here, op, now):
+            donors.append(cut)
+            high, wide = new_grid(cut)
+            row, column, *_ = places[other.name]
+            places[other.name] = (row, column, high, wide)
+            missing -= other.blocking.cells - high * wide
+            if missing <= 0:
+                break
+        if missing > 0:
+            return None
+    moved = type(layout)(layout.grid, places).room_for(op.name, rows, columns)
+    if moved is None:
+        return None
+    given = [edit.name for cut in donors for edit in cut[:1]]
+    others = [name for name in moved if name != op.name]
+    words = f"; {', '.join(given)} {'gives' if len(given) == 1 else 'give'} cores" if given else ""
+    words += f"; {plural(len(others), 'other')} moved" if others else ""
+    return (*(edit for cut in donors for edit in cut), *_placed(here, layout.places, moved)), words
+
+
+def _placed(here: Situation, before: Mapping[str, Place], moved: Mapping[str, Place]) -> Iterator[Edit]:
+    for name, place in moved.items():
+        if place[:2] != before[name][:2]:
+            yield Edit("op", here.ops[name].name, ("grid_loc",), place[:2])
+
+
+def _givers(here: Situation, op: Op, now: float) -> Iterator[tuple[Op, tuple[Edit, ...]]]:
+    """Ops of the same chip that can do with fewer cores, those that take the least then first."""
+    found: list[tuple[float, str, Op, tuple[Edit, ...]]] = []
+    for other in here.ops.values():
+        cells = other.blocking.cells
+        if other.name == op.name or cells < 2 or other.target_device != op.target_device:
+            continue
+        fewest: tuple[float, tuple[Edit, ...]] | None = None
+        for merge in _merges(other) if can_be_cut(here, other) else _merged_columns(here, other):
+            edits = _fitting(here, other.name, merge)
+            after = here.cycles(edited(here.variant.netlist, edits).ops[other.name]) if edits else None
+            if after is not None and after < _SPARE * now and (fewest is None or _cells(edits) < _cells(fewest[1])):
+                fewest = after, (*edits, *_queue_edits(here, other, edits))
+        if fewest is not None:
+            found.append((fewest[0], other.name, other, fewest[1]))
+    for _, _, other, edits in sorted(found, key=lambda item: item[:2]):
+        yield other, edits
+
+
+def _fitting(here: Situation, name: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The same, with a smaller output buffer where L1 asks for it; () where that is not enough."""
+    arch = here.variant.netlist.arch
+    for smaller in (edits, (*edits, Edit("op", name, ("buf_size_mb",), 1))):
+        op = edited(here.variant.netlist, smaller).ops[name]
+        if l1_bytes(op, arch.alignment) <= arch.l1_bytes - L1_RESERVED:
+            return smaller
+    return ()
+
+
+def _merged_columns(here: Situation, op: Op) -> Iterator[tuple[Edit, ...]]:
+    return iter(()) if _fed(here, op) else merged_columns(op)
+
+
+def _merges(op: Op) -> Iterator[tuple[Edit, ...]]:
+    own = op.blocking
+    for r in range(1, own.grid_size[0] + 1):
+        for c in range(1, own.grid_size[1] + 1):
+            if own.grid_size[0] % r == 0 and own.grid_size[1] % c == 0 and r * c < own.cells:
+                m, n = own.mblock[0] * own.grid_size[0] // r, own.mblock[1] * own.grid_size[1] // c
+                yield _block_edits(op, (r, c), (m, n), own.ublock)
+
+
+MOVE: Final = Move(
+    "cores", "grid_size, grid_loc, mblock, ublock",
+    "an op that sets the pace and is cut by its blocks alone, where cores are free or can be made so",
+    lossy=False, proposals=_proposals,
+)  # fmt: skip
+
+
+def _propose_rows(here: Situation) -> Iterator[Proposal]:
+    op = here.op
+    now = here.cycles(op) if op is not None else None
+    if op is None or now is None or not op.attributes.identity or len(op.grid_loc) != 2 or op.grid_transpose:
+        return
+    queues = _encoded(here, op)
+    if queues is None:
+        return
+    found: list[tuple[float, int, tuple[Edit, ...]]] = []
+    for columns in ((), *merged_columns(op)):  # a column less makes room for rows
+        base = edited(here.variant.netlist, columns).ops[op.name]
+        rows, mblock = base.blocking.grid_size[0], base.blocking.mblock
+        for times in range(2, mblock[0] + 1):
+            if mblock[0] % times or rows * times > _MOST:
+                continue
+            grid = (rows * times, base.blocking.grid_size[1])
+            own = (
+                Edit("op", op.name, ("grid_size",), grid),
+                Edit("op", op.name, ("mblock",), (mblock[0] // times, mblock[1])),
+            )
+            edits = merged((*columns, *own))
+            after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
+            if after is not None and after < now:
+                found.append((after, grid[0] * grid[1], (*edits, *_row_queue_edits(here, queues, grid[0]))))
+    for after, count, edits in sorted(found, key=lambda item: item[:2]):
+        room = make_room(here, op, edits, now)
+        if room is None:
+            continue
+        others, words = room
+        rows = new_grid(edits)[0]
+        own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
+        yield Proposal(
+            "rows",
+            op.name,
+            own,
+            merged((*edits, *others)),
+            gain=(now - after) / max(count - op.blocking.cells, 1),
+            host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
+        )
+
+
+def _encoded(here: Situation, op: Op) -> tuple[Queue, Queue] | None:
+    """The queues of the sparse tiles and of their encoding, if the host fills them for this op alone."""
+    netlist = here.variant.netlist
+    found = [netlist.queues.get(op.inputs[operand]) for operand in (0, 2)] if len(op.inputs) == 3 else []
+    readers = [name for other in netlist.ops.values() for name in other.inputs]
+    queues = [
+        queue
+        for queue in found
+        if queue is not None
+        and queue.host_fed
+        and readers.count(queue.name) == 1
+        and may_move(here.variant, queue)
+        and queue.blocking.grid_size[0] == op.blocking.grid_size[0]
+    ]
+    return (queues[0], queues[1]) if len(queues) == 2 else None
+
+
+def _row_queue_edits(here: Situation, queues: tuple[Queue, Queue], rows: int) -> Iterator[Edit]:
+    """As many rows of buffers as the op has rows of cores, each as large as before: a row may need all of it."""
+    count = here.evaluator.chip.dram_channels
+    room = Channels(here.variant, queues[0].target_device, count)
+    for queue in queues:
+        columns = queue.blocking.grid_size[1]
+        buffers = list(queue.buffers)
+        while len(buffers) < rows * columns:
+            buffers.append(room.place(queue, len(buffers) % count))
+        yield Edit("queue", queue.name, ("grid_size",), (rows, columns))
+        yield Edit("queue", queue.name, ("dram",), tuple(buffers))
+
+
+MORE_ROWS: Final = Move(
+    "rows", "grid_size, mblock of an identity matmul and its queues",
+    "an identity matmul that sets the pace, whose sparse tiles and encoding the host fills",
+    lossy=False, proposals=_propose_rows,
+)  # fmt: skip

@@ -1,0 +1,104 @@
+"""Changes of precision: a lower math fidelity, a narrower number format for a tensor that is moved, the vector unit's
+faster and less accurate form of a function.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from buda_emu.performance.advice.edits import Edit, Proposal, edited
+from buda_emu.performance.advice.moves.move import Move, Situation, streams
+from buda_emu.performance.timing.op.call import PHASES
+from buda_emu.performance.timing.transfers.flows import Flow
+
+_LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi",)}
+
+
+def _propose_fidelities(here: Situation) -> Iterator[Proposal]:
+    op = here.op
+    now = here.cycles(op) if op is not None else None
+    if op is None or now is None:
+        return
+    for word in _LOWER.get(PHASES.get(op.math_fidelity, 4), ()):
+        edits = (Edit("op", op.name, ("math_fidelity",), word),)
+        after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
+        if after is not None and after < now:
+            sentence = f"{op.name} in {word} instead of {op.math_fidelity}"
+            yield Proposal("fidelity", op.name, sentence, edits, lossy=True, gain=now - after)
+
+
+LOWER_FIDELITY: Final = Move(
+    "fidelity",
+    "math_fidelity",
+    "an op of the FPU above LoFi that sets the pace",
+    lossy=True,
+    proposals=_propose_fidelities,
+)
+
+
+_NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "Bfp8"}
+_STREAMS: Final = 6  # of a channel that are tried, the largest first
+
+
+def _propose_formats(here: Situation) -> Iterator[Proposal]:
+    if here.target.kind == "op":
+        return
+    if here.edge is not None:
+        yield from _of_edge(here, here.edge, here.target.cycles)
+        return
+    carried = streams(here)
+    whole = sum(size for _, size in carried)
+    for edge, size in carried[:_STREAMS]:
+        yield from _of_edge(here, edge, here.target.cycles * size / whole)
+
+
+def _of_edge(here: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
+    netlist = here.variant.netlist
+    ops = netlist.ops
+    queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
+    name = queue.name if queue is not None else edge.source
+    before = queue.df if queue is not None else ops[name].out_df
+    narrow = _NARROWER.get(before)
+    if narrow is None or (queue is not None and (queue.alias or queue.layout != "tilized")):
+        return
+    edits = [Edit("queue", queue.name, ("df",), narrow)] if queue is not None else []
+    if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
+        producer = ops.get(queue.input if queue is not None else name)
+        if producer is None or producer.out_df != before:
+            return
+        edits.append(Edit("op", producer.name, ("out_df",), narrow))
+        fed = [other for other in netlist.queues.values() if other.input == producer.name and other is not queue]
+        edits += [Edit("queue", other.name, ("df",), narrow) for other in fed]
+        names = {name, producer.name, *(other.name for other in fed)}
+    else:
+        names = {name}
+    for op in ops.values():
+        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
+        if formats != op.in_df and len(formats) == len(op.in_df):
+            edits.append(Edit("op", op.name, ("in_df",), formats))
+    sentence = f"{name} in {narrow} instead of {before}"
+    yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
+
+
+NARROWER_FORMAT: Final = Move(
+    "format", "df of a queue, out_df of an op, in_df of its readers",
+    "a transfer or one of the largest streams of a memory channel, whose tensor has a wider format than it might",
+    lossy=True, proposals=_propose_formats,
+)  # fmt: skip
+
+
+def _propose_approximations(here: Situation) -> Iterator[Proposal]:
+    op = here.op
+    now = here.cycles(op) if op is not None else None
+    if op is None or now is None or not op.has("vector unit") or op.attributes.approximate_mode:
+        return
+    edits = (Edit("op", op.name, ("attributes", "approximate_mode"), True),)
+    after = here.cycles(edited(here.variant.netlist, edits).ops[op.name])
+    if after is not None and after < now:
+        sentence = f"{op.name} approximated"
+        yield Proposal("approximate", op.name, sentence, edits, lossy=True, gain=now - after)
+
+
+APPROXIMATION: Final = Move(
+    "approximate", "attributes: approximate_mode", "an op of the vector unit that has a coarser form", lossy=True,
+    proposals=_propose_approximations,
+)  # fmt: skip

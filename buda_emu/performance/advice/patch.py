@@ -1,0 +1,126 @@
+"""Edits in the text of a netlist: only the values change, comments and layout stay.
+
+Places come from the tree of the loaded document. What is written is read again, and has to be what was meant; a value
+that several objects share (an alias, a graph that stands for several chips) cannot be edited for one of them.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from buda_emu.netlist import nodes
+from buda_emu.netlist.load import NetlistResult, check_bytes
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import decode
+from buda_emu.performance.advice.edits import Edit, edited
+
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class UnwritableError(Exception):
+    """An edit that the text cannot take. Says why."""
+
+
+def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
+    """The text of `netlist`, which was read from `data`, with these edits. Raises UnwritableError."""
+    text = decode(data)
+    starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+    changes = [_change(_Text(text, starts), netlist, edit) for edit in edits]
+    changes.sort(key=lambda change: (change[0], change[1]))
+    parts: list[str] = []
+    at = 0
+    for start, end, new in changes:
+        if start < at:
+            raise UnwritableError("two edits meet in one place of the text")
+        parts += [text[at:start], new]
+        at = end
+    result = ("".join(parts) + text[at:]).encode("utf-8")
+    return _BOM + result if data.startswith(_BOM) else result
+
+
+def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
+    """The new text and what the checker says of it. Raises UnwritableError where it is not the edited netlist."""
+    new = patched(data, netlist, edits)
+    result = check_bytes(new, netlist.path, netlist.arch_name)
+    if result.netlist is not None:
+        meant = edited(netlist, edits)
+        if result.netlist.ops != meant.ops or dict(result.netlist.queues) != dict(meant.queues):
+            raise UnwritableError("other objects share the text that would have to change")
+    return new, result
+
+
+class _Text:
+    def __init__(self, text: str, starts: Sequence[int]) -> None:
+        self.text = text
+        self._starts = starts
+
+    def start(self, node: nodes.Node) -> int:
+        """Of its first character."""
+        return self._starts[node.line - 1] + node.column - 1
+
+    def end(self, node: nodes.Node) -> int:
+        """After its last character. Raises UnwritableError."""
+        start = self.start(node)
+        if isinstance(node, nodes.Scalar):
+            if node.end_column <= node.column + 1 and len(node.text) > 1:
+                raise UnwritableError(f"a value of several lines in line {node.line}")
+            return self._starts[node.line - 1] + node.end_column - 1
+        if self.text[start] in "[{":
+            return self._closed(start)
+        children = node.items if isinstance(node, nodes.Sequence) else [part for pair in node.pairs for part in pair]
+        return max((self.end(child) for child in children), default=start)
+
+    def _closed(self, start: int) -> int:
+        """After the bracket that closes the one at `start`; quotes and comments hold none."""
+        depth, at = 0, start
+        for found in _FLOW.finditer(self.text, start):
+            word, at = found[0], found.end()
+            depth += word in "[{"
+            depth -= word in "]}"
+            if depth == 0:
+                return at
+        raise UnwritableError("a list that is not closed")
+
+
+_COMMENT: Final = re.compile(r"(?<=\s)#")
+_FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\#[^\n]*""", re.DOTALL)
+
+
+def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
+    """(start, end, new) in the text."""
+    item = netlist.ops[edit.name] if edit.kind == "op" else netlist.queues[edit.name]
+    node = item.source
+    for depth, key in enumerate(edit.path):
+        below = _below(node, key)
+        if below is None:
+            return _added(text, node, edit.path[depth:], edit.text)
+        node = below
+    assert node is not None
+    start, end = text.start(node), text.end(node)
+    if _COMMENT.search(text.text, start, end):
+        raise UnwritableError(f"a comment is inside of {'.'.join(map(str, edit.path))} of {edit.name}")
+    return start, end, edit.text
+
+
+def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
+    if isinstance(node, nodes.Mapping) and isinstance(key, str):
+        return node.find(key)
+    if isinstance(node, nodes.Sequence) and isinstance(key, int):
+        return node.items[key]
+    raise UnwritableError(f"there is no {key} in the text")
+
+
+def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
+    """A key that was not written, after the last one of its map."""
+    if not isinstance(node, nodes.Mapping) or not node.pairs:
+        raise UnwritableError(f"there is no map to write {path[0]} into")
+    for key in reversed(path[1:]):
+        value = f"{{{key}: {value}}}"
+    first, (_, last) = node.pairs[0][0], node.pairs[-1]
+    end = text.end(last)
+    if text.text[text.start(node)] == "{":
+        return end, end, f", {path[0]}: {value}"
+    found = _BREAK.search(text.text, end)  # a comment stays after the value it follows
+    line_end = found.start() if found is not None else len(text.text)
+    return line_end, line_end, f"\n{' ' * (first.column - 1)}{path[0]}: {value}"

@@ -1,0 +1,165 @@
+"""The result of advice: proposals alone and combined, the netlist with them, and the figures of a fresh model of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from buda_emu.performance.advice.accuracy import Loss
+from buda_emu.performance.advice.edits import Proposal
+from buda_emu.performance.advice.evaluate import Variant
+from buda_emu.performance.advice.search import Found, Tried
+from buda_emu.performance.timing.epoch.critical import chain_sentence, critical_steps
+from buda_emu.spec.devices import Device
+from buda_emu.support.checker.text import plural
+from buda_emu.support.version import RESULT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A netlist of the Pareto front. `lost`: PCC against float32 that its changed ops lose, added up."""
+
+    what: str
+    cycles: float  # of all programs
+    slowest: float  # for each input, of the slowest epoch
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What would make a netlist faster. `text`: the netlist with everything that was taken together.
+
+    `before` and `after` are figures of a fresh model of the two texts.
+    """
+
+    netlist: str
+    arch: str
+    found: Found
+    after: Variant
+    text: bytes
+    tries: int  # epochs that were modelled
+    chip: Device
+
+    @property
+    def before(self) -> Variant:
+        """The netlist as it is."""
+        return self.found.start
+
+    @property
+    def ranked(self) -> list[Tried]:
+        """Proposals alone: those that make the slowest epoch faster first, then those that save most cycles."""
+        return sorted(
+            self.found.alone, key=lambda item: (item.slowest, item.total, -item.saved, item.proposal.sentence)
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why nothing was found, with what bounds the programs; "" where something was."""
+        if self.found.taken or not self.before.reports:
+            return ""
+        held = max(self.before.reports, key=lambda report: report.runs * report.cycles)
+        tried = "no kind of change applies to its bottleneck"
+        if self.found.modelled:
+            tried = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
+        if self.found.refused:
+            tried += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
+        share = held.runs * held.cycles / max(self.before.cycles, 1.0)
+        where = f"{100 * share:.0f} % of all cycles are those of {' + '.join(held.graphs)}"
+        loads = f"{100 * held.load_share:.0f} % of them for loading it"
+        bound = f"{where}, {loads}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
+        return f"nothing was found that helps: {tried}. {bound}"
+
+    @property
+    def lost(self) -> float:
+        """PCC that the ops that were changed together lose, added up."""
+        return self.found.lost
+
+    def front(self) -> list[Point]:
+        """The netlists that were modelled than which no other is faster and as exact: the exact ones first."""
+        points = list(self._points())
+        best: list[Point] = []
+        for point in sorted(points, key=lambda item: (item.lost, item.cycles)):
+            if not best or point.cycles < best[-1].cycles:
+                best.append(point)
+        return best
+
+    def _points(self) -> Iterator[Point]:
+        yield Point("as it is", self.before.cycles, self.before.slowest, 0.0)
+        for item in self.found.alone:
+            if item.loss is None or not item.loss.reason:
+                yield Point(item.proposal.sentence, item.total, item.slowest, _lost(item.loss))
+        taken = self.found.taken
+        lost = 0.0
+        for number, (variant, (_, loss)) in enumerate(zip(self.found.steps, taken, strict=True), 1):
+            lost += _lost(loss)
+            every = "all that are taken together" if number == len(taken) else f"the first {number} of them together"
+            yield Point(every, variant.cycles, variant.slowest, lost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as `buda-emu advise --json` writes it."""
+        return {
+            "schema_version": RESULT_VERSION,
+            "netlist": self.netlist,
+            "arch": self.arch,
+            "board": self.chip.board,
+            "epochs_modelled": self.tries,
+            "before": _figures(self.before),
+            "after": {**_figures(self.after), "pcc_lost": self.lost},
+            "alone": [
+                {
+                    **_plain(item.proposal, item.loss),
+                    "graphs": list(self.before.reports[item.epoch].graphs),
+                    "cycles_before": item.before,
+                    "cycles_after": item.after,
+                    "slowest_cycles": item.slowest,
+                    "total_cycles": item.total,
+                }
+                for item in self.ranked
+            ],
+            "together": [
+                {**_plain(proposal, loss), "slowest_cycles": variant.slowest, "total_cycles": variant.cycles}
+                for (proposal, loss), variant in zip(self.found.taken, self.found.steps, strict=True)
+            ],
+            "front": [
+                {"what": item.what, "total_cycles": item.cycles, "slowest_cycles": item.slowest, "pcc_lost": item.lost}
+                for item in self.front()
+            ],
+            "nothing_found": self.reason,
+            "refused": [{**_plain(proposal, None), "reason": reason} for proposal, reason in self.found.refused],
+        }
+
+    def __repr__(self) -> str:
+        before, after = self.before.slowest, self.after.slowest
+        taken = plural(len(self.found.taken), "change")
+        return f"<Advice for {self.netlist}: {taken}, slowest epoch {before:.0f} to {after:.0f} cycles>"
+
+
+def _lost(loss: Loss | None) -> float:
+    return loss.pcc_lost if loss is not None else 0.0
+
+
+def _figures(variant: Variant) -> dict[str, Any]:
+    return {
+        "slowest_cycles": variant.slowest,
+        "total_cycles": variant.cycles,
+        "epochs": [
+            {"program": report.program, "graphs": list(report.graphs), "cycles_per_input": report.pace}
+            for report in variant.reports
+        ],
+    }
+
+
+def _plain(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:
+    known = None if loss is None or loss.reason else loss.pcc_lost
+    return {
+        "move": proposal.move,
+        "target": proposal.target,
+        "what": proposal.sentence,
+        "host": proposal.host,
+        "changes_values": proposal.lossy,
+        "pcc_lost": known,
+        "accuracy_unknown": loss.reason if loss is not None else "",
+        "edits": [
+            {"kind": edit.kind, "name": edit.name, "field": ".".join(map(str, edit.path)), "value": edit.text}
+            for edit in proposal.edits
+        ],
+    }

@@ -1,0 +1,219 @@
+"""The search: it tries single changes for the bottlenecks of the slowest epochs, then combines changes greedily."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from buda_emu.performance.advice.accuracy import Accuracy, Loss
+from buda_emu.performance.advice.edits import Edit, Proposal, merged
+from buda_emu.performance.advice.evaluate import Evaluator, Variant
+from buda_emu.performance.advice.moves import MOVES
+from buda_emu.performance.advice.moves.move import Move, Situation, Target
+from buda_emu.performance.advice.patch import UnwritableError, checked
+from buda_emu.performance.timing.epoch.critical import critical_steps
+from buda_emu.performance.timing.result import EpochReport
+
+_TARGETS = 4  # of an epoch that are looked at
+_CLOSE = 0.9  # a unit that works this share of the busiest one's cycles is looked at, too
+_TOGETHER = 16  # proposals that are modelled for one step
+_BETTER = 1e-3  # of the pace: what is less is no gain
+_TAIL = 1e-2  # of the load of other busy units, where the pace stays
+_GAIN = 1e-4  # of the cycles of all programs, that the last step has to spare
+_WORSE = 1e-3  # of the pace of another epoch, that is allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A proposal alone, on the netlist as it is. Cycles for each input of the epoch that it is for."""
+
+    proposal: Proposal
+    epoch: int
+    before: float
+    after: float
+    slowest: float  # of all epochs, with it
+    total: float  # cycles of all programs, with it
+    loss: Loss | None  # of accuracy; None where values stay as they are
+
+    @property
+    def saved(self) -> float:
+        """Cycles for each input."""
+        return self.before - self.after
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search found: proposals alone, those that were taken together, and the netlist with these."""
+
+    start: Variant
+    best: Variant
+    alone: list[Tried] = field(default_factory=list[Tried])
+    taken: list[tuple[Proposal, Loss | None]] = field(default_factory=list[tuple[Proposal, Loss | None]])
+    refused: list[tuple[Proposal, str]] = field(default_factory=list[tuple[Proposal, str]])  # and why
+    steps: list[Variant] = field(default_factory=list[Variant])  # after each that was taken
+    modelled: int = 0  # proposals
+
+    @property
+    def lost(self) -> float:
+        """PCC that the changes taken together lose: those of their ops, added up."""
+        return sum(loss.pcc_lost for _, loss in self.taken if loss is not None)
+
+
+@dataclass(slots=True)
+class Search:
+    """`data`: the text of the netlist. `most_loss`: of PCC, that all changes together may cost their ops; `tries`:
+    epochs that are modelled, at most."""
+
+    data: bytes
+    evaluator: Evaluator
+    accuracy: Accuracy
+    most_loss: float
+    tries: int
+    moves: Sequence[Move] = MOVES
+    progress: Callable[[str], None] = lambda _: None
+    _known: frozenset[tuple[str, str]] = frozenset()
+
+    def run(self) -> Found:
+        """Search. Deterministic: nothing in it depends on time."""
+        start = self.evaluator.start
+        self._known = frozenset((item.rule, item.message) for item in start.netlist.diagnostics)
+        found = Found(start, start)
+        self._alone(found)
+        self._together(found)
+        _without_idle_steps(found)
+        return found
+
+    # ----------------------------------------------------------------------------------------- one change at a time
+    def _alone(self, found: Found) -> None:
+        """Every proposal for the slowest epochs, half of the tries."""
+        order = sorted(range(len(found.start.reports)), key=lambda epoch: -found.start.reports[epoch].pace)
+        seen: set[tuple[Edit, ...]] = set()
+        for epoch in order:
+            new = self._new(found.start, epoch, seen)
+            for proposal, variant in self.evaluator.each(found.start, new, self.tries // 3):
+                self.progress(f"alone: {proposal.sentence}")
+                found.modelled += 1
+                if variant is None or not self._gains(found.start, variant, epoch):
+                    continue
+                reason = self._refusal(found.start, proposal.edits)
+                if reason:
+                    found.refused.append((proposal, reason))
+                    continue
+                loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
+                found.alone.append(
+                    Tried(
+                        proposal,
+                        epoch,
+                        found.start.figures[epoch].pace,
+                        variant.figures[epoch].pace,
+                        variant.slowest,
+                        variant.cycles,
+                        loss,
+                    )
+                )
+
+    # -------------------------------------------------------------------------------------------- greedily together
+    def _together(self, found: Found) -> None:
+        """The slowest epoch again and again, until nothing is left that makes it faster."""
+        refused: set[tuple[Edit, ...]] = set()
+        exhausted: set[int] = set()
+        while self.evaluator.tries < self.tries and len(exhausted) < len(found.best.reports):
+            epoch = max(
+                (number for number in range(len(found.best.reports)) if number not in exhausted),
+                key=lambda number: (found.best.reports[number].pace, -number),
+            )
+            self.progress(f"together: {' + '.join(found.best.reports[epoch].graphs)}")
+            if not self._step(found, epoch, refused):
+                exhausted.add(epoch)
+
+    def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
+        """The epoch is faster, and with it the programs."""
+        faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
+        return faster and after.cycles < before.cycles
+
+    def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
+        """Take one change for an epoch, the most promising that makes it faster."""
+        new = islice(self._new(found.best, epoch, set(refused)), _TOGETHER)
+        for proposal, variant in self.evaluator.each(found.best, new, self.tries):
+            found.modelled += 1
+            if variant is None or not self._is_better(found.best, variant, epoch):
+                continue
+            loss = self.accuracy.loss(found.best.netlist, proposal.edits) if proposal.lossy else None
+            if loss is not None and found.lost + loss.pcc_lost > self.most_loss:
+                refused.add(proposal.key)
+                continue
+            edits = merged(variant.edits)
+            reason = self._refusal(found.start, edits)
+            if reason:
+                refused.add(proposal.key)
+                found.refused.append((proposal, reason))
+                continue
+            found.best = variant = self.evaluator.whole(variant)
+            found.taken.append((proposal, loss))
+            found.steps.append(variant)
+            return True
+        return False
+
+    def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
+        """The epoch is faster, or as fast with less work in what holds it; no other one is slower, nor the programs."""
+        if after.cycles > before.cycles:
+            return False
+        (pace, load), (new_pace, new_load) = before.score(epoch), after.score(epoch)
+        if new_pace > pace * (1 + 1e-9):
+            return False
+        if new_pace > pace * (1 - _BETTER) and new_load > load * (1 - _TAIL):
+            return False
+        for number, (old, new) in enumerate(zip(before.figures, after.figures, strict=True)):
+            limit = max(old.pace * (1 + _WORSE), 0.9 * new_pace)
+            if number != epoch and new.pace > limit:
+                return False
+        return True
+
+    # ----------------------------------------------------------------------------------------------------- helpers
+    def _new(self, variant: Variant, epoch: int, seen: set[tuple[Edit, ...]]) -> Iterator[Proposal]:
+        """Those that have not been seen; now they have."""
+        for proposal in self._proposals(variant, epoch):
+            if proposal.key not in seen:
+                seen.add(proposal.key)
+                yield proposal
+
+    def _proposals(self, variant: Variant, epoch: int) -> Iterator[Proposal]:
+        """Of what holds an epoch back most first; of one target the exact and the most promising first."""
+        for target in targets(variant.reports[epoch]):
+            here = Situation(self.evaluator, variant, epoch, target)
+            own = [proposal for move in self.moves for proposal in move.proposals(here)]
+            yield from sorted(own, key=lambda item: (item.lossy, -item.gain))
+
+    def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
+        """Why the checker does not take a netlist; "" where it finds nothing that it did not find before."""
+        try:
+            _, result = checked(self.data, start.netlist, merged(edits))
+        except UnwritableError as error:
+            return f"cannot be written: {error}"
+        new = [item for item in result.diagnostics if (item.rule, item.message) not in self._known]
+        return f"{new[0].rule}: {new[0].message}" if new else ""
+
+
+def _without_idle_steps(found: Found) -> None:
+    """Leave out the last steps where they gained nothing: they were taken for others to follow, and none did."""
+    while found.steps:
+        before = found.steps[-2] if len(found.steps) > 1 else found.start
+        if found.best.cycles < before.cycles * (1 - _GAIN):
+            return
+        found.steps.pop()
+        found.taken.pop()
+        found.best = before
+
+
+def targets(report: EpochReport) -> list[Target]:
+    """What holds an epoch back, the first first: units that set its pace, then what its cycles are made of; where a
+    single input goes through the ops one by one, the other way round."""
+    steps = [Target(step.kind, step.name, step.cycles) for step in critical_steps(report.timing)[:_TARGETS]]
+    busy = report.timing.busy()
+    most = max((item.cycles for _, item in busy), default=0.0)
+    units: list[Target] = []
+    for kind, item in sorted(busy, key=lambda pair: -pair[1].cycles):
+        if item.cycles >= _CLOSE * most and (kind == "op" or kind == "memory" or kind == "transfer"):
+            units.append(Target(kind, item.name, item.cycles))
+    sets_pace = most >= _CLOSE * report.pace
+    order = [*units[:_TARGETS], *steps] if sets_pace else [*steps, *units[:_TARGETS]]
+    return list({target.name: target for target in reversed(order)}.values())[::-1]

@@ -1,0 +1,396 @@
+"""What the pipes of an epoch take of each core as net2pipe counts it, and what it warns of."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Final
+
+import numpy as np
+
+from buda_emu.netlist.model import Op
+from buda_emu.performance.routing.pipes.buffers import Buffers
+from buda_emu.performance.routing.pipes.edge import EdgeMap
+from buda_emu.performance.routing.pipes.epoch import Epoch
+from buda_emu.performance.routing.pipes.granularity import base_of
+from buda_emu.performance.routing.pipes.make_pipes import Draft, PipeMaker
+from buda_emu.performance.routing.pipes.op_buffers import core_of
+from buda_emu.performance.routing.pipes.ops.edges import OpEdges
+from buda_emu.performance.routing.pipes.ops.general import is_ethernet
+from buda_emu.performance.routing.pipes.refusal import Refusal
+from buda_emu.performance.routing.pipes.source_map import Tiles, cores, places
+from buda_emu.spec.devices import device
+
+EXTRA_STREAMS, MULTICASTS = 24, 4
+DRAM_INPUTS, DRAM_OUTPUTS = 8, 8
+GATHER_STREAMS = 3
+"""Streams of a gather that is spread over several; others take one."""
+
+ChipCore = tuple[int, int, int]
+"""Chip, row and column."""
+
+Segment = tuple[int, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class CoreUse:
+    """What one worker core is asked for."""
+
+    extra: int = 0
+    dram_inputs: int = 0
+    dram_outputs: int = 0
+    multicasts: int = 0
+    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
+    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None], compare=False)
+    _times: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
+    _gather_streams: int = 0
+
+    @property
+    def busy_pipes(self) -> int:
+        """Pipes that gather or multicast here."""
+        return len(self._gathers.keys() | self._multicast.keys())
+
+    def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
+        """A pipe that gathers or multicasts here. `wide`: how many pipes may spread their gathers over several streams.
+        Whether that takes streams."""
+        self._times[segment] = self._times.get(segment, 0) + 1
+        if self._times[segment] > 1:
+            return False
+        if gathers:
+            self._gathers[segment] = inputs
+        if multicasts:
+            self._multicast[segment] = None
+            self.multicasts += 1
+        before, self._gather_streams = self._gather_streams, self._count(wide)
+        self.extra += self._gather_streams - before
+        return self._gather_streams > before
+
+    def remove(self, segment: Segment, *, wide: int) -> None:
+        """Undo `add`. net2pipe counts a pipe that only multicasts as gone where there are as many as there may be."""
+        self._times[segment] -= 1
+        if self._times[segment]:
+            return
+        gathers, full = segment in self._gathers, len(self._gathers) + len(self._multicast) == MULTICASTS
+        self._gathers.pop(segment, None)
+        if segment in self._multicast:
+            del self._multicast[segment]
+            self.multicasts -= gathers or full
+        before, self._gather_streams = self._gather_streams, self._count(wide)
+        self.extra += self._gather_streams - before
+
+    def _count(self, wide: int) -> int:
+        alone = sum(segment not in self._gathers for segment in self._multicast)
+        both = min(len(self._multicast) - alone, max(0, wide - alone))
+        pipes, total = alone + both, 0
+        spread: set[int] = set()
+        for segment, inputs in self._gathers.items():
+            also_multicast = segment in self._multicast
+            if also_multicast and both:
+                both -= 1
+                wide_one = True
+            else:
+                wide_one = pipes < wide or segment[0] in spread
+            total += min(GATHER_STREAMS, inputs) if wide_one else 1
+            if wide_one:
+                spread.add(segment[0])
+            pipes += not also_multicast
+        return total
+
+
+def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
+    """Cores that are asked for more than they have."""
+    ops: dict[ChipCore, str] = {}
+    for op in buffers.epoch.ops.values():
+        for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
+            ops[op.target_device, *buffers.core[id]] = op.name
+    for core, one in sorted(use.items()):
+        for rule, what, used, limit, hint in (
+            ("V340", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V342", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V343", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V344", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+        ):
+            if used > limit:
+                chip, row, column = core
+                text = f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {what}, it has {limit}"
+                place = (row, column)
+                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=place, used=used, limit=limit)
+
+
+_LESS_FAN_OUT: Final = (
+    "give the ops that read its result the same grid and blocks, or put a nop between it and some of them"
+)
+_FEWER_QUEUES: Final = (
+    "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+)
+
+
+class Counter:
+    """Counts `use`, of each worker core that anything is asked of."""
+
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
+        self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
+        self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
+        self.use: dict[ChipCore, CoreUse] = {}
+        self.gathers: dict[int, bool] = {}
+        self.drafts = {draft.id: draft for draft in pipes.made}
+
+    def at(self, core: ChipCore) -> CoreUse:
+        """What a core is asked for so far."""
+        return self.use.setdefault(core, CoreUse())
+
+    def _at(self, op: Op, id: int) -> CoreUse:
+        """The core of a buffer of an op."""
+        return self.at((op.target_device, *self.buffers.core[id]))
+
+    def counted(self) -> dict[ChipCore, CoreUse]:
+        """Of all pipes that were made."""
+        readers: dict[int, set[int]] = {}
+        for draft in self.pipes.made:
+            self._pipe(draft)
+            for base in draft.bases:
+                readers.setdefault(base, set()).add(draft.id)
+        self._forks(readers)
+        self._kept(readers)
+        return self.use
+
+    def _pipe(self, draft: Draft) -> None:
+        if draft.link:
+            return
+        queues, kept = self.epoch.netlist.queues, self.epoch.prologue
+        streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
+        to_dram = draft.reader in queues and draft.reader not in kept
+        gathers = self.gathers[draft.id] = self.takes_streams(draft)
+        spread = draft.scattered and not self.from_one_core(draft)
+        for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
+            use = self.at(core)
+            multicasts, added = len(outputs) > 1 or spread, False
+            if gathers or multicasts:
+                segment = (draft.id, outputs)
+                count = len(draft.inputs)
+                added = use.add(segment, count, gathers=gathers, multicasts=multicasts, wide=self.wide)
+            if streams:
+                use.extra += not added
+                use.dram_inputs += 1
+            use.dram_outputs += to_dram
+
+    def from_one_core(self, draft: Draft) -> bool:
+        """Whether all that a pipe reads lies in one place."""
+        queues = self.epoch.netlist.queues
+        if draft.source in queues and draft.steps != 2:
+            return True
+        return not draft.gathers_cores
+
+    def takes_streams(self, draft: Draft) -> bool:
+        """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
+        padding = self.buffers.padding.made
+        from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
+        from_dram |= bool(padding) and any(one in padding for one in draft.bases)
+        cut = self.pipes.cuts[draft.source]
+        scattered = cut.scattered and draft.steps != 2
+        single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
+        if not from_dram and (single if scattered else not draft.gathers_cores):
+            return False
+        return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
+
+    def _reads_on(self, draft: Draft, step: int) -> bool:
+        """Whether it reads one buffer from its first place on, each piece once or several times, over and over."""
+        first = draft.inputs[0]
+        base = base_of(first)
+        if first in self.buffers.padding.made:
+            return False
+        if draft.source in self.epoch.netlist.queues and draft.steps != 2:
+            size = self.epoch.netlist.queues[draft.source].blocking.tiles_per_core
+        else:
+            buffer = self.buffers.ops.made[base]
+            size, step = buffer.size_tiles, buffer.scatter_gather_num_tiles
+        expected = last = first
+        for one in draft.inputs:
+            if one not in (expected, last):
+                return False
+            if one == expected:
+                expected += step
+            if expected >= size + base:
+                expected = first
+            last = one
+        return True
+
+    def _forks(self, readers: Mapping[int, set[int]]) -> None:
+        for op in self.epoch.ops.values():
+            for id in self.buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
+                self._fork(op, id, readers)
+        for (name, *_), id in self.buffers.ops.chunks.items():
+            op = self.epoch.ops[name]
+            self._at(op, id).extra += 1
+            self._fork(op, id, readers)
+
+    def _fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
+        count = len(readers.get(id, ()))
+        if count > 1:
+            self._at(op, id).extra += count - 1
+
+    def _kept(self, readers: Mapping[int, set[int]]) -> None:
+        """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
+        for (name, reader), ids in self.buffers.queues.forks.items():
+            op = self.epoch.ops.get(reader)
+            edges = self.buffers.edges[reader] if op is not None else None
+            if op is None or edges is None or edges.as_read.get(name, False):
+                continue
+            for id in ids:
+                use = self._at(op, id)
+                pipes: Iterable[int] = readers.get(id, ())
+                use.extra += 1
+                if len(readers.get(id, ())) > 1:
+                    use.extra += sum(not self._busy(one) for one in pipes)
+
+    def _busy(self, pipe: int) -> bool:
+        draft = self.drafts[pipe]
+        multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self.from_one_core(draft))
+        return self.gathers[pipe] or multicasts
+
+
+FORKS, PHASES, DRAM_READS = 16, 1800, 2000
+
+Counts = dict[int, int]
+"""By core of a grid, counted row by row."""
+
+
+def warned(epoch: Epoch, edges: Mapping[str, OpEdges]) -> Iterator[Refusal]:
+    """By op: what net2pipe counts of its core that has most, where that is more than it recommends."""
+    for op in epoch.ops.values():
+        read = [(name, edges[op.name].maps[index], index) for index, name in enumerate(op.inputs)]
+        from_ops = [edge for name, edge, _ in read if name in epoch.ops and name not in epoch.netlist.queues]
+        readers = list(_readers(epoch, op, edges))
+        if sum(_dests(edge) for _, edge, _ in readers) > FORKS:
+            yield from _above(op, "V357", [_forks(edge) for _, edge, _ in readers], FORKS, _FORKED)
+        if sum(2 * edge.tiles for edge in (*from_ops, *(edge for _, edge, _ in readers))) > PHASES:
+            received = [_times(2, _received(edge)) for edge in from_ops]
+            sent = [_sent(op, epoch, reader, edge, index) for reader, edge, index in readers]
+            yield from _above(op, "V358", [*received, *sent], PHASES, _MANY_PHASES)
+        from_queues = [(edge, index) for name, edge, index in read if name in epoch.netlist.queues]
+        if sum(edge.tiles for edge, _ in from_queues) > DRAM_READS:
+            places_read = [_places_read(edge, _cleared(epoch, op, index)) for edge, index in from_queues]
+            yield from _above(op, "V360", places_read, DRAM_READS, _MANY_PLACES)
+
+
+_FORKED: Final = "core {} of it sends to {} readers, net2pipe recommends no more than {}"
+_MANY_PHASES: Final = "what core {} of it receives and sends takes {} phases, net2pipe recommends no more than {}"
+_MANY_PLACES: Final = "core {} of it reads queues at {} places, net2pipe recommends no more than {}"
+
+
+def _above(op: Op, rule: str, parts: Sequence[Counts], limit: int, what: str) -> Iterator[Refusal]:
+    """`parts`: of each edge what its cores have; net2pipe adds up the most of each. The core that is named has most of
+    all parts together."""
+    used = sum(map(_most, parts))
+    if used <= limit:
+        return
+    total: Counts = {}
+    for part in parts:
+        for core, count in part.items():
+            total[core] = total.get(core, 0) + count
+    fullest = max(total, key=total.__getitem__)
+    place = core_of(op, *divmod(fullest, op.blocking.grid_size[1]))
+    hint = "cut producer and consumer alike, or put a nop between"
+    said = what.format(list(place), used, limit)
+    yield Refusal(rule=rule, what=said, hint=hint, op=op.name, core=place, used=used, limit=limit)
+
+
+def _times(factor: int, counts: Counts) -> Counts:
+    return {core: factor * count for core, count in counts.items()}
+
+
+def _readers(epoch: Epoch, op: Op, edges: Mapping[str, OpEdges]) -> Iterator[tuple[Op, EdgeMap, int]]:
+    """Each operand that reads the result, with the op's first operand that does."""
+    for name in epoch.readers.get(op.name, ()):
+        reader = epoch.ops.get(name)
+        if reader is not None and name not in epoch.netlist.queues:
+            index = reader.inputs.index(op.name)
+            yield reader, edges[name].maps[index], index
+
+
+def _dests(edge: EdgeMap) -> int:
+    return sum(len(pipe.dests) for pipe in edge.pipes)
+
+
+def _most(counts: Counts) -> int:
+    return max(counts.values(), default=0)
+
+
+def _core(edge: EdgeMap, dest: tuple[int, int]) -> int:
+    """Of a reader's grid; that of the first row or column for what all get."""
+    return max(dest[0], 0) * edge.consumer_grid[1] + max(dest[1], 0)
+
+
+def _forks(edge: EdgeMap) -> Counts:
+    """For each core of a producer, to how many cores it sends."""
+    pairs = {
+        (core, _core(edge, dest))
+        for pipe in edge.pipes
+        for core in np.unique(cores(pipe.tiles)).tolist()
+        for dest in pipe.dests
+        if core >= 0
+    }
+    return _counted(core for core, _ in pairs)
+
+
+def _counted(items: Iterable[int]) -> Counts:
+    found: Counts = {}
+    for one in items:
+        found[one] = found.get(one, 0) + 1
+    return found
+
+
+def _received(edge: EdgeMap) -> Counts:
+    """For each core of a reader, how often the core changes that it takes from."""
+    found: Counts = {}
+    for pipe in edge.pipes:
+        core = cores(pipe.tiles)
+        changes = 1 + int((core[1:] != core[:-1]).sum())
+        for dest in pipe.dests:
+            found[_core(edge, dest)] = found.get(_core(edge, dest), 0) + changes
+    return found
+
+
+def _cleared(epoch: Epoch, op: Op, index: int) -> int:
+    return epoch.inputs(op).cleared(index)
+
+
+def _sent(op: Op, epoch: Epoch, reader: Op, edge: EdgeMap, index: int) -> Counts:
+    """Phases in which each core of a producer sends; twice as many where its buffer is double."""
+    found: Counts = {}
+    cleared = _cleared(epoch, reader, index)
+    for pipe in edge.pipes:
+        piece, repeats = _piece(pipe.tiles), _repeats(pipe.tiles, cleared)
+        core, count = np.unique(cores(pipe.tiles), return_counts=True)
+        for one, tiles in zip(core.tolist(), count.tolist(), strict=True):
+            pieces = -(-tiles // piece)
+            found[one] = found.get(one, 0) + -(-pieces // repeats)
+    found.pop(-1, None)
+    return _times(1 if op.buf_size_mb == 1 else 2, found)
+
+
+def _places_read(edge: EdgeMap, cleared: int) -> Counts:
+    """For each core of a reader, how many places its pipes list; each counts those before it again (net2pipe)."""
+    found: Counts = {}
+    tiles: Counts = {}
+    for pipe in edge.pipes:
+        core = _core(edge, pipe.dests[0])
+        tiles[core] = tiles.get(core, 0) + len(pipe.tiles)
+        pieces = -(-tiles[core] // _piece(pipe.tiles))
+        found[core] = found.get(core, 0) + -(-pieces // _repeats(pipe.tiles, cleared))
+    return found
+
+
+def _piece(tiles: Tiles) -> int:
+    """The greatest number of tiles that divides every run of tiles that lie together."""
+    apart = (cores(tiles[1:]) != cores(tiles[:-1])) | (places(tiles[1:]) != places(tiles[:-1]) + 1)
+    ends = np.flatnonzero(apart) + 1
+    return gcd(*np.diff(np.concatenate(([0], ends, [len(tiles)]))).tolist())
+
+
+def _repeats(tiles: Tiles, cleared: int) -> int:
+    """How often a pipe's tiles repeat themselves, in whole clears of the reader; 1 where they do not."""
+    count = len(tiles)
+    for one in range(cleared, count // 2 + 1, cleared):
+        if count % one == 0 and (tiles[one:] == tiles[:-one]).all():
+            return count // one
+    return 1

@@ -1,0 +1,256 @@
+"""What lies on another chip than its op, and the relays by which pipes go from chip to chip."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.performance.routing.pipes.epoch import Epoch
+from buda_emu.performance.routing.pipes.links import ETHERNET_CORES
+from buda_emu.performance.routing.pipes.ops.general import is_ethernet
+from buda_emu.performance.routing.pipes.ops.operands import LATENCY_CYCLES
+from buda_emu.spec.devices import device
+
+WINDOW_BYTES: Final = 1 << 28
+WINDOWS: Final = {True: 0x8C000000, False: 0x4C000000}
+"""Where a chip sees DRAM of the one after it in the ring, and of the one before it."""
+
+
+def over_pcie(netlist: Netlist) -> bool:
+    """Whether chips reach each other over PCIe."""
+    return netlist.arch_name == "grayskull"
+
+
+def is_remote(queue: Queue, op: Op) -> bool:
+    """Whether a queue in DRAM lies on another chip than an op that reads or writes it."""
+    return queue.loc != "host" and queue.target_device != op.target_device
+
+
+def is_after(netlist: Netlist, here: int, there: int) -> bool | None:
+    """Whether a chip comes after another in the ring; False: before it, None: neither."""
+    used = chips(netlist)
+    if there == (here + 1 if here < used[-1] else used[0]):
+        return True
+    return False if there == (here - 1 if here > used[0] else used[-1]) else None
+
+
+def window(epoch: Epoch, queue: Queue) -> int | None:
+    """Where the op that writes or reads a queue sees its chip's DRAM, of grayskull; None on its own chip."""
+    if queue.loc == "host" or not over_pcie(epoch.netlist):
+        return None
+    op = _user(epoch, queue)
+    if op is None or op.target_device == queue.target_device:
+        return None
+    return WINDOWS[bool(is_after(epoch.netlist, op.target_device, queue.target_device))]
+
+
+def _user(epoch: Epoch, queue: Queue) -> Op | None:
+    if queue.input in epoch.ops and not queue.host_fed:
+        return epoch.ops[queue.input]
+    readers = epoch.readers.get(queue.name, ())
+    return epoch.ops.get(readers[0]) if readers else None
+
+
+def chips(netlist: Netlist) -> list[int]:
+    """The chips that run its graphs and hold its queues, in order."""
+    with_graphs = {graph.target_device for graph in netlist.graphs.values()}
+    return sorted(with_graphs | {queue.target_device for queue in netlist.queues.values() if queue.loc != "host"})
+
+
+RELAY_OPERAND: Final = 33
+"""The first operand id of relays on a core."""
+LINK_BYTES: Final = 13
+"""Bytes that come over a link in a cycle, as net2pipe sizes relays for them."""
+L1_BYTES: Final = 96 << 10
+"""What net2pipe gives to relays and to what gathers for them on a core of Ethernet (measured: 98,208 to 98,495)."""
+GATHERED_TILES, MOST_GATHERED = 4, 12
+"""Tiles that are held of each input of a gather, and inputs that are counted."""
+DRAM_READ_BYTES: Final = 64 << 10
+"""What is held of a queue that a relay reads in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class EthernetCore:
+    """The core of a channel: row and column of the NoC."""
+
+    chip: int
+    channel: int
+    row: int
+    column: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Row and column."""
+        return self.row, self.column
+
+
+def channels_of(epoch: Epoch, op: Op) -> tuple[Sequence[int], Sequence[int]]:
+    """The channels from which a copy is sent and at which it arrives, for each cell of its grid: those that it names,
+    else those of links between its chips; empty where none are known."""
+    own, cells = op.attributes, op.blocking.cells
+    if own.ingress_channels or epoch.links is None or op.inputs[0] in epoch.netlist.queues:
+        return own.ingress_channels, own.egress_channels
+    here, there = epoch.links.of_copy(epoch.source(op.inputs[0]).target_device, own.dest_device, cells)
+    return here, [*own.egress_channels, *there][:cells]
+
+
+def sends_from(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
+    """The core of the chip on which a copy begins, for a cell of its grid counted row by row."""
+    channel = channels_of(epoch, op)[0][cell]
+    return EthernetCore(op.target_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
+
+
+def arrives_at(epoch: Epoch, op: Op, cell: int) -> EthernetCore:
+    """The core of the chip that a copy goes to."""
+    channel = channels_of(epoch, op)[1][cell]
+    return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[epoch.netlist.arch_name][channel])
+
+
+def off_links(epoch: Epoch, op: Op) -> str:
+    """Which channels of a copy are not the two ends of a link of the cluster; "" where all are."""
+    links, here, there = epoch.links, op.target_device, op.attributes.dest_device
+    if links is None:
+        return ""
+    channels, direct = channels_of(epoch, op), bool(links.between(here, there))
+    if op.inputs[0] in epoch.netlist.queues and not channels[0]:
+        return "it reads a queue, and then does not get channels automatically"
+    if any(len(each) != op.blocking.cells for each in channels):
+        if op.attributes.ingress_channels:
+            return "it names more or fewer channels than its grid has cells, or not as many of both chips"
+        return f"no link leads from chip {epoch.source(op.inputs[0]).target_device} or from chip {there}"
+    for near, far in zip(*channels, strict=False):
+        for chip, channel in ((here, near), (there, far)):
+            if channel not in links.ends.get(chip, {}):
+                return f"channel {channel} of chip {chip} leads to no other chip of the cluster"
+        if direct and not links.connects((here, near), (there, far)):
+            return f"channels {near} of chip {here} and {far} of chip {there} are not the ends of a link of the cluster"
+    return ""
+
+
+def chip_of_result(op: Op) -> int:
+    """The chip on which the result of an op is."""
+    return op.attributes.dest_device if is_ethernet(op) else op.target_device
+
+
+def not_made(epoch: Epoch, op: Op) -> str:
+    """Why no pipes are made of a copy between chips, "" where they are."""
+    here, there = channels_of(epoch, op)
+    if len(here) == len(there) == op.blocking.cells or off_links(epoch, op):
+        return ""
+    return "without ingress_channels and egress_channels a cluster description says where it runs: none is given"
+
+
+def not_carried(epoch: Epoch, op: Op) -> str:
+    """What Ethernet cores cannot do for a copy between chips; "" where there is nothing."""
+    if (*op.blocking.tile_dim, *op.input_tile_dims[0]) != (32,) * 4:
+        return "relays have tiles of 32 by 32 only"
+    if op.inputs[0] in epoch.prologue:
+        return f"a prologue would keep {op.inputs[0]} on an Ethernet core"
+    width = device(epoch.netlist.arch_name).grid[1]
+    for channel in channels_of(epoch, op)[0] if any(pad.rt or pad.ct for pad in op.input_pad) else ():
+        column = ETHERNET_CORES[epoch.netlist.arch_name][channel][1]
+        if column >= width:
+            what = f"none has column {column}, as channel {channel}"
+            return f"padding is kept on a worker core of the same place, and {what}"
+    return ""
+
+
+@dataclass(slots=True)
+class Relay:
+    """What the size of a relay follows from. `piece`: tiles that are sent at a time; `gathered`: bytes that its core
+    holds of what is gathered for it."""
+
+    piece: int
+    tile_bytes: int
+    epoch_tiles: int
+    gathered: int
+    tiles: int = 1
+
+
+def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from_dram: bool) -> int:
+    """Bytes beside a relay that are held of the inputs of its pipe; `cores`: how many they come from."""
+    if from_dram:
+        held = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
+        return held if held * 2 > 100 << 10 else held * 2
+    return 0 if inputs == 1 or cores == 1 else min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
+
+
+def arrived_bytes(sizes: Collection[int]) -> int:
+    """What net2pipe counts on a core for the copies that arrive there: each operand, and the largest result, although
+    operand and result are the same bytes."""
+    return sum(sizes) + max(sizes, default=0)
+
+
+def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
+    """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn,
+    those of large pieces first. `other_bytes`: of operands and results that copies have on the core."""
+    own = sorted(relays, key=lambda relay: relay.tiles / relay.piece)
+    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tiles * relay.tile_bytes for relay in own)
+    if len(own) == 1:
+        (relay,) = own
+        for size in reversed(_sizes(relay)):
+            if size > relay.tiles and (size - relay.tiles) * relay.tile_bytes <= free:
+                relay.tiles = size
+                return
+        return
+    sizes = [_sizes(relay) for relay in own]
+    step, largest = [1] * len(own), 1
+    grown = True
+    while grown:
+        grown, following = False, list[int]()
+        for number, relay in enumerate(own):
+            if step[number] >= len(sizes[number]) or relay.tiles > largest:
+                continue
+            size = sizes[number][step[number]]
+            more = (size - relay.tiles) * relay.tile_bytes
+            if more > free or size <= relay.tiles:
+                continue
+            free, relay.tiles, grown = free - more, size, True
+            step[number] += 1
+            if step[number] < len(sizes[number]):
+                following.append(sizes[number][step[number]])
+        largest = min(following, default=1 << 62)
+
+
+def _sizes(relay: Relay) -> list[int]:
+    """Divisors of a piece beyond 1; then whole pieces that divide what a link brings in its latency."""
+    piece = relay.piece
+    found = [size for size in range(2, piece + 1) if piece % size == 0]
+    most = min(LATENCY_CYCLES * LINK_BYTES // relay.tile_bytes, relay.epoch_tiles)
+    return found + [size for size in range(2 * piece, most + 1, piece) if most % size == 0]
+
+
+class Core(NamedTuple):
+    """A worker core, rows and columns counted over them alone, or an Ethernet core, of the NoC, with its channel."""
+
+    chip: int
+    row: int
+    column: int
+    channel: int = -1
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Row and column."""
+        return self.row, self.column
+
+
+@dataclass(slots=True)
+class Hop:
+    """A relay on the way between chips. `piece`: tiles that are sent at a time; `number`: of the core's relays;
+    `tiles`: what it holds at least; `result`: what the buffer says of blocks where it is like an op's."""
+
+    id: int
+    chip: int
+    piece: int
+    epoch_tiles: int
+    tile_bytes: int
+    core: Core | None = None
+    number: int = 0
+    tiles: int = 1
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def at(self) -> Core:
+        """Its core, when it has one."""
+        assert self.core is not None
+        return self.core

@@ -1,0 +1,376 @@
+"""The buffers of ops in L1: operands, results, intermediates."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.performance.routing.pipes.epoch import Epoch
+from buda_emu.performance.routing.pipes.ethernet import EthernetCore, arrives_at, sends_from
+from buda_emu.performance.routing.pipes.granularity import Cut, Ids
+from buda_emu.performance.routing.pipes.model import Buffer
+from buda_emu.performance.routing.pipes.ops.edges import OpEdges
+from buda_emu.performance.routing.pipes.ops.fused_use import FusedUse
+from buda_emu.performance.routing.pipes.ops.general import (
+    buffered_mblocks,
+    has_output_buffer,
+    is_ethernet,
+    mblock_tiles,
+    shares_output,
+)
+from buda_emu.performance.routing.pipes.ops.kinds import kind_of
+from buda_emu.performance.routing.pipes.ops.operands import Operand
+from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.source_map import divides
+from buda_emu.spec.archs import Arch
+from buda_emu.spec.formats import tile_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output buffer of one core, as `pipegen.yaml` has it. `epoch_tiles` and `size_tiles` are of one piece."""
+
+    tile_size: int
+    epoch_tiles: int
+    size_tiles: int
+    replicate: int
+    per_input: int
+    cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class Intermediate:
+    """One intermediate buffer."""
+
+    tile_size: int
+    epoch_tiles: int
+    size_tiles: int
+    gathered: int
+
+
+def differs_by_core(op: Op) -> bool:
+    """Whether the cores of an op have different output buffers."""
+    return kind_of(op).keeps_strips
+
+
+def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
+    """Of the `core`th core of an op, counted row by row. RefusedError for a buffer that pipes cannot read."""
+    if op.acc_df == "Float32" and arch.name == "grayskull":
+        raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
+    own, block, single = op.blocking, mblock_tiles(op), buffered_mblocks(op)
+    strips = differs_by_core(op)
+    if not strips and not divides(single, own.t):
+        raise RefusedError("V080", f"buf_size_mb {op.buf_size_mb} buffers {single} mblocks at a time, t is {own.t}")
+    size = tile_bytes(op.out_df, *own.tile_dim, arch.alignment, not op.untilize_output)
+    per_input = own.t * block
+    if not cut.scattered:
+        runs = _strips(op, core) if strips else own.t
+        row = own.block_cols * own.ublock[0] if op.untilize_output else block
+        return Output(size, input_count * runs * block, op.buf_size_mb * row, 0, per_input, cut)
+    total = input_count * own.t
+    held = min(single, total)
+    replicate = held * block // cut.tiles
+    full = held if total <= single else op.buf_size_mb
+    return Output(size, total * block // replicate, full * block // replicate, replicate, per_input, cut)
+
+
+def _strips(op: Op, core: int) -> int:
+    counts = op.attributes.num_nz_strips
+    if core >= len(counts):
+        raise RefusedError("V334", f"num_nz_strips has {len(counts)} entries, core {core} has none")
+    return counts[core]
+
+
+def intermediate_buffers(
+    op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
+) -> list[Intermediate]:
+    """All of one core, that of the highest operand id first."""
+    number = kind_of(op).intermediates(op, count)
+    found: list[Intermediate] = []
+    block, own = mblock_tiles(op), op.attributes
+    for index in reversed(range(number)):
+        df, tiles = op.intermed_df, block
+        if op.has("result indices"):
+            df, tiles = op.in_df[index], op.blocking.mblock[0] * own.m_k * op.blocking.ublock[0] * own.u_kt
+        size = tile_bytes(df, *op.blocking.tile_dim, arch.alignment, True)
+        epoch_tiles = tiles if op.gradient_op else input_count * tiles
+        found.append(Intermediate(size, epoch_tiles, _size(op, out, fused, index, tiles), tiles))
+    return found
+
+
+def _size(op: Op, out: Output, fused: FusedUse | None, index: int, tiles: int) -> int:
+    if shares_output(op):
+        return out.size_tiles * (out.replicate or 1)
+    if op.has("sub-ops"):
+        return fused.intermediate_tiles[index] if fused is not None else 1
+    return op.blocking.t * tiles if op.gradient_op else tiles
+
+
+def mblock_k(op: Op) -> int:
+    """How often a block passes the intermediate buffer for one result, a gradient's own sum not counted."""
+    own, passes = op.attributes, kind_of(op).passes(op)
+    if own.bias:
+        passes += (op.acc_df != "Int32") + (own.requant or own.dequant)
+    return passes
+
+
+OUTPUT_OPERAND: Final = 16
+INTERMEDIATE_OPERAND: Final = 24
+CHUNK_OPERAND: Final = 32
+
+Place = tuple[int, int]
+
+
+class OpBuffers:
+    """Buffers of the ops of an epoch, and their ids by what they are."""
+
+    def __init__(self, epoch: Epoch, ids: Ids, edges: Mapping[str, OpEdges], cuts: Mapping[str, Cut]) -> None:
+        self.epoch, self.edges, self.cuts, self._ids = epoch, edges, cuts, ids
+        self.arch = epoch.netlist.arch
+        self.made: dict[int, Buffer] = {}
+        self.core: dict[int, Place] = {}
+        """Row and column of the worker core of each buffer; of the NoC for those on cores of Ethernet."""
+        self.channel: dict[int, int] = {}
+        """Ethernet channel of each buffer on the core of one."""
+        self.relays: dict[str, list[int]] = {}
+        """Ids of the relays of copies between chips, cell by cell; `arrivals`: of the operands after them."""
+        self.arrivals: dict[str, list[int]] = {}
+        self.links: dict[str, list[int]] = {}
+        """Ids of the pipes between the two."""
+        self._on_link: dict[EthernetCore, int] = {}
+        self.operands: dict[str, list[Operand]] = {}
+        self.inputs: dict[tuple[str, int, int], list[int]] = {}
+        """Ids of the operands of an op's core."""
+        self.outputs: dict[str, list[int]] = {}
+        """Ids of output buffers, core by core."""
+        self.chunks: dict[tuple[str, int, int, int], int] = {}
+        """Ids by op, number of the chunk, column and operand."""
+        self.results: dict[str, Output] = {}
+
+    def make(self, op: Op) -> None:
+        """All buffers of an op. RefusedError for a result that pipes cannot read."""
+        inputs, arch, count = self.epoch.inputs(op), self.arch, self.epoch.input_count
+        operands = self.operands[op.name] = [inputs.operand(index) for index in range(inputs.kind.input_buffers(op))]
+        if is_ethernet(op):
+            self._copies(op, operands[0])
+            return
+        self._chunks_of(op, operands)
+        offset = _flat_offsets(op, inputs.sources[0], operands) if op.type == "tilizer" else None
+        fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
+        fused = self.epoch.fused(op)
+        number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
+        shared_fields, passes = result_fields(op), mblock_k(op)
+        kept: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
+        rows, columns = op.blocking.grid_size
+        ids = self.outputs[op.name] = []
+        out = output(op, 0, self.cuts[op.name], count, arch)
+        between = intermediate_buffers(op, out, fused, number, count, arch)
+        for cell in range(rows * columns):
+            row, column = divmod(cell, columns)
+            core = core_of(op, row, column)
+            self._operands_of_core(op, (row, column), core, fields, offset)
+            if cell and differs_by_core(op):
+                out = output(op, cell, self.cuts[op.name], count, arch)
+                between = intermediate_buffers(op, out, fused, number, count, arch)
+            id = self._ids.new()
+            ids.append(id)
+            self.core[id] = core
+            between_ids = self._ids.several(len(between))
+            if has_output_buffer(op):
+                shared = between_ids[0] if between and shares_output(op) else -1
+                self.made[id] = self._output(op, out, id, core, shared, passes, shared_fields)
+            for place, (own, one) in enumerate(zip(between_ids, between, strict=True)):
+                extra = self._gradient_fields(op, cell, place) if op.gradient_op else {}
+                operand = INTERMEDIATE_OPERAND + len(between) - 1 - place
+                self.core[own] = core
+                self.made[own] = _intermediate(own, core, operand, one, {**kept, **extra})
+        self.results[op.name] = out
+
+    def _copies(self, op: Op, operand: Operand) -> None:
+        """Of a copy between chips; its relays are made when it is known what they read."""
+        arch, cells = self.arch, op.blocking.cells
+        own, passes, blocks = self._operand_fields(op, 0, operand), mblock_k(op), result_fields(op)
+        for made in (self.relays, self.arrivals, self.links, self.outputs):
+            made[op.name] = []
+        for cell in range(cells):
+            there = arrives_at(self.epoch, op, cell)
+            arrival, relay, link, id = self._ids.several(4)
+            self.relays[op.name].append(relay)
+            self.links[op.name].append(link)
+            self.arrivals[op.name].append(arrival)
+            self.outputs[op.name].append(id)
+            self.inputs[op.name, *divmod(cell, op.blocking.grid_size[1])] = [relay]
+            for buffer, core in ((relay, sends_from(self.epoch, op, cell)), (arrival, there), (id, there)):
+                self.core[buffer], self.channel[buffer] = core.place, core.channel
+            number = self._on_link[there] = self._on_link.get(there, -1) + 1
+            place = {"chip": there.chip, "row": there.row, "column": there.column, "ethernet_chan": there.channel}
+            out = self.results[op.name] = output(op, cell, self.cuts[op.name], self.epoch.input_count, arch)
+            size = _shared_tiles(op, operand.size_tiles, out.size_tiles)
+            arrived = Buffer(id=arrival, **own)
+            self.made[arrival] = replace(arrived, operand=number, size_tiles=size, **place)
+            made = self._output(op, out, id, there.place, arrival, passes, blocks)
+            pieces = {"is_scatter": True, "replicate": max(1, out.replicate)}
+            self.made[id] = replace(made, operand=OUTPUT_OPERAND + number, size_tiles=size, **pieces, **place)
+
+    def _operands_of_core(
+        self,
+        op: Op,
+        cell: Place,
+        core: Place,
+        fields: list[dict[str, Any]],
+        offset: Callable[[int, int], int] | None,
+    ) -> None:
+        ids = self.inputs[op.name, cell[0], cell[1]] = self._ids.several(len(fields))
+        extra: dict[str, Any] = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
+        for id, own in zip(ids, fields, strict=True):
+            self.core[id] = core
+            self.made[id] = Buffer(id=id, row=core[0], column=core[1], **own, **extra)
+
+    def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
+        embeds = op.has("row-wise index")
+        return {
+            "operand": index,
+            "op": op.name,
+            "buffer_type": "unpacker",
+            "chip": op.target_device,
+            "epoch_tiles": operand.per_input * self.epoch.input_count,
+            "tiles_per_input": operand.per_input,
+            "size_tiles": operand.size_tiles,
+            "tile_size": operand.tile_size,
+            "scatter_gather_num_tiles": operand.gathered,
+            "tile_clear_granularity": operand.cleared,
+            "overlay_blob_size": max(op.overlay_size, 0),
+            "embedding_op_data_input": embeds and index == 0,
+            "embedding_op_index_input": embeds and index == 1,
+        }
+
+    def _output(
+        self, op: Op, out: Output, id: int, core: Place, shared: int, passes: int, fields: Mapping[str, Any]
+    ) -> Buffer:
+        return Buffer(
+            id=id,
+            operand=OUTPUT_OPERAND,
+            buffer_type="packer",
+            row=core[0],
+            column=core[1],
+            epoch_tiles=out.epoch_tiles,
+            tiles_per_input=out.per_input,
+            size_tiles=out.size_tiles,
+            tile_size=out.tile_size,
+            scatter_gather_num_tiles=out.cut.tiles,
+            is_scatter=out.cut.scattered,
+            replicate=out.replicate,
+            buffer_space_shared=shared,
+            mblock_k=passes,
+            **fields,
+            **untilized(op),
+        )
+
+    def _gradient_fields(self, op: Op, cell: int, number: int) -> dict[str, Any]:
+        """A gradient accumulates in its intermediate buffer, which is loaded from its queue and stored there."""
+        queue = self.epoch.fed[op.name][0]
+        place = queue.buffers[cell]
+        return {
+            "buffer_type": "gradient_op",
+            "mblock_k": mblock_k(op) + number + 1,
+            "dram_ram_flag": queue.is_ram,
+            "dram_io_skip_flow_ctrl": queue.is_ram,
+            "dram_io_allow_overwrite": queue.is_ram,
+            "dram_chan": place.channel,
+            "dram_addr": place.address,
+            "dram_buf_flag": True,
+            "write_dram_buf_flag": queue.name in self.epoch.epilogue,
+            "q_slots": queue.entries,
+        }
+
+    def _chunks_of(self, op: Op, operands: list[Operand]) -> None:
+        for index, name in enumerate(op.inputs[: len(operands)]):
+            steps = self.edges[op.name].two_steps.get(name)
+            if steps is None:
+                continue
+            size = tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.arch.alignment, True)
+            for column in range(op.blocking.grid_size[1]):
+                for chunk in range(steps.chunks):
+                    core, id = core_of(op, chunk, column), self._ids.new()
+                    self.chunks[op.name, chunk, column, index] = id
+                    self.core[id] = core
+                    self.made[id] = Buffer(
+                        id=id,
+                        operand=CHUNK_OPERAND,
+                        op=op.name,
+                        buffer_type="prolog_relay",
+                        chip=op.target_device,
+                        row=core[0],
+                        column=core[1],
+                        epoch_tiles=steps.chunk_tiles,
+                        size_tiles=steps.chunk_tiles,
+                        tile_size=size,
+                        scatter_gather_num_tiles=steps.chunk_tiles,
+                        is_post_tm_relay_buf=True,
+                    )
+
+
+def _shared_tiles(op: Op, operand: int, result: int) -> int:
+    """Tiles of the one buffer that is operand and result of a copy between chips."""
+    size = max(operand, result)
+    if size % min(operand, result):
+        what = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
+        raise RefusedError("V080", what, "choose another buf_size_mb or ublock", op.name)
+    return size
+
+
+def core_of(op: Op, row: int, column: int) -> Place:
+    """Row and column of the worker core that has a place in an op's grid."""
+    if op.grid_transpose:
+        row, column = column, row
+    return op.grid_loc[0] + row, op.grid_loc[1] + column
+
+
+def result_fields(op: Op) -> dict[str, Any]:
+    """What output and intermediate buffers say of the op's blocks."""
+    (m, n), (r, c) = op.blocking.mblock, op.blocking.ublock
+    return {"op": op.name, "chip": op.target_device, "ublock_rt": r, "ublock_ct": c, "mblock_m": m, "mblock_n": n}
+
+
+def untilized(op: Op) -> dict[str, Any]:
+    """What has to be known of a result that is written without tiles."""
+    if not op.untilize_output:
+        return {}
+    own = op.blocking
+    return {
+        "untilized_output": True,
+        "untilized_output_full_r_dim": own.rows,
+        "untilized_output_full_c_dim": own.cols,
+        "untilized_output_r_dim": own.block_rows,
+        "untilized_output_c_dim": own.block_cols,
+        "untilized_output_z_dim": own.t,
+        "untilized_output_tile_dim_r": own.tile_dim[0],
+        "untilized_output_tile_dim_c": own.tile_dim[1],
+    }
+
+
+def _intermediate(id: int, core: Place, operand: int, one: Intermediate, fields: dict[str, Any]) -> Buffer:
+    return Buffer(
+        id=id,
+        operand=operand,
+        row=core[0],
+        column=core[1],
+        tile_size=one.tile_size,
+        epoch_tiles=one.epoch_tiles,
+        size_tiles=one.size_tiles,
+        scatter_gather_num_tiles=one.gathered,
+        **fields,
+    )
+
+
+def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Callable[[int, int], int]:
+    """For each core of a tilizer, where its part of a buffer of flat data begins."""
+    own = source.blocking
+    down, across = (cores // buffers for cores, buffers in zip(op.blocking.grid_size, own.grid_size, strict=True))
+    step = own.mblock[1] // across * operands[0].tile_size
+    rows = own.mblock[0] // down * own.ublock[0] * own.tile_dim[0]
+
+    def offset(row: int, column: int) -> int:
+        return row // own.grid_size[0] * rows * step * across + column // own.grid_size[1] * step
+
+    return offset

@@ -1,0 +1,199 @@
+"""The edges of an op: for each operand the pipes that its tiles come by, and what a prologue makes of them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from math import gcd
+
+import numpy as np
+
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.performance.routing.pipes.edge import (
+    ALL,
+    EdgeMap,
+    EdgePipe,
+    Path,
+    Reading,
+    Source,
+    edge_map,
+    path_of,
+    read_in_order,
+    shape_after,
+    source_map,
+)
+from buda_emu.performance.routing.pipes.ops.general import buffered_mblocks
+from buda_emu.performance.routing.pipes.ops.kinds import kind_of
+from buda_emu.performance.routing.pipes.ops.operands import OpInputs
+from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.performance.routing.pipes.source_map import CORE, Tiles, cores
+from buda_emu.support.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSteps:
+    """`load`: from the queue to chunks, one for each of the first cores of a column; `gather`: from there to all."""
+
+    load: EdgeMap
+    gather: EdgeMap
+    chunks: int
+    chunk_tiles: int
+
+
+def unrolled(edge: EdgeMap) -> EdgeMap:
+    """Each core gets a pipe of its own, where rows or columns of cores would share one."""
+    rows, columns = edge.consumer_grid
+    pipes: list[EdgePipe] = []
+    for pipe in edge.pipes:
+        row, column = pipe.dests[0]
+        dests = [(one, column) for one in range(rows)] if row == ALL else [(row, one) for one in range(columns)]
+        pipes += [EdgePipe(pipe.tiles, [dest], [False]) for dest in dests]
+    return EdgeMap(edge.granularity, edge.out_of_order, pipes, edge.producer_grid, edge.consumer_grid)
+
+
+def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
+    """A right operand in chunks. RefusedError for what the vendor's net2pipe refuses."""
+    under_tms = source_map(source, path)
+    if under_tms.needs_phases:
+        raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
+    total = reading.t * reading.mblock[0] * reading.ublock[0] * reading.mblock[1] * reading.ublock[1]
+    count = reading.grid[0]
+    while (reading.kept or total) % count:
+        count -= 1
+    size = (reading.kept or total) // count
+    columns = reading.grid[1]
+    load: list[EdgePipe] = []
+    gather: list[EdgePipe] = []
+    granularity = under_tms.buffer_tiles
+    for column, tiles in enumerate(read_in_order(under_tms.tiles, reading)):
+        loaded, gathered = _chunks(tiles, reading, size, column)
+        load += loaded
+        granularity = _runs(np.concatenate([pipe.tiles for pipe in loaded]), granularity)
+        numbers = np.concatenate(gathered)
+        gather.append(
+            EdgePipe(numbers * CORE * columns + (column + 1) * CORE + _within(gathered), [(ALL, column)], [False])
+        )
+    grid = (count, columns)
+    first = EdgeMap(granularity, True, load, source.blocking.grid_size, grid)
+    return TwoSteps(first, EdgeMap(size, True, gather, grid, reading.grid), count, size)
+
+
+def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[list[EdgePipe], list[Tiles]]:
+    """Pipes that load the chunks of a column, and for each tile that is gathered the number of its chunk."""
+    number = np.arange(len(tiles))
+    if reading.kept:
+        block = len(tiles) // reading.t
+        within = number % block if reading.kept_per_t else number
+        kept = within < reading.kept
+        if not kept.all():
+            last = tiles[kept][-size:]
+            like = number[~kept] % reading.kept
+            if reading.kept_per_t:
+                like = like + number[~kept] // block * reading.kept
+            if like.max() >= len(last) or (last[like] != tiles[~kept]).any():
+                raise RefusedError("V329", f"kernel_broadcast keeps {reading.kept} tiles, but its prologue has more")
+        tiles, number = tiles[kept], number[kept]
+    begins = np.nonzero(number % size == 0)[0]
+    parts = np.split(tiles, begins[1:])
+    pipes = [EdgePipe(part, [(chunk, column)], [False]) for chunk, part in enumerate(parts)]
+    return pipes, [np.full(len(part), chunk, np.int64) for chunk, part in enumerate(parts)]
+
+
+def _within(parts: list[Tiles]) -> Tiles:
+    return np.concatenate([np.arange(1, len(part) + 1, dtype=np.int64) for part in parts])
+
+
+def _runs(tiles: Tiles, granularity: int) -> int:
+    """Only runs shorter than what was found so far count here, and not where they begin."""
+    breaks = np.nonzero(tiles[1:] != tiles[:-1] + 1)[0] + 1
+    ends = np.concatenate((breaks, [len(tiles)]))
+    for run in np.diff(ends, prepend=0).tolist():
+        if run < granularity:
+            granularity = gcd(granularity, run)
+    return granularity
+
+
+@dataclass(slots=True)
+class OpEdges:
+    """`maps`: one for each input that the netlist names. `two_steps`: of queues in chunks, by queue. `as_read`: for
+    queues with a prologue, whether L1 keeps them as they are read, rather than as they lie in DRAM."""
+
+    maps: list[EdgeMap] = field(default_factory=list[EdgeMap])
+    two_steps: dict[str, TwoSteps] = field(default_factory=dict[str, TwoSteps])
+    as_read: dict[str, bool] = field(default_factory=dict[str, bool])
+
+
+def source_of(item: Queue | Op, input_count: int) -> Source:
+    """How an op or queue presents its tiles. RefusedError for a result that no pipe can read."""
+    if isinstance(item, Queue):
+        return Source(item.blocking, item.blocking.t)
+    kind = kind_of(item)
+    if kind.sums and item.blocking.ublock_order != "r":
+        raise RefusedError("V178", f"{item.type} {item.name} has ublock_order c", "a result that is read needs r")
+    if kind.keeps_strips:
+        return Source(item.blocking, 1)
+    return Source(item.blocking, min(input_count * item.blocking.t, buffered_mblocks(item)))
+
+
+def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
+    """The pipes of one operand, prologues left aside. RefusedError for what net2pipe refuses."""
+    if inputs.kind.is_flat(index):
+        return inputs.kind.flat_edge(inputs)
+    return edge_map(*edge_ends(inputs, index, input_count))
+
+
+def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, Path, Reading]:
+    """What `edge_map` is made of, for any operand that reads tiles."""
+    source, path = source_of(inputs.sources[index], input_count), path_of(inputs.op, index)
+    return source, path, inputs.reading(index, shape_after(source.blocking, path))
+
+
+def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
+    """All edges of an op; `prologue`: queues that stay in L1. UnsupportedError for more tiles than pipes are made of,
+    by op and input."""
+    found = OpEdges()
+    for index, name in enumerate(inputs.op.inputs):
+        try:
+            edge = operand_edge(inputs, index, input_count)
+            if name in prologue:
+                edge = _with_prologue(inputs, index, input_count, edge, found)
+        except RefusedError as error:
+            error.input = index
+            raise
+        except UnsupportedError as error:
+            raise UnsupportedError(f"op {inputs.op.name}, input {index}: {error}") from None
+        found.maps.append(edge)
+    return found
+
+
+def _with_prologue(inputs: OpInputs, index: int, input_count: int, edge: EdgeMap, found: OpEdges) -> EdgeMap:
+    op, name = inputs.op, inputs.op.inputs[index]
+    whole = edge.most_tiles <= inputs.size_tiles(index)
+    if inputs.kind.is_dense and index < 2:
+        if whole:
+            found.as_read[name] = True
+            return unrolled(edge)
+        if index == 1 and not path_of(op, index).tms:
+            steps = two_steps(*edge_ends(inputs, index, input_count))
+            found.two_steps[name], found.as_read[name] = steps, True
+            return steps.load
+        return edge
+    if inputs.kind.keeps_blocks(inputs, index):
+        found.as_read[name] = whole
+    return edge
+
+
+def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
+    """The pipes from an op to a queue that it feeds. RefusedError for what net2pipe refuses."""
+    own = queue.blocking
+    how = Reading(own.t, own.grid_size, own.mblock, own.ublock, own.ublock_order == "r")
+    edge = edge_map(source_of(op, input_count), Path(queue.input_tms), how)
+    for pipe in edge.pipes:
+        row, column = pipe.dests[0]
+        place = f"its buffer at row {row}, column {column}"
+        if len(pipe.dests) > 1:
+            raise RefusedError(
+                "V332", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
+            )
+        if not op.untilize_output and (cores(pipe.tiles) != cores(pipe.tiles[:1])).any():
+            hint = "several cores would fill one buffer: give queue and op the same grid_size"
+            raise RefusedError("V078", f"{place} would be filled by several cores of op {op.name}", hint)
+    return edge

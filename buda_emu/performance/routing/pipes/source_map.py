@@ -1,0 +1,179 @@
+"""Where the tiles of a tensor lie, after the TMs of who reads it: for each tile the producer's core and place there.
+
+A tile is one integer: `code(core, place)`, core being row * columns + column of the producer's grid, place its number
+in the core's output buffer, in the order in which the core writes. Padding has a core of -1 and place -1.
+"""
+
+from math import gcd
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from buda_emu.netlist.model import Pad, Tm
+from buda_emu.performance.routing.pipes.refusal import RefusedError
+from buda_emu.spec.blocking import Blocking
+from buda_emu.support.errors import UnsupportedError
+
+Tiles: TypeAlias = npt.NDArray[np.int64]
+
+CORE = 1 << 40
+"""Codes of a core lie from (core + 1) * CORE on, place 0 being one above."""
+
+MOST_TILES: Final = 1 << 22
+"""Of one operand, after its TMs: sixteen times what the largest public netlist has."""
+
+
+def within_bounds(tiles: int, most: int = MOST_TILES) -> None:
+    """UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
+    if tiles > most:
+        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {most:,}")
+
+
+def places(tiles: Tiles) -> Tiles:
+    """The number of each tile in its core's buffer; -1 for padding."""
+    return (tiles & (CORE - 1)) - 1
+
+
+def cores(tiles: Tiles) -> Tiles:
+    """The producer's core of each tile; -1 for padding."""
+    return (tiles >> 40) - 1
+
+
+def divides(a: int, b: int) -> bool:
+    """Whether one of the two is a multiple of the other."""
+    return gcd(a, b) in (a, b)
+
+
+def written(blocking: Blocking) -> Tiles:
+    """Codes of all tiles of a tensor [t, rows, columns] as its producer's cores write them (OPS 2)."""
+    (grid_r, grid_c), (m, n), (r, c), t = blocking.grid_size, blocking.mblock, blocking.ublock, blocking.t
+    ublock = r * c
+    within_bounds(t * grid_r * grid_c * m * n * ublock)
+    row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
+
+    def along(*parts: tuple[int, int]) -> Tiles:
+        """Codes along an axis of nested parts, the outermost first: how many there are, and how far apart."""
+        found = np.zeros(1, np.int64)
+        for count, step in parts:
+            found = np.add.outer(found, np.arange(count, dtype=np.int64) * step).reshape(-1)
+        return found
+
+    rows = along((grid_r, grid_c * CORE), (m, row_step), (r, c)) + (CORE + 1)
+    columns = along((grid_c, CORE), (n, column_step), (c, 1))
+    return along((t, m * n * ublock))[:, None, None] + rows[:, None] + columns
+
+
+class SourceMap:
+    """A tensor under its TMs, with what the vendor's checks of stacked pieces have to know of them.
+
+    `buffered` is how many mblocks of t the producer's output buffer holds at a time, double buffering not counted.
+    """
+
+    def __init__(self, blocking: Blocking, buffered: int) -> None:
+        self.producer, self.buffered = blocking, buffered
+        self.tiles = written(blocking)
+        self.names: list[str] = []
+        self.stacked = [1, 1]  # rows, columns
+        self.sliced = [1, 1]
+        self.padded = [0, 0]
+        self.row_major_stack = False
+        self.reaches_several_t = False
+        self._open_slices = 1
+        if not divides(buffered, blocking.t):
+            raise RefusedError(
+                "V080",
+                f"its output buffer holds {buffered} mblocks, t is {blocking.t}: neither divides the other",
+                "choose buf_size_mb so that half of it divides t, or t divides it",
+            )
+
+    @property
+    def mblock_tiles(self) -> int:
+        """Tiles of one mblock of the producer."""
+        return self.producer.block_rows * self.producer.block_cols
+
+    @property
+    def buffer_tiles(self) -> int:
+        """Tiles that a producer's core holds at a time."""
+        return self.mblock_tiles * self.buffered
+
+    def unpad(self, pad: Pad) -> None:
+        """Drop tile rows and columns at the end."""
+        _, rows, columns = self.tiles.shape
+        self.tiles = self.tiles[:, : rows - pad.rt, : columns - pad.ct]
+
+    def pad(self, rows: int, columns: int) -> None:
+        """Add tile rows and columns of padding at the end."""
+        t, own_rows, own_columns = self.tiles.shape
+        within_bounds(t * (own_rows + rows) * (own_columns + columns))
+        self.tiles = np.pad(self.tiles, ((0, 0), (0, rows), (0, columns)))
+        self.padded = [rows, columns]
+
+    def apply(self, tm: Tm) -> None:
+        """One TM (OPS 7). RefusedError for what the vendor's tile maps cannot express."""
+        if tm.name == "broadcast":
+            axis, factor = str(tm.args[0]), int(tm.args[1])
+            self.names.append("broadcast")
+            self._broadcast(axis, factor)
+            return
+        self.names.append(tm.name)
+        if tm.name == "transpose":
+            self.tiles = self.tiles.swapaxes(1, 2)
+        elif tm.name == "pad":
+            self.pad(int(tm.args[0]), int(tm.args[1]))
+        elif tm.name in ("hslice", "vslice"):
+            self._slice(1 if tm.name == "hslice" else 0, int(tm.args[0]))
+        elif tm.name in ("hstack", "vstack"):
+            self._stack(1 if tm.name == "hstack" else 0, int(tm.args[0]))
+        else:
+            raise RefusedError("V179", f"TM {tm.name} moves no tiles between cores")
+
+    def _broadcast(self, axis: str, factor: int) -> None:
+        if axis == "z":
+            if factor != 1 and self.tiles.shape[0] > 1:
+                raise RefusedError(
+                    "V320",
+                    f"broadcast: {{z: {factor}}} of a tensor with t {self.tiles.shape[0]}",
+                    "only a tensor with t 1 can be repeated along z on its way between cores",
+                )
+            self.sliced[0] *= factor
+            self._open_slices *= factor
+        within_bounds(self.tiles.size * factor)
+        self.tiles = np.tile(self.tiles, [factor if one == axis else 1 for one in "zrc"])
+
+    def _slice(self, axis: int, factor: int) -> None:
+        t, rows, columns = self.tiles.shape
+        size = (rows, columns)[axis]
+        if size % factor:
+            raise RefusedError("V179", f"{'vh'[axis]}slice: {factor} does not divide {size} tiles")
+        if axis == 0:
+            self.tiles = self.tiles.reshape(t * factor, rows // factor, columns)
+        else:
+            cut = self.tiles.reshape(t, rows, factor, columns // factor)
+            self.tiles = cut.swapaxes(1, 2).reshape(t * factor, rows, columns // factor)
+        self.sliced[axis] *= factor
+        self._open_slices *= factor
+
+    def _stack(self, axis: int, factor: int) -> None:
+        t, rows, columns = self.tiles.shape
+        if t % factor:
+            raise RefusedError("V179", f"{'vh'[axis]}stack: {factor} does not divide t {t}")
+        if self._open_slices % factor == 0:
+            self._open_slices //= factor
+        else:
+            self._open_slices, self.reaches_several_t = 1, True
+        if axis == 0:
+            self.row_major_stack = self.stacked[1] > 1
+            self.tiles = self.tiles.reshape(t // factor, rows * factor, columns)
+        else:
+            self.row_major_stack = self.stacked[0] == 1
+            pieces = self.tiles.reshape(t // factor, factor, rows, columns).swapaxes(1, 2)
+            self.tiles = pieces.reshape(t // factor, rows, columns * factor)
+        self.stacked[axis] *= factor
+
+    @property
+    def needs_phases(self) -> bool:
+        """Whether a stack reaches over more of t than the producer's buffer holds: its pieces then come in phases."""
+        factor = self.stacked[0] * self.stacked[1]
+        held = factor == 1 or self.buffered % factor == 0 or self.buffered % self.producer.t == 0
+        return self.reaches_several_t and not held

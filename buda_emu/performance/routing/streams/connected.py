@@ -1,0 +1,298 @@
+"""A pipe graph whose buffers and pipes know each other, completed as pipegen2 completes it.
+
+An embedding's table pipe also waits for the indices. An intermediate buffer gets a pipe of its own, from a copy of
+itself, and from the packer's buffer whose L1 it shares. A queue that is written and read in one epoch becomes two
+buffers. A relay between operands that are fetched after their TMs and their readers is left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+from buda_emu.performance.routing.pipes.model import NO_PADDING, POST_TM, Buffer, Pipe, PipeGraph
+from buda_emu.performance.routing.streams.model import Place, Refusal, RefusedError
+
+_INPUTS, _OUTPUTS, _INTERMEDIATES, _RELAYS = range(16), range(16, 32), range(24, 32), range(32, 64)
+NOWHERE = Place(0, 255, 255)
+
+
+class BufferNode:
+    """A buffer, who fills it and who reads it."""
+
+    __slots__ = (
+        "buffer",
+        "dram_input",
+        "embedding_index",
+        "id",
+        "in_dram",
+        "in_l1",
+        "indices_per_input",
+        "indices_per_tile",
+        "input",
+        "intermediate",
+        "kernel_input",
+        "kernel_output",
+        "outputs",
+        "place",
+        "post_tm",
+        "pre_tm",
+        "reads_dram",
+        "relay",
+        "shared",
+    )
+
+    def __init__(self, buffer: Buffer, id: int | None = None) -> None:
+        self.buffer = buffer
+        self.id = buffer.id if id is None else id
+        self.place = Place(buffer.chip, buffer.row, buffer.column)
+        self.input: PipeNode | None = None
+        self.outputs: dict[PipeNode, None] = {}
+        self.shared = buffer.buffer_space_shared
+        self.embedding_index = buffer.embedding_index
+        self.indices_per_input = buffer.embedding_indices_per_input
+        self.indices_per_tile = buffer.embedding_indices_per_tile
+        operand = buffer.operand
+        self.intermediate = operand in _INTERMEDIATES
+        self.kernel_input = operand in _INPUTS or self.intermediate
+        self.kernel_output = operand in _OUTPUTS
+        self.relay = operand in _RELAYS
+        streaming = buffer.dram_buf_streaming
+        self.in_dram = (
+            buffer.dram_io_flag
+            and buffer.q_slots > 0
+            and not (buffer.dram_buf_flag or streaming or buffer.write_dram_buf_flag)
+        )
+        prefetched = buffer.dram_buf_flag and not streaming and not self.intermediate
+        self.post_tm = prefetched and buffer.prefetch_type == POST_TM
+        self.pre_tm = prefetched and not self.post_tm
+        self.dram_input = (self.in_dram or prefetched) and not buffer.untilized_output
+        self.reads_dram = self.dram_input and not self.pre_tm
+        self.in_l1 = not self.reads_dram and not self.in_dram
+
+
+Inputs = tuple[tuple[BufferNode, int], ...]
+"""Buffers and the tile of each where the pipe begins to read, in the order of reading."""
+
+
+class PipeNode:
+    """A pipe between buffers; `outputs` for each scatter index, those that `pipe_consumer_repeat` repeats once."""
+
+    __slots__ = (
+        "consumer_repeat",
+        "counts",
+        "duplicates",
+        "entries",
+        "from_l1",
+        "id",
+        "inputs",
+        "outputs",
+        "padded",
+        "periodic_repeat",
+        "pipe",
+        "places",
+        "post_tm",
+        "reads_dram",
+        "sources",
+    )
+
+    def __init__(self, pipe: Pipe, id: int | None = None) -> None:
+        self.pipe = pipe
+        self.id = pipe.id if id is None else id
+        self.inputs: Inputs = ()
+        self.outputs: list[list[BufferNode]] = []
+        self.padded: dict[int, Inputs] = {}
+        self.places: Sequence[Place] = ()
+        self.periodic_repeat = max(1, pipe.pipe_periodic_repeat)
+        self.consumer_repeat = max(1, pipe.pipe_consumer_repeat)
+        self.duplicates = False
+        self.sources: list[BufferNode] = []
+        self.entries: tuple[tuple[int, int], ...] = ()
+        self.counts: list[int] = []
+        self.reads_dram = self.post_tm = self.from_l1 = False
+
+    def settle(self) -> None:
+        """Note what is asked often, once inputs and outputs no longer change."""
+        self.sources, self.entries, self.counts = by_source(self.inputs)
+        self.reads_dram = all(source.reads_dram for source in self.sources)
+        self.post_tm = any(source.post_tm for source in self.sources)
+        self.from_l1 = all(source.in_l1 for source in self.sources)
+
+    @property
+    def single_output(self) -> BufferNode | None:
+        """The only buffer that the pipe fills, where there is only one."""
+        return self.outputs[0][0] if len(self.outputs) == 1 and len(self.outputs[0]) == 1 else None
+
+
+def by_source(inputs: Inputs) -> tuple[list[BufferNode], tuple[tuple[int, int], ...], list[int]]:
+    """Distinct buffers; which of them, and where, each input is; how many inputs each buffer is."""
+    index: dict[BufferNode, int] = {}
+    entries = tuple((index.setdefault(buffer, len(index)), offset) for buffer, offset in inputs)
+    counts = [0] * len(index)
+    for source, _ in entries:
+        counts[source] += 1
+    return list(index), entries, counts
+
+
+class Connected:
+    """All buffers and pipes, in pipegen2's order."""
+
+    def __init__(self, graph: PipeGraph) -> None:
+        self.buffers = [BufferNode(buffer) for buffer in graph.buffers]
+        self.pipes = [PipeNode(pipe) for pipe in graph.pipes]
+        self._by_id: dict[int, tuple[BufferNode, int]] = {}
+        for node in self.buffers:
+            self._number(node)
+        for pipe in self.pipes:
+            self._connect(pipe)
+        self._embeddings()
+        self._intermediates()
+        self._queues_written_and_read()
+        self._post_tm_relays()
+        for pipe in self.pipes:
+            pipe.settle()
+
+    def _number(self, node: BufferNode) -> None:
+        for offset in _pieces(node.buffer):
+            if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
+                raise refused(f"two buffers have the id {node.id + offset}")
+
+    def _at(self, id: int, pipe: PipeNode) -> tuple[BufferNode, int]:
+        found = self._by_id.get(id)
+        if found is None:
+            raise refused(f"pipe {pipe.id} names buffer {id}, which there is not")
+        return found
+
+    def _connect(self, pipe: PipeNode) -> None:
+        pipe.inputs = tuple(self._at(id, pipe) for id in pipe.pipe.inputs)
+        for node, _ in pipe.inputs:
+            node.outputs[pipe] = None
+        step, written = pipe.consumer_repeat, pipe.pipe
+        if not pipe.inputs or not written.outputs:
+            raise refused(f"pipe {pipe.id} has no input or no output")
+        pipe.duplicates = step > 1 or _repeats(written.outputs[::step])
+        for index, padding in enumerate(written.output_padding[::step]):
+            if padding != NO_PADDING:
+                pipe.padded[index] = self._padding(pipe, padding)
+        for outputs in written.outputs[::step]:
+            pipe.outputs.append([self._at(id, pipe)[0] for id in outputs])
+            for node in pipe.outputs[-1]:
+                node.input = pipe
+        pipe.places = [Place(*place) for place in written.mcast_core_rc[::step]]
+        if len(pipe.places) < len(pipe.outputs):
+            raise refused(f"pipe {pipe.id} has {len(pipe.outputs)} scatter indices and {len(pipe.places)} cores")
+
+    def _padding(self, pipe: PipeNode, id: int) -> Inputs:
+        node, _ = self._at(id, pipe)
+        node.outputs[pipe] = None
+        tiles = sum(source.buffer.scatter_gather_num_tiles for source, _ in pipe.inputs)
+        count, left = divmod(tiles, node.buffer.scatter_gather_num_tiles)
+        if left:
+            raise refused(f"pipe {pipe.id}: padding buffer {id} does not divide the {tiles} tiles of a scatter index")
+        return tuple(repeat((node, 0), count))
+
+    def _embeddings(self) -> None:
+        tables = [pipe for pipe in self.pipes if pipe.inputs[0][0].buffer.embedding_table]
+        operands: dict[Place, list[BufferNode]] = {}
+        for node in self.buffers if tables else ():
+            if node.kernel_input:
+                operands.setdefault(node.place, []).append(node)
+        for pipe in tables:
+            table = pipe.outputs[0][0]
+            index = next((one for one in operands.get(table.place, ()) if one is not table), None)
+            if index is None or index.input is None or len(index.input.inputs) != 1:
+                raise refused(f"pipe {pipe.id} reads an embedding table, but no pipe with one input reads its indices")
+            pipe.inputs = (*pipe.inputs, (index, 0))
+            index.outputs[pipe] = None
+            queue = index.input.inputs[0][0].buffer
+            index.embedding_index = True
+            index.indices_per_input = queue.embedding_indices_per_input
+            index.indices_per_tile = queue.embedding_indices_per_tile
+
+    def _intermediates(self) -> None:
+        sharing = {node.shared: node for node in reversed(self.buffers) if node.shared != -1}
+        copies = list[BufferNode]()
+        for node in self.buffers:
+            if node.input is not None or node.outputs:
+                continue
+            copy = BufferNode(node.buffer, node.id - 2)
+            pipe = PipeNode(Pipe(id=node.id - 1, inputs=(copy.id,), outputs=((node.id,),)))
+            pipe.places = [NOWHERE]
+            inputs = [(copy, 0)]
+            packer = sharing.get(node.id)
+            if packer is not None:
+                node.shared = copy.shared = packer.id
+                inputs.append((packer, 0))
+            pipe.inputs = tuple(inputs)
+            for source, _ in inputs:
+                source.outputs[pipe] = None
+            pipe.outputs = [[node]]
+            node.input = pipe
+            copies.append(copy)
+            self.pipes.append(pipe)
+        self.buffers += copies
+
+    def _queues_written_and_read(self) -> None:
+        for pipe in self.pipes:
+            queue = pipe.single_output
+            if queue is not None and queue.in_dram and queue.outputs:
+                written = BufferNode(queue.buffer, queue.id + 1)
+                written.input, queue.input = pipe, None
+                pipe.outputs = [[written]]
+                self.buffers.append(written)
+
+    def _post_tm_relays(self) -> None:
+        gone = set[PipeNode | BufferNode]()
+        added = list[PipeNode]()
+        for fetch, relay, reader in self._relayed():
+            _hand_over(fetch, reader, fetch.inputs)
+            gone |= {fetch, relay}
+            if reader.single_output is None:
+                added += _one_for_each_output(reader)
+                gone.add(reader)
+        self.buffers = [node for node in self.buffers if node not in gone]
+        self.pipes = [pipe for pipe in self.pipes if pipe not in gone] + added
+
+    def _relayed(self) -> Iterator[tuple[PipeNode, BufferNode, PipeNode]]:
+        for fetch in self.pipes:
+            relay = fetch.single_output
+            if relay is None or not any(source.post_tm for source, _ in fetch.inputs):
+                continue
+            if len(relay.outputs) == 1 and relay.buffer.is_post_tm_relay_buf:
+                (reader,) = relay.outputs
+                if len(reader.inputs) == 1:
+                    yield fetch, relay, reader
+
+
+def _pieces(buffer: Buffer) -> Iterable[int]:
+    """Where the pieces of a buffer that is scattered begin, in tiles; another is of one piece."""
+    pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
+    return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
+
+
+def refused(message: str) -> RefusedError:
+    """For what is not a pipe graph that pipegen2 knows."""
+    return RefusedError(Refusal("pipe_graph", message))
+
+
+def _repeats(outputs: Sequence[tuple[int, ...]]) -> bool:
+    return len(set(outputs)) < len(outputs)
+
+
+def _hand_over(old: PipeNode, new: PipeNode, inputs: Inputs) -> None:
+    """Let `new` read what `old` reads, as often."""
+    new.inputs = inputs
+    for source, _ in inputs:
+        source.outputs.pop(old, None)
+        source.outputs[new] = None
+    new.periodic_repeat = old.periodic_repeat
+
+
+def _one_for_each_output(pipe: PipeNode) -> list[PipeNode]:
+    made = list[PipeNode]()
+    for number, output in enumerate(pipe.outputs[0]):
+        one = PipeNode(pipe.pipe, pipe.id + number + 1)
+        one.consumer_repeat = 1
+        one.outputs, one.places = [[output]], [output.place]
+        output.input = one
+        _hand_over(pipe, one, pipe.inputs)
+        made.append(one)
+    return made

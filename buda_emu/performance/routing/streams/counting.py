@@ -1,0 +1,308 @@
+"""How many phases each stream has: those in which tiles come and go, over the iterations that are unrolled.
+
+What an iteration of the firmware would repeat is written out as further phases, as often as the blobs of all cores on
+the way have room for; where a stream changes neither source nor receiver, those become one phase again.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from math import gcd, lcm
+
+from buda_emu.performance.routing.streams.dram_reads import settled_phase_tiles
+from buda_emu.performance.routing.streams.making import Draft, Makers
+from buda_emu.performance.routing.streams.model import EPOCH_BYTES, PHASE_BYTES, TILES_A_PHASE, CoreLimits, Place
+from buda_emu.performance.routing.streams.phases import Phase, Phases
+from buda_emu.performance.routing.streams.rational import MULTICASTS, Kind, Node, Simple
+
+
+class Step:
+    """A phase of a stream: whence its tiles come, and whither they go."""
+
+    __slots__ = ("begin", "receivers", "source", "tiles", "turn")
+
+    def __init__(self, phase: Phase, turn: int = 0) -> None:
+        self.begin, self.tiles = phase
+        self.turn = turn
+        self.source: Draft | None = None
+        self.receivers: tuple[Draft, ...] = ()
+
+
+Steps = dict[Draft, list[Step]]
+
+
+class Linking:
+    """Gives the streams of one subgraph their phases, and connects them; pipes come in topological order."""
+
+    def __init__(self, phases: Phases, makers: Makers, steps: Steps) -> None:
+        self._phases = phases
+        self._made = makers.made
+        self._steps = steps
+
+    def link(self, pipe: Simple) -> None:
+        """Phases of the streams of `pipe`, and of those that send into it."""
+        _LINKS.get(pipe.kind, Linking.nothing)(self, pipe)
+
+    def _receive(self, stream: Draft, pipe: Simple, output: Node) -> None:
+        self._steps[stream] = [Step(phase) for phase in self._phases.received(output)]
+        stream.iterations = pipe.outputs[-1].iterations
+
+    def _send(self, pipe: Simple, node: Node, receivers: list[Draft]) -> None:
+        """Phases of the stream of `node` into `pipe`, whose receivers take turns."""
+        sender = node.stream
+        assert isinstance(sender, Draft)
+        steps = self._steps.setdefault(sender, [])
+        sends = self._phases.sent(node, pipe)
+        known = {step.begin for step in steps}
+        if sends[0].begin in known:
+            new = steps
+        else:
+            new = [Step(phase, node.turn or 0) for phase in sends]
+            steps += new
+            steps.sort(key=lambda step: step.begin)
+            sender.iterations = pipe.outputs[-1].iterations
+        if receivers:
+            begins = [phase.begin for phase in self._phases.received(pipe.outputs[0])]
+            for step in new:
+                index = bisect_right(begins, step.begin) - 1
+                turn, receiver = divmod(index, len(receivers))
+                step.receivers = (receivers[receiver],)
+                self._steps[receivers[receiver]][turn].source = sender
+
+    def nothing(self, pipe: Simple) -> None:
+        """Forks have no phases of their own."""
+
+    def one_receiver(self, pipe: Simple) -> None:
+        """Operands, relays: one stream for one node."""
+        (stream,) = self._made[pipe]
+        self._receive(stream, pipe, pipe.outputs[0])
+        for source in pipe.sources:
+            self._send(pipe, source, [stream])
+
+    def gather(self, pipe: Simple) -> None:
+        """Relays that take turns; the last stream gathers."""
+        *relays, gather = self._made[pipe]
+        self._receive(gather, pipe, pipe.outputs[0])
+        for number, relay in enumerate(relays):
+            own = self._steps[gather][number :: len(relays)]
+            self._steps[relay] = [Step(Phase(step.begin, step.tiles)) for step in own]
+            relay.iterations = gather.iterations
+            for step in self._steps[relay]:
+                step.receivers = (gather,)
+        for number, step in enumerate(self._steps[gather]):
+            step.source = relays[number % len(relays)]
+        for source in pipe.sources:
+            self._send(pipe, source, relays)
+
+    def multicast(self, pipe: Simple) -> None:
+        """A stream that multicasts, be it the sender itself, and the receivers."""
+        made = self._made[pipe]
+        source = pipe.sources[0]
+        sender = source.stream
+        assert isinstance(sender, Draft)
+        if len(made) > len(pipe.outputs):
+            sender, *made = made
+            self._receive(sender, pipe, pipe.outputs[0])
+            self._send(pipe, source, [sender])
+        elif sender.kind == "packer_multicast":
+            self._send(pipe, source, [])
+        for stream, output in zip(made, pipe.outputs, strict=True):
+            self._receive(stream, pipe, output)
+        self._all(sender, made)
+
+    def _all(self, sender: Draft, receivers: list[Draft]) -> None:
+        for step in self._steps[sender]:
+            step.receivers = tuple(receivers)
+        for receiver in receivers:
+            for step in self._steps[receiver]:
+                step.source = sender
+
+    def union(self, pipe: Simple) -> None:
+        """The first of the relays takes the phases of the others."""
+        first, *others = dict.fromkeys(source.stream for source in pipe.sources)
+        assert isinstance(first, Draft)
+        first.union = True
+        for other in others:
+            assert isinstance(other, Draft)
+            for step in self._steps.pop(other):
+                self._steps[first].append(step)
+                for sent in self._steps[step.source] if step.source is not None else ():
+                    sent.receivers = tuple(first if one is other else one for one in sent.receivers)
+        self._steps[first].sort(key=lambda step: step.begin)
+
+    def to_dram(self, pipe: Simple) -> None:
+        """Packers' phases."""
+        for source in pipe.sources:
+            self._send(pipe, source, [])
+
+    def intermediate(self, pipe: Simple) -> None:
+        """A kernel's own buffer."""
+        stream = self._made[pipe][0] if pipe.beside is None else pipe.beside.stream
+        assert isinstance(stream, Draft)
+        self._receive(stream, pipe, pipe.outputs[0])
+        stream.iterations = 1
+
+    def dram_read(self, pipe: Simple) -> None:
+        """Chunks from DRAM: as many tiles in a phase as divide the buffer."""
+        made = self._made[pipe]
+        reader = made[0]
+        merged = len(made) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
+        most = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
+        queue = pipe.sources[0].owner  # or what is written through PCIe
+        sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
+        self._steps[reader] = _merged(sent, queue.tiles, most)
+        reader.iterations = pipe.outputs[-1].iterations
+        if pipe.kind in MULTICASTS:
+            for stream in made[1:]:
+                self._read_through(stream, pipe, pipe.outputs[0], queue, most)
+            self._all(reader, made[1:])
+        elif len(made) > 1 and not merged:
+            self._read_through(made[1], pipe, pipe.outputs[0], queue, most)
+            self._all(reader, made[1:])
+
+    def _read_through(self, stream: Draft, pipe: Simple, output: Node, queue: Node, most: int) -> None:
+        self._steps[stream] = _merged(self._phases.received(output), queue.tiles, most)
+        stream.iterations = pipe.outputs[-1].iterations
+
+
+_LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
+    Kind.DRAM_UNICAST: Linking.dram_read,
+    Kind.DRAM_TILIZER: Linking.dram_read,
+    Kind.DRAM_EMBEDDING: Linking.dram_read,
+    Kind.DRAM_GATHER: Linking.dram_read,
+    Kind.DRAM_MULTICAST: Linking.dram_read,
+    Kind.POST_TM: Linking.dram_read,
+    Kind.UNICAST: Linking.one_receiver,
+    Kind.RELAY: Linking.one_receiver,
+    Kind.ETHERNET_RELAY: Linking.one_receiver,
+    Kind.ETHERNET_FIRMWARE_RELAY: Linking.one_receiver,
+    Kind.DORMANT_RELAY: Linking.one_receiver,
+    Kind.MULTICAST: Linking.multicast,
+    Kind.GATHER: Linking.gather,
+    Kind.UNION: Linking.union,
+    Kind.TO_DRAM: Linking.to_dram,
+    Kind.TO_PCIE: Linking.to_dram,
+    Kind.GATHER_TO_PCIE: Linking.one_receiver,
+    Kind.PCIE_UNICAST: Linking.dram_read,
+    Kind.PCIE_MULTICAST: Linking.dram_read,
+    Kind.INTERMEDIATE: Linking.intermediate,
+    Kind.GRADIENT: Linking.intermediate,
+    Kind.SHARED_INTERMEDIATE: Linking.intermediate,
+}
+
+
+def _merged(phases: Sequence[Phase], at_once: int, most: int) -> list[Step]:
+    """Phases cut into what comes at once, and put together again up to `most` tiles."""
+    size = min(most, at_once)
+    pieces = list[int]()
+    for phase in phases:
+        if phase.tiles <= size:
+            pieces.append(phase.tiles)
+        else:
+            part = gcd(size, phase.tiles - size)
+            pieces += [part] * (phase.tiles // part)
+    steps = list[Step]()
+    for number, tiles in enumerate(pieces):
+        if steps and steps[-1].tiles + tiles <= most:
+            steps[-1].tiles += tiles
+        else:
+            steps.append(Step(Phase(phases[0].begin + number, tiles)))
+    return steps
+
+
+def count(steps: Steps, limits: CoreLimits) -> None:
+    """Fill in `phases` of all streams of an epoch."""
+    footprint: dict[Place, int] = {}
+    for stream, own in steps.items():
+        footprint[stream.place] = footprint.get(stream.place, 0) + len(own) * PHASE_BYTES * stream.buffering
+    room = limits.blob_bytes - EPOCH_BYTES
+    for component in _components(steps):
+        most = min(room // footprint[stream.place] for stream in component)
+        for stream in component:
+            source = _source(steps[stream])
+            if stream.kind == "unpacker" and source is not None and source.union:
+                _merge_turns(stream, steps[stream])
+        _unroll(component, steps, most)
+
+
+def _components(steps: Steps) -> Iterable[list[Draft]]:
+    near: dict[Draft, dict[Draft, None]] = {stream: {} for stream in steps}
+    for stream, own in steps.items():
+        for step in own:
+            others = step.receivers if step.source is None else (*step.receivers, step.source)
+            for other in others:
+                near[stream][other] = near[other][stream] = None
+    seen = set[Draft]()
+    for start in steps:
+        if start not in seen:
+            seen.add(start)
+            component, ahead = [start], [start]
+            while ahead:
+                for other in near[ahead.pop()]:
+                    if other not in seen:
+                        seen.add(other)
+                        component.append(other)
+                        ahead.append(other)
+            yield component
+
+
+def _source(own: list[Step]) -> Draft | None:
+    return own[0].source
+
+
+def _merge_turns(stream: Draft, own: list[Step]) -> None:
+    """An operand that relays feed in turn takes as many tiles in a phase as its kernel clears at once."""
+    merged = [own[0]]
+    for step in own[1:]:
+        if merged[-1].tiles + step.tiles <= stream.clears:
+            merged[-1].tiles += step.tiles
+        else:
+            merged.append(step)
+    own[:] = merged
+
+
+def _tiles(own: list[Step]) -> int:
+    return sum(step.tiles for step in own if step.turn == own[0].turn)
+
+
+def _unroll(component: list[Draft], steps: Steps, most: int) -> None:
+    limit, skip = 1 << 32, 1
+    for stream in component:
+        tiles = _tiles(steps[stream])
+        if stream.kind == "unpacker" and stream.clears > tiles:
+            skip = lcm(skip, stream.clears // tiles)
+        fitting = TILES_A_PHASE // tiles
+        if fitting <= stream.iterations:
+            limit = min(limit, fitting)
+    for stream in component:
+        times = _times(stream.iterations, most, limit, skip)
+        own = steps[stream]
+        stream.phases = len(own) * times
+        if times > 1 and _is_one_again(stream, own, steps) and _tiles(own) * times <= TILES_A_PHASE:
+            stream.phases = 1
+
+
+def _times(iterations: int, most: int, limit: int, skip: int) -> int:
+    """How many iterations are written out as phases."""
+    highest = min(most, iterations, limit or iterations)
+    times = max((one for one in range(skip, highest + 1, skip) if iterations % one == 0), default=0)
+    if times:
+        return times
+    if limit and limit <= most and limit < iterations:
+        return limit if iterations % limit == 0 else skip
+    return iterations if iterations <= most else skip
+
+
+def _is_one_again(stream: Draft, own: list[Step], steps: Steps) -> bool:
+    source = _source(own)
+    if source is None or stream.kind not in ("unpacker", "multicast", "gather_multicast", "relay"):
+        return False
+    if any(step.source is not source for step in own):
+        return False
+    if stream.kind.endswith("multicast") and source.kind != "relay":
+        return False
+    return not source.union and not _changes_receiver(steps[source])
+
+
+def _changes_receiver(own: list[Step]) -> bool:
+    first = own[0].receivers[:1]
+    return any(step.receivers[:1] != first for step in own)

@@ -1,0 +1,398 @@
+"""Pipes to simple pipes, subgraph by subgraph, in pipegen2's order."""
+
+from collections.abc import Iterable, Sequence
+
+from buda_emu.performance.routing.streams.connected import (
+    NOWHERE,
+    BufferNode,
+    Connected,
+    Inputs,
+    PipeNode,
+    by_source,
+    refused,
+)
+from buda_emu.performance.routing.streams.model import CoreLimits, Place
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, streamed
+
+
+class Subgraph:
+    """Simple pipes and nodes of buffers and pipes that are connected with each other, and with no others."""
+
+    def __init__(self, buffers: Sequence[BufferNode], pipes: Sequence[PipeNode], limits: CoreLimits) -> None:
+        self.nodes: list[Node] = []
+        self.pipes: list[Simple] = []
+        self._limits = limits
+        self._node_of: dict[BufferNode, Node] = {}
+        for buffer in buffers:
+            self._node_of[buffer] = self._node(buffer)
+        for pipe in pipes:
+            self._take_apart(pipe)
+        for buffer in buffers:
+            if len(buffer.outputs) > 1 or buffer.buffer.buffer_type == "packer" or buffer.pre_tm:
+                self._fork(buffer)
+        for buffer in buffers:
+            if buffer.relay:
+                self._stand_for(self._node_of[buffer])
+
+    # Nodes
+
+    def _node(self, buffer: BufferNode) -> Node:
+        _check_role(buffer)
+        node = Node(buffer, self._place(buffer), buffer.buffer.tile_size, virtual=False)
+        self.nodes.append(node)
+        return node
+
+    def _place(self, buffer: BufferNode) -> Place:
+        channel = buffer.buffer.ethernet_chan
+        if buffer.place[1:3] == NOWHERE[1:3]:
+            return buffer.place
+        return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
+
+    def _worker(self, place: Place) -> Place:
+        rows, columns = len(self._limits.rows), len(self._limits.columns)
+        if place.row >= rows or place.column >= columns:
+            raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
+        return place
+
+    def _ethernet(self, chip: int, channel: int) -> Place:
+        cores = self._limits.ethernet_cores
+        if channel >= len(cores):
+            raise refused(f"there is no Ethernet channel {channel}: the chip has {len(cores)}")
+        return Place(chip, *cores[channel], True)
+
+    def _pipe_place(self, pipe: PipeNode, index: int) -> Place:
+        place = pipe.places[index]
+        if place == NOWHERE:
+            return place
+        if pipe.pipe.ethernet_chan >= 0:
+            return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
+        return self._on_noc(place) if pipe.pipe.ethernet_pipe else self._worker(place)
+
+    def _on_noc(self, place: Place) -> Place:
+        """The core of a pipe between chips, which is given as the NoC counts, be it a worker core or not."""
+        limits, chip, row, column = self._limits, *place[:3]
+        if row not in limits.rows or column not in limits.columns:
+            return Place(chip, row, column, True)  # of no matter where no stream is made there
+        return Place(chip, limits.rows.index(row), limits.columns.index(column))
+
+    def _virtual(self, of: BufferNode | None, place: Place, tile_size: int) -> Node:
+        node = Node(of, place, tile_size)
+        self.nodes.append(node)
+        return node
+
+    def _stand_for(self, node: Node) -> None:
+        """Put a virtual node where `node` was: a stream passes on what comes into a relay, or waits for indices."""
+        virtual = self._virtual(node.of, node.place, node.tile_size)
+        if node.input is not None:
+            filled = node.input.outputs
+            filled[filled.index(node)] = virtual
+            virtual.input, node.input = node.input, None
+        for pipe in node.outputs:
+            pipe.read_through(node, virtual)
+        node.outputs = []
+        self._node_of[node.buffer] = virtual
+
+    # Pipes
+
+    def _take_apart(self, pipe: PipeNode) -> None:
+        first = len(self.pipes)
+        sending: dict[tuple[int, ...], Simple] = {}
+        for index, outputs in enumerate(pipe.outputs):
+            if pipe.pipe.mmio_pipe:
+                self._through_pcie(pipe, index, outputs, sending)
+            else:
+                self._take_apart_index(pipe, index, outputs, sending)
+        if len(pipe.outputs) > 1:
+            self._serial_forks(pipe, self.pipes[first:])
+
+    def _take_apart_index(
+        self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
+    ) -> None:
+        target = outputs[0]
+        one_source, one_output = len(pipe.sources) == 1, len(outputs) == 1
+        joins = self._joins_intermediates(pipe)
+        direct = self._multicasts_itself(pipe)
+        to_l1 = pipe.from_l1 and all(node.in_l1 for node in pipe.outputs[0])
+        if to_l1 and not joins and not (one_source and (not pipe.duplicates or direct)):
+            self._receive_and_send(pipe, index, outputs, sending)
+        elif one_source and one_output:
+            kind = self._direct_kind(pipe, index, target)
+            self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index).fill(self._node_of[target])
+        elif one_source or (pipe.reads_dram and not one_output):
+            kind = Kind.DRAM_MULTICAST if pipe.reads_dram else Kind.MULTICAST
+            made = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+            made.direct = kind is Kind.MULTICAST and direct
+            for output in outputs:
+                made.fill(self._node_of[output])
+        elif (kind := self._join_kind(pipe, target, joins)) is not None:
+            self._join(kind, pipe, index, target)
+        else:
+            raise refused(f"pipe {pipe.id}, scatter index {index}, is of no kind that pipegen2 knows")
+
+    def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
+        made = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
+        made.turn = index
+        self.pipes.append(made)
+        return made
+
+    def _read(self, made: Simple, pipe: PipeNode, index: int) -> Simple:
+        """Let `made` read the inputs of a scatter index: the pipe's, or padding."""
+        sources, entries, counts = pipe.sources, pipe.entries, pipe.counts
+        padding = pipe.padded.get(index)
+        if padding is not None:
+            sources, entries, counts = by_source(padding)
+        made.sources = [self._node_of[source] for source in sources]
+        made.entries, made.counts = entries, counts
+        for node in made.sources:
+            node.outputs.append(made)
+        return made
+
+    @staticmethod
+    def _joins_intermediates(pipe: PipeNode) -> bool:
+        output = pipe.single_output
+        return (
+            output is not None
+            and output.intermediate
+            and len(pipe.inputs) == 2
+            and any(node.intermediate for node, _ in pipe.inputs)
+        )
+
+    def _multicasts_itself(self, pipe: PipeNode) -> bool:
+        return pipe.pipe.direct_mcast and self._limits.packer_multicast
+
+    def _direct_kind(self, pipe: PipeNode, index: int, output: BufferNode) -> Kind:
+        source = (pipe.padded.get(index) or pipe.inputs)[0][0]
+        if source.buffer.hw_tilize:
+            return Kind.DRAM_TILIZER
+        if pipe.post_tm:
+            return Kind.POST_TM
+        if pipe.reads_dram:
+            return Kind.DRAM_UNICAST
+        if output.in_dram:
+            return Kind.TO_DRAM
+        if len(pipe.inputs) == 1 and source.intermediate and pipe.single_output is not None and output.intermediate:
+            return Kind.GRADIENT if output.buffer.buffer_type == "gradient_op" else Kind.INTERMEDIATE
+        return self._relay_kind(source, output) if output.relay else Kind.UNICAST
+
+    @staticmethod
+    def _relay_kind(source: BufferNode, relay: BufferNode) -> Kind:
+        if source.place.chip == relay.place.chip:
+            return Kind.RELAY
+        if {source.buffer.buffer_type, relay.buffer.buffer_type} != {"ethernet_relay"}:
+            raise refused(
+                f"relay {relay.id} is on another chip than its source, and one of them is not an Ethernet relay"
+            )
+        return Kind.ETHERNET_FIRMWARE_RELAY if relay.buffer.use_ethernet_fw_stream else Kind.ETHERNET_RELAY
+
+    @staticmethod
+    def _join_kind(pipe: PipeNode, output: BufferNode, joins: bool) -> Kind | None:
+        if pipe.inputs[0][0].buffer.embedding_table:
+            return Kind.DRAM_EMBEDDING
+        if joins:
+            return Kind.SHARED_INTERMEDIATE
+        if pipe.post_tm and (pipe.reads_dram or output.in_dram):
+            return Kind.POST_TM
+        if pipe.reads_dram:
+            return Kind.DRAM_GATHER
+        return Kind.TO_DRAM if output.in_dram else None
+
+    def _join(self, kind: Kind, pipe: PipeNode, index: int, output: BufferNode) -> None:
+        if kind is Kind.DRAM_EMBEDDING:
+            self._stand_for(self._node_of[pipe.inputs[-1][0]])
+        repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
+        made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
+        if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
+            made.beside = made.sources.pop()
+            made.entries, made.counts = pipe.entries[:-1], pipe.counts[:-1]
+        made.fill(self._node_of[output])
+
+    def _receive_and_send(
+        self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
+    ) -> None:
+        one_relay = len(pipe.sources) == 1 or pipe.duplicates or pipe.pipe.dis_gather_opt
+        kind = Kind.DORMANT_RELAY if one_relay else Kind.GATHER
+        receiving = self._read(self._simple(kind, pipe, index, pipe.periodic_repeat), pipe, index)
+        source = (pipe.padded.get(index) or pipe.inputs)[0][0]
+        between = self._virtual(None, receiving.place, source.buffer.tile_size)
+        receiving.fill(between)
+        key = tuple(output.id for output in outputs)
+        sends = sending.get(key)
+        if sends is None:
+            sends = sending[key] = self._send(pipe, index, outputs, source)
+        sends.read(between)
+
+    def _send(self, pipe: PipeNode, index: int, outputs: list[BufferNode], source: BufferNode) -> Simple:
+        if len(outputs) > 1:
+            kind = Kind.MULTICAST
+        else:
+            kind = self._relay_kind(source, outputs[0]) if outputs[0].relay else Kind.UNICAST
+        made = self._simple(kind, pipe, index, 1)
+        for output in outputs:
+            made.fill(self._node_of[output])
+        if not _listed_twice(pipe):
+            return made
+        between = self._virtual(None, made.place, 0)
+        made.read(between)
+        union = self._simple(Kind.UNION, pipe, index, 1)
+        union.fill(between)
+        return union
+
+    def _through_pcie(
+        self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
+    ) -> None:
+        """Write on a core of the one chip, and read on a core of the other."""
+        inputs = pipe.padded.get(index) or pipe.inputs
+        between = streamed(inputs, outputs)
+        gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
+        kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
+        writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
+        writes.turn = index
+        key = tuple(output.id for output in outputs)
+        union = sending.get(key) if _listed_twice(pipe) else None
+        read = union is not None
+        if _listed_twice(pipe):
+            if union is None:
+                union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
+                union.fill(self._virtual(between, between.place, between.buffer.tile_size))
+            node = self._virtual(between, writes.place, between.buffer.tile_size)
+            union.read(node)
+        else:
+            node = self._virtual(between, between.place, between.buffer.tile_size)
+            node.virtual = False
+        writes.fill(node)
+        self.pipes.append(self._read(writes, pipe, index))
+        if not read:
+            self._read_from_pcie(pipe, index, outputs, between)
+
+    def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
+        kind = Kind.PCIE_MULTICAST if len(outputs) > 1 else Kind.PCIE_UNICAST
+        reads = self._simple(kind, pipe, index, 1)
+        reads.place = reads.place._replace(chip=outputs[0].place.chip)
+        source = self._virtual(between, between.place, between.buffer.tile_size)
+        source.virtual = False
+        reads.read(source)
+        for output in outputs:
+            reads.fill(self._node_of[output])
+
+    def _writing_place(self, inputs: Inputs, index: int) -> Place:
+        """The first sender's core, and in every other turn another sender's, where there is one."""
+        places = [self._node_of[buffer].place for buffer, _ in inputs]
+        first = places[0]
+        return first if index % 2 == 0 else next((place for place in places if place != first), first)
+
+    # Forks
+
+    def _serial_forks(self, pipe: PipeNode, made: Iterable[Simple]) -> None:
+        behind = set(made)
+        buffers = dict.fromkeys(pipe.sources)
+        for padding in pipe.padded.values():
+            buffers |= dict.fromkeys(node for node, _ in padding)
+        for buffer in buffers:
+            node = self._node_of[buffer]
+            kind = Kind.PADDING_SERIAL_FORK if buffer.buffer.is_padding else Kind.SERIAL_FORK
+            fork = Simple(kind, pipe, node.place)
+            fork.serial_outputs, fork.padded_outputs = len(pipe.outputs), len(pipe.padded)
+            self._put_fork(node, fork, behind)
+
+    def _fork(self, buffer: BufferNode) -> None:
+        kind = Kind.FORK if not buffer.dram_input else Kind.PRE_TM_FORK if buffer.pre_tm else Kind.DRAM_FORK
+        node = self._node_of[buffer]
+        fork = Simple(kind, None, node.place)
+        self._put_fork(node, fork, set(node.outputs))
+        if any(map(self._multicasts_itself, buffer.outputs)):
+            fork.outputs.sort(key=lambda output: not _leads_to_packer_multicast(output))
+
+    def _put_fork(self, node: Node, fork: Simple, behind: set[Simple]) -> None:
+        serial = fork.kind in (Kind.SERIAL_FORK, Kind.PADDING_SERIAL_FORK)
+        fork.sources = [node]
+        kept = list[Simple]()
+        for pipe in node.outputs:
+            if pipe not in behind:
+                kept.append(pipe)
+                continue
+            virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
+            virtual.turn = pipe.turn if serial else None
+            fork.fill(virtual)
+            pipe.read_through(node, virtual)
+        node.outputs = [*kept, fork]
+        self.pipes.append(fork)
+
+
+def _listed_twice(pipe: PipeNode) -> bool:
+    written = pipe.pipe.outputs[:: pipe.consumer_repeat]
+    return len(pipe.outputs) > 1 and len(set(written)) < len(written)
+
+
+def _leads_to_packer_multicast(node: Node) -> bool:
+    ahead = [node]
+    while ahead:
+        for pipe in ahead.pop().outputs:
+            if pipe.direct:
+                return True
+            ahead += pipe.outputs
+    return False
+
+
+def _check_role(buffer: BufferNode) -> None:
+    """That pipegen2 knows what the buffer is for."""
+    kind = buffer.buffer.buffer_type
+    if buffer.intermediate:
+        known = kind in ("gradient_op", "intermediate")
+    elif buffer.input is None:
+        known = buffer.dram_input or buffer.kernel_output
+    elif not buffer.outputs or buffer.embedding_index:
+        known = buffer.in_dram or buffer.kernel_input
+    else:
+        known = buffer.relay
+    if not known:
+        raise refused(f"buffer {buffer.id} ({kind}) is neither an input, an output, an intermediate buffer nor a relay")
+
+
+def subgraphs(connected: Connected, limits: CoreLimits) -> Iterable[Subgraph]:
+    """Each set of connected buffers and pipes, in the order in which pipegen2 takes them."""
+    groups = _Groups(connected)
+    buffers: dict[int, list[BufferNode]] = {}
+    pipes: dict[int, list[PipeNode]] = {}
+    for buffer in connected.buffers:
+        buffers.setdefault(groups.root(buffer.id), []).append(buffer)
+    for pipe in connected.pipes:
+        pipes.setdefault(groups.root(pipe.id), []).append(pipe)
+    for root in sorted(buffers):
+        yield Subgraph(buffers[root], pipes.get(root, ()), limits)
+
+
+class _Groups:
+    """Union by size of the ids of buffers and pipes: the root's id gives a group's place among the others."""
+
+    def __init__(self, connected: Connected) -> None:
+        self._parent: dict[int, int] = {}
+        self._size: dict[int, int] = {}
+        for node in (*connected.buffers, *connected.pipes):
+            self._parent[node.id], self._size[node.id] = node.id, 1
+        for pipe in connected.pipes:
+            for buffer in pipe.sources:
+                self._join(buffer.id, pipe.id)
+            for padding in pipe.padded.values():
+                self._join(padding[0][0].id, pipe.id)
+            for outputs in pipe.outputs:
+                for buffer in outputs:
+                    self._join(buffer.id, pipe.id)
+        for buffer in connected.buffers:
+            if buffer.shared != -1:
+                self._join(buffer.id, buffer.shared)
+
+    def root(self, id: int) -> int:
+        parent = self._parent
+        while parent[id] != id:
+            parent[id] = parent[parent[id]]
+            id = parent[id]
+        return id
+
+    def _join(self, one: int, other: int) -> None:
+        one, other = self.root(one), self.root(other)
+        if one == other:
+            return
+        if self._size[one] < self._size[other]:
+            one, other = other, one
+        self._size[one] += self._size[other]
+        self._parent[other] = one

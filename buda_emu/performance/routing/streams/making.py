@@ -1,0 +1,430 @@
+"""The streams that each simple pipe is, before they have ids and L1."""
+
+from collections.abc import Callable
+
+from buda_emu.performance.routing.streams.connected import BufferNode, refused
+from buda_emu.performance.routing.streams.dram_reads import (
+    Chunks,
+    first_queue,
+    merged_bytes,
+    phase_tiles,
+    scaled_bytes,
+    settled_phase_tiles,
+)
+from buda_emu.performance.routing.streams.model import (
+    ETHERNET_GATHER_TILES,
+    GATHER_RELAY_TILES,
+    GATHER_RELAYS,
+    GATHER_TILES,
+    Place,
+    Refusal,
+    RefusedError,
+)
+from buda_emu.performance.routing.streams.rational import READS_DRAM, Kind, Node, Simple
+
+
+class Draft:
+    """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
+
+    __slots__ = (
+        "buf_id",
+        "buffering",
+        "bytes",
+        "clears",
+        "deleted",
+        "ethernet",
+        "firmware",
+        "forks",
+        "given",
+        "id",
+        "iterations",
+        "kind",
+        "msg_size",
+        "op",
+        "operand",
+        "padding",
+        "phases",
+        "pipes",
+        "place",
+        "placed",
+        "reads",
+        "shared_id",
+        "shares",
+        "tracked",
+        "union",
+        "writes",
+    )
+
+    def __init__(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> None:
+        self.kind = kind
+        self.place = place
+        self.bytes = size
+        self.msg_size = msg_size
+        self.pipes = {} if pipe.of is None else {pipe.of.id: None}
+        self.operand: int | None = None
+        self.op = ""
+        self.forks: list[Draft] | None = None
+        self.shares: Draft | None = None
+        self.shared_id = self.buf_id = -1
+        self.padding: tuple[int, ...] | None = None
+        self.reads = self.writes = self.tracked = 0
+        self.ethernet = self.firmware = self.deleted = self.placed = False
+        self.id: int | None = None  # -1 where there is none left
+        self.given = 0  # bytes of L1 that this stream alone takes
+        self.iterations = self.buffering = self.clears = 1
+        self.phases: int | None = None
+        self.union = False
+
+    def join(self, pipe: Simple) -> None:
+        """Take part in a further pipe."""
+        if pipe.of is not None:
+            self.pipes[pipe.of.id] = None
+
+
+class Makers:
+    """Makes the streams of one subgraph; pipes come in topological order."""
+
+    def __init__(self) -> None:
+        self.streams: list[Draft] = []
+        self.made: dict[Simple, list[Draft]] = {}
+        self._chunks = Chunks()
+
+    def make(self, pipe: Simple) -> None:
+        """Add the streams of `pipe`."""
+        first = len(self.streams)
+        _MAKERS[pipe.kind](self, pipe)
+        self.made[pipe] = self.streams[first:]
+
+    def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
+        stream = Draft(kind, place, size, msg_size, pipe)
+        self.streams.append(stream)
+        return stream
+
+    def _unpacker(self, pipe: Simple, node: Node) -> Draft:
+        """The stream that hands an operand to the kernel."""
+        operand = _operand(pipe, node)
+        written = operand.buffer
+        size = written.tile_size * written.size_tiles
+        stream = self._add("unpacker", node.place, size, written.tile_size, pipe)
+        stream.operand, stream.op, stream.buf_id = written.operand, written.op, operand.id
+        stream.clears = max(1, written.tile_clear_granularity)
+        node.stream = stream
+        return stream
+
+    # Between cores
+
+    def fork(self, pipe: Simple) -> None:
+        """A packer's buffer: one stream for each pipe that reads it."""
+        buffer = pipe.sources[0].buffer
+        if not buffer.kernel_output or buffer.intermediate:
+            raise refused(f"buffer {buffer.id} is forked, and is neither a packer's nor in DRAM")
+        made = self._forks("packer", pipe, buffer)
+        for stream in made:
+            stream.operand, stream.op, stream.shared_id = buffer.buffer.operand, buffer.buffer.op, buffer.shared
+            stream.buf_id = -1 if buffer.buffer.replicate else buffer.id
+
+    def pre_tm_fork(self, pipe: Simple) -> None:
+        """An operand that is kept in L1 as it lies in DRAM: relays, as many as pipes read it."""
+        buffer = pipe.sources[0].buffer
+        for stream in self._forks("relay", pipe, buffer):
+            stream.reads, stream.op = 1, buffer.buffer.op
+            if buffer.buffer.is_padding:
+                stream.padding = _dram_place(buffer)
+
+    def _forks(self, kind: str, pipe: Simple, buffer: BufferNode) -> list[Draft]:
+        written = buffer.buffer
+        size = written.tile_size * written.size_tiles * (written.replicate or 1)
+        made = list[Draft]()
+        for output in pipe.outputs:
+            stream = self._add(kind, pipe.place, size, written.tile_size, output.outputs[0])
+            output.stream = stream
+            made.append(stream)
+        for stream in made:
+            stream.forks = made
+            if written.replicate:
+                stream.buffering = max(1, written.size_tiles // max(1, written.scatter_gather_num_tiles))
+        return made
+
+    def serial_fork(self, pipe: Simple) -> None:
+        """One stream that sends to receivers in turn."""
+        for output in pipe.outputs:
+            output.stream = _incoming(pipe)
+
+    def padding_serial_fork(self, pipe: Simple) -> None:
+        """Padding, which each core that sends it keeps for itself."""
+        base = _incoming(pipe)
+        base.deleted = True
+        by_place: dict[Place, Draft] = {}
+        for output in pipe.outputs:
+            stream = by_place.get(output.place)
+            if stream is None:
+                stream = by_place[output.place] = self._add("relay", output.place, base.bytes, base.msg_size, pipe)
+                stream.reads, stream.op, stream.padding = base.reads, base.op, base.padding
+                stream.buffering = base.buffering
+                stream.forks = [stream]
+            output.stream = stream
+
+    def gather(self, pipe: Simple) -> None:
+        """Relays that take turns, and the stream that passes on what they hold."""
+        relays = min(len(pipe.sources), GATHER_RELAYS)
+        tile = pipe.sources[0].tile_size
+        for source in pipe.sources:
+            _stream(source).join(pipe)
+        for _ in range(relays):
+            self._add("gather_relay", pipe.place, _relay_tiles(len(pipe.sources), False) * tile, tile, pipe)
+        _fill(pipe, self._add("gather", pipe.place, 0, tile, pipe))
+
+    def dormant_relay(self, pipe: Simple) -> None:
+        """One relay that takes from all sources in turn."""
+        tile = pipe.outputs[0].tile_size
+        for source in pipe.sources:
+            _stream(source).join(pipe)
+        size = _relay_tiles(len(pipe.sources), pipe.place.ethernet) * tile
+        _fill(pipe, self._add("relay", pipe.place, size, tile, pipe))
+
+    def relay(self, pipe: Simple) -> None:
+        """The stream of a relay's buffer."""
+        node = pipe.outputs[0]
+        buffer = node.buffer
+        sender = _incoming(pipe)
+        written = buffer.buffer
+        stream = self._add("relay", node.place, written.size_tiles * written.tile_size, written.tile_size, pipe)
+        stream.buf_id, stream.op = buffer.id, written.op
+        if pipe.kind is not Kind.RELAY:
+            sender.ethernet = stream.ethernet = True
+            sender.firmware = stream.firmware = pipe.kind is Kind.ETHERNET_FIRMWARE_RELAY
+        node.stream = stream
+
+    def unicast(self, pipe: Simple) -> None:
+        """The receiver's operand."""
+        sender = _incoming(pipe)
+        stream = self._unpacker(pipe, pipe.outputs[0])
+        if sender.place.chip != stream.place.chip:
+            sender.ethernet = stream.ethernet = True
+
+    def multicast(self, pipe: Simple) -> None:
+        """What comes in, made to multicast where it can be, and the receivers' operands."""
+        sender = _incoming(pipe)
+        by_itself = sender.kind == "packer" and pipe.direct
+        if by_itself:
+            sender.kind = "packer_multicast"
+        elif sender.place != pipe.place or sender.reads or sender.buf_id != -1:
+            tile = pipe.sources[0].tile_size
+            self._add("multicast", pipe.place, _relay_tiles(1, False) * tile, tile, pipe)
+        else:
+            sender.kind = "multicast" if sender.kind != "gather" else "gather_multicast"
+        for output in pipe.outputs:
+            self._unpacker(pipe, output)
+
+    def union(self, pipe: Simple) -> None:
+        """One of the relays that come in does the work of all."""
+        first, *others = (_stream(source) for source in pipe.sources)
+        for other in others:
+            other.deleted = True
+        output = pipe.outputs[0]
+        output.stream = first
+
+    # From and to DRAM
+
+    def dram_read(self, pipe: Simple) -> None:
+        """Chunks from DRAM, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        queue, node = first_queue(pipe), pipe.outputs[0]
+        relay = node.of is not None and node.of.relay
+        operand = None if relay else _operand(pipe, node)
+        chunk = self._chunks.of(pipe)
+        merged = (
+            None
+            if operand is None
+            else merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
+        )
+        if merged is None:
+            base = _post_tm_bytes(pipe, queue) if queue.post_tm else chunk * queue.buffer.tile_size
+            stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
+        else:
+            stream = self._unpacker(pipe, node)
+            stream.buf_id = -1
+            stream.bytes = merged
+        if merged is None or (queue.in_dram and not queue.embedding_index):
+            stream.bytes = scaled_bytes(pipe, stream.bytes, phase_tiles(pipe, merged is not None))
+        self._read(pipe, stream, queue)
+        if relay:
+            node.stream = stream
+        elif merged is None:
+            if pipe.kind in (Kind.DRAM_EMBEDDING, Kind.DRAM_TILIZER):
+                raise refused(f"pipe {pipe.pipe.id}: a table's rows and the operand share a buffer, which is too large")
+            self._unpacker(pipe, node)
+
+    def post_tm(self, pipe: Simple) -> None:
+        """An operand that is kept in L1 as its kernel reads it."""
+        queue, node = first_queue(pipe), pipe.outputs[0]
+        size = _post_tm_bytes(pipe, queue)
+        if node.of is not None and node.of.relay:
+            stream = node.stream = self._add("relay", pipe.place, size, queue.buffer.tile_size, pipe)
+        else:
+            stream = self._unpacker(pipe, node)
+            stream.bytes, stream.buf_id = size, -1
+        self._read(pipe, stream, queue)
+
+    def dram_multicast(self, pipe: Simple) -> None:
+        """A stream that reads from DRAM and multicasts, and the receivers' operands."""
+        queue = first_queue(pipe)
+        tile = queue.buffer.tile_size
+        stream = self._add("multicast", pipe.place, self._chunks.of(pipe) * tile, tile, pipe)
+        stream.bytes = scaled_bytes(pipe, stream.bytes, pipe.outputs[0].max_tiles)
+        self._read(pipe, stream, queue)
+        for output in pipe.outputs:
+            self._unpacker(pipe, output)
+
+    @staticmethod
+    def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
+        settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
+        stream.reads = len(pipe.sources)
+        stream.tracked = stream.reads if queue.in_dram else 0
+
+    def to_pcie(self, pipe: Simple) -> None:
+        """A packer's stream that writes to another chip."""
+        self.to_dram(pipe)
+
+    def gather_to_pcie(self, pipe: Simple) -> None:
+        """A relay that takes from packers in turn and writes to another chip."""
+        between = pipe.outputs[0].buffer.buffer
+        for source in pipe.sources:
+            _stream(source).join(pipe)
+        stream = self._add("relay", pipe.place, between.size_tiles * between.tile_size, between.tile_size, pipe)
+        stream.writes = stream.tracked = 1
+        _fill(pipe, stream)
+
+    def pcie_read(self, pipe: Simple) -> None:
+        """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        between, node = pipe.sources[0].buffer.buffer, pipe.outputs[0]
+        merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
+        if merged is None:
+            base = between.size_tiles * between.tile_size * between.q_slots
+            stream = self._add("relay", pipe.place, base, between.tile_size, pipe)
+        else:
+            stream = self._unpacker(pipe, node)
+            stream.bytes, stream.buf_id = merged, -1
+        self._read(pipe, stream, pipe.sources[0].buffer)
+        if merged is None:
+            self._unpacker(pipe, node)
+
+    def pcie_multicast(self, pipe: Simple) -> None:
+        """What another chip writes, for several cores."""
+        between = pipe.sources[0].buffer.buffer
+        base = between.size_tiles * between.tile_size * between.q_slots
+        self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
+        for output in pipe.outputs:
+            self._unpacker(pipe, output)
+
+    def to_dram(self, pipe: Simple) -> None:
+        """Packers' streams that write to a queue."""
+        for source in pipe.sources:
+            stream = _stream(source)
+            stream.writes = stream.tracked = 1
+            stream.join(pipe)
+
+    def nothing(self, pipe: Simple) -> None:
+        """A queue that several pipes read takes no streams by itself."""
+
+    # Intermediate buffers
+
+    def intermediate(self, pipe: Simple) -> None:
+        """A kernel's own buffer."""
+        buffer = pipe.outputs[0].buffer
+        written = buffer.buffer
+        place, size = pipe.outputs[0].place, written.tile_size * written.size_tiles
+        stream = self._add("intermediate", place, size, written.tile_size, pipe)
+        stream.operand, stream.op, stream.buf_id = written.operand, written.op, buffer.id
+        stream.pipes = {}  # its pipe stands in no file
+        stream.writes = 1 if pipe.kind is Kind.GRADIENT else 0
+
+    def shared_intermediate(self, pipe: Simple) -> None:
+        """A kernel's own buffer in the packer's L1: one of the packer's streams."""
+        buffer = pipe.outputs[0].buffer
+        stream = pipe.beside.stream if pipe.beside is not None else None
+        if not isinstance(stream, Draft):
+            raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
+        written = buffer.buffer
+        stream.kind, stream.place, stream.operand = "intermediate", pipe.outputs[0].place, written.operand
+        stream.bytes, stream.msg_size = written.tile_size * written.size_tiles, written.tile_size
+        stream.buf_id, stream.shared_id, stream.pipes = buffer.id, -1, {}
+        stream.buffering = 1
+
+
+_MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
+    Kind.DRAM_UNICAST: Makers.dram_read,
+    Kind.DRAM_TILIZER: Makers.dram_read,
+    Kind.DRAM_EMBEDDING: Makers.dram_read,
+    Kind.DRAM_GATHER: Makers.dram_read,
+    Kind.DRAM_MULTICAST: Makers.dram_multicast,
+    Kind.DRAM_FORK: Makers.nothing,
+    Kind.POST_TM: Makers.post_tm,
+    Kind.PRE_TM_FORK: Makers.pre_tm_fork,
+    Kind.UNICAST: Makers.unicast,
+    Kind.MULTICAST: Makers.multicast,
+    Kind.GATHER: Makers.gather,
+    Kind.DORMANT_RELAY: Makers.dormant_relay,
+    Kind.RELAY: Makers.relay,
+    Kind.ETHERNET_RELAY: Makers.relay,
+    Kind.ETHERNET_FIRMWARE_RELAY: Makers.relay,
+    Kind.UNION: Makers.union,
+    Kind.FORK: Makers.fork,
+    Kind.SERIAL_FORK: Makers.serial_fork,
+    Kind.PADDING_SERIAL_FORK: Makers.padding_serial_fork,
+    Kind.TO_DRAM: Makers.to_dram,
+    Kind.TO_PCIE: Makers.to_pcie,
+    Kind.GATHER_TO_PCIE: Makers.gather_to_pcie,
+    Kind.PCIE_UNICAST: Makers.pcie_read,
+    Kind.PCIE_MULTICAST: Makers.pcie_multicast,
+    Kind.INTERMEDIATE: Makers.intermediate,
+    Kind.GRADIENT: Makers.intermediate,
+    Kind.SHARED_INTERMEDIATE: Makers.shared_intermediate,
+}
+
+
+def _relay_tiles(sources: int, ethernet: bool) -> int:
+    least = ETHERNET_GATHER_TILES if ethernet else GATHER_TILES
+    return least // sources if GATHER_RELAY_TILES * sources < least else GATHER_RELAY_TILES
+
+
+def _post_tm_bytes(pipe: Simple, queue: BufferNode) -> int:
+    return pipe.sources[0].tiles * pipe.inputs * queue.buffer.tile_size
+
+
+def _dram_place(buffer: BufferNode) -> tuple[int, ...]:
+    written = buffer.buffer
+    return written.dram_chan, written.dram_sub_chan, written.dram_addr
+
+
+def _operand(pipe: Simple, node: Node) -> BufferNode:
+    operand = node.kernel_operand
+    if operand is None:
+        raise refused(f"pipe {pipe.pipe.id} does not end in a kernel's operand")
+    if pipe.kind not in _READS and node.max_tiles == 0:
+        message = f"buffer {operand.id}: no phase of a stream holds a whole number of its source's inputs"
+        raise RefusedError(Refusal("phases", message, node.place))
+    return operand
+
+
+_READS = {
+    *READS_DRAM,
+    Kind.POST_TM,
+    Kind.PCIE_UNICAST,
+    Kind.PCIE_MULTICAST,
+}
+
+
+def _stream(node: Node) -> Draft:
+    if not isinstance(node.stream, Draft):
+        raise refused("a pipe reads tiles that no stream brings")
+    return node.stream
+
+
+def _incoming(pipe: Simple) -> Draft:
+    stream = _stream(pipe.sources[0])
+    stream.join(pipe)
+    return stream
+
+
+def _fill(pipe: Simple, stream: Draft) -> None:
+    pipe.outputs[0].stream = stream

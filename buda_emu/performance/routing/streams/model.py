@@ -1,0 +1,187 @@
+"""What routing gives: streams by core, what they take of each limit, and what is refused."""
+
+from typing import NamedTuple
+
+from buda_emu.performance.routing.pipes.links import ETHERNET_CORES
+from buda_emu.support.records import dataclass
+
+
+class Place(NamedTuple):
+    """A core: worker cores counted without the others, as in netlists; Ethernet cores as the NoC counts."""
+
+    chip: int
+    row: int
+    column: int
+    ethernet: bool = False
+
+    def __str__(self) -> str:
+        kind = "Ethernet core" if self.ethernet else "core"
+        return f"{kind} [{self.row}, {self.column}] of chip {self.chip}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of a core."""
+
+    id: int
+    kind: str
+    """`unpacker`, `packer`, `intermediate`, `multicast`, `packer_multicast`, `gather`, `gather_multicast`,
+    `gather_relay` or `relay`."""
+    operand: int | None
+    """Which operand of the kernel it serves."""
+    op: str
+    """The op or queue whose buffer it serves, where it serves one."""
+    pipes: tuple[int, ...]
+    """Ids of the pipes that it takes part in."""
+    buffer_bytes: int
+    """Of L1 that this stream alone is given; 0 where it shares another's buffer."""
+    phases: int | None
+    """How often its configuration changes in an epoch, repeated iterations apart; None where they were not counted."""
+    reads_queues: int
+    """DRAM buffers that it reads."""
+    writes_queues: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoreUse:
+    """What one core holds, beside `limits`."""
+
+    place: Place
+    ops: tuple[str, ...]
+    streams: tuple[Stream, ...]
+    extra_streams: int
+    """Forks of packers, gathers' relays, relays."""
+    multicast_streams: int
+    """Of the architecture's `multicast_streams`: gathers and multicasts."""
+    kernel_inputs: int
+    kernel_outputs: int
+    tile_header_bytes: int
+    stream_bytes: int
+    fallback_bytes: int
+    blob_bytes: int
+    """Beyond the blob's room that each core has."""
+    available_bytes: int
+
+    @property
+    def l1_bytes(self) -> int:
+        """All that data buffers take, of `available_bytes`."""
+        return self.tile_header_bytes + self.stream_bytes + self.fallback_bytes + self.blob_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pipe graph cannot run: `number` is what it needs of what there are `limit` of."""
+
+    what: str
+    """`readers_of_a_queue`, `ncrisc_readers`, `ncrisc_writers`, `kernel_inputs`, `kernel_outputs`, `extra_streams`,
+    `multicast_streams`, `ethernet_streams`, `operand_stream`, `phases`, `l1` or `pipe_graph`."""
+    message: str
+    place: Place | None = None
+    number: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Cores by chip, row and column; refusals in the order in which pipegen2 looks for them, empty where it accepts."""
+
+    cores: tuple[CoreUse, ...]
+    refusals: tuple[Refusal, ...]
+
+
+class RefusedError(Exception):
+    """Nothing more can be worked out: `refusal` says why. Caught where routing begins."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+EXTRA_STREAMS = range(40, 64)  # of worker cores: what operands, gathers and multicasts do not use
+
+ETHERNET_STREAMS = range(9, 12)  # only these, and those that multicast, transfer between chips
+ETHERNET_MULTICAST_STREAMS = range(4)
+ETHERNET_EXTRA_STREAMS = (*range(12, 32), *range(4, 9))
+
+GATHER_RELAYS = 3  # of one gather, at most
+GATHER_RELAY_TILES = 4  # of each relay, at least, on worker and Ethernet cores
+GATHER_TILES = 12  # of all relays of a gather together, at least
+ETHERNET_GATHER_TILES = 8
+
+TILES_A_PHASE = 2048
+PHASES_AN_ITERATION = 15  # where one source feeds one path
+MOST_EPOCH_TILES = 1 << 32  # through a buffer: what has more is not followed
+MOST_PHASES = 1 << 16  # of an iteration, likewise: no core has room for the blob of so many
+PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
+EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
+TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
+UNUSED_L1 = 64  # bytes at the end of L1
+ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024  # for data buffers
+
+NCRISC_READERS = 8
+NCRISC_WRITERS = 8
+READERS_OF_A_QUEUE = 255
+KERNEL_INPUTS = 24
+KERNEL_OUTPUTS = 24
+TRACKED_QUEUES = 40  # beyond, the NCRISC keeps track of queues in L1
+TRACKING_BYTES = 36  # of each
+
+READ_BYTES = 52 * 1024  # of one read from DRAM, at most, and of a buffer that reads, at least
+WRITE_BYTES = 80 * 1024  # of one write, at most
+READ_TILES = 64 * 1024 - 1
+MERGED_READ_BYTES = 100 * 1024  # of a buffer that both reads from DRAM and is the kernel's operand, at most
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLimits:
+    """One architecture's worker core."""
+
+    l1_begin: int
+    """First byte of data buffers, where no extra blob lies before them."""
+    l1_end: int
+    blob_bytes: int
+    """Of the overlay blob that every core has room for."""
+    multicast_streams: int
+    """Ids 0 and up: the only streams that can gather or multicast."""
+    operand_streams: tuple[int, ...]
+    """Id of the stream of each operand, inputs, outputs and intermediates."""
+    packer_multicast: bool
+    """Whether a packer's stream can multicast by itself (`direct_mcast`)."""
+    rows: tuple[int, ...]
+    """Row of the NoC for each row of worker cores."""
+    columns: tuple[int, ...]
+    ethernet_cores: tuple[tuple[int, int], ...]
+    """Row and column of the NoC for each Ethernet channel's core."""
+
+    @property
+    def l1_bytes(self) -> int:
+        """Room for data buffers."""
+        return self.l1_end - UNUSED_L1 - self.l1_begin
+
+
+_ROWS = (*range(1, 6), *range(7, 12))
+
+LIMITS = {
+    "grayskull": CoreLimits(
+        l1_begin=204 * 1024,
+        l1_end=1024 * 1024,
+        blob_bytes=64 * 1024 - 128,
+        multicast_streams=3,
+        operand_streams=tuple(range(8, 40)),
+        packer_multicast=False,
+        rows=_ROWS,
+        columns=tuple(range(1, 13)),
+        ethernet_cores=ETHERNET_CORES["grayskull"],
+    ),
+    "wormhole_b0": CoreLimits(
+        l1_begin=204 * 1024,
+        l1_end=1499136,
+        blob_bytes=64 * 1024 - 128,
+        multicast_streams=4,
+        operand_streams=(4, 5, *range(10, 40)),
+        packer_multicast=True,
+        rows=_ROWS,
+        columns=(*range(1, 5), *range(6, 10)),
+        ethernet_cores=ETHERNET_CORES["wormhole_b0"],
+    ),
+}

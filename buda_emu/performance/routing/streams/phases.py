@@ -1,0 +1,372 @@
+"""How many tiles move through the nodes of a subgraph, and the phases in which they do."""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import isqrt, lcm
+from typing import NamedTuple
+
+from buda_emu.performance.routing.streams.connected import refused
+from buda_emu.performance.routing.streams.model import MOST_PHASES, PHASES_AN_ITERATION, TILES_A_PHASE
+from buda_emu.performance.routing.streams.rational import Kind, Node, Simple, Walk, in_order, walked
+from buda_emu.support.errors import UnsupportedError
+
+
+def measure(nodes: Iterable[Node]) -> None:
+    """Fill in `iterations`, `tiles`, `subtree` and `max_tiles` of all nodes of a subgraph."""
+    for component in _components(nodes):
+        roots = [node for node in component if node.input is None]
+        if not roots:
+            raise refused("pipes form a circle")
+        roots.sort(key=is_padding)
+        order = in_order(roots, readers)
+        _note_single_source_paths(order)
+        _count_iterations([node for node in component if not readers(node)], roots, order)
+        for node in order:
+            node.tiles = _tiles(node)
+        for node in reversed(order):
+            node.subtree = lcm(*(reader.subtree for reader in readers(node))) if readers(node) else _granularity(node)
+        seen = set[Node]()
+        for root in roots:
+            for node in in_order([root], readers, seen):
+                node.max_tiles = _max_tiles(node, root.buffer.buffer.tiles_per_input)
+
+
+def readers(node: Node) -> list[Node]:
+    """What the pipes that read `node` fill."""
+    outputs = node.outputs
+    if len(outputs) == 1 and outputs[0].beside is not node:
+        return outputs[0].outputs
+    return [output for pipe in outputs if pipe.beside is not node for output in pipe.outputs]
+
+
+def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:
+    seen = set[Node]()
+    for start in nodes:
+        if start in seen:
+            continue
+        seen.add(start)
+        component, ahead = [start], [start]
+        while ahead:
+            node = ahead.pop()
+            sources = node.input.sources if node.input is not None else []
+            for near in (*sources, *readers(node)):
+                if near not in seen:
+                    seen.add(near)
+                    component.append(near)
+                    ahead.append(near)
+        if len(component) > 1:
+            yield component
+
+
+def is_padding(node: Node) -> bool:
+    """Padding in DRAM: such a root comes after the others."""
+    return not node.virtual and node.buffer.dram_input and node.buffer.buffer.is_padding
+
+
+def _is_scattered(node: Node) -> bool:
+    return not node.virtual and node.input is None and not _is_intermediate(node) and node.buffer.buffer.replicate > 0
+
+
+def _is_intermediate(node: Node) -> bool:
+    return not node.virtual and node.buffer.intermediate
+
+
+def _is_dram_input(node: Node) -> bool:
+    return not node.virtual and node.input is None and node.buffer.dram_input
+
+
+def _granularity(node: Node) -> int:
+    """Tiles that a kernel clears at once, where the node is its operand."""
+    operand = None if node.virtual else node.kernel_operand
+    return 1 if operand is None else max(1, operand.buffer.tile_clear_granularity)
+
+
+def _note_single_source_paths(order: Sequence[Node]) -> None:
+    """Note for each node of `order` whether one source alone, whole and once, feeds it and all after it."""
+    for node in order:
+        whole = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
+        node.on_single_path = whole and (node.input is None or node.input.sources[0].on_single_path)
+    for node in reversed(order):
+        node.on_single_path = node.on_single_path and all(reader.on_single_path for reader in readers(node))
+
+
+def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) -> None:
+    if all(map(_takes_epoch_at_once, leaves)):
+        _each(order, lambda _: 1)
+    elif all(leaf.on_single_path for leaf in leaves):
+        count = _single_source_iterations(roots[0], leaves)
+        _each(order, lambda _: count)
+    else:
+        _each(order, _iterations)
+
+
+def _each(order: list[Node], count: Callable[[Node], int]) -> None:
+    for node in order:
+        node.iterations = count(node)
+        if node.iterations < 1:
+            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations")
+
+
+def _takes_epoch_at_once(leaf: Node) -> bool:
+    untilized = not leaf.virtual and leaf.buffer.in_dram and leaf.buffer.buffer.untilized_output
+    return untilized or _is_intermediate(leaf)
+
+
+def _iterations(node: Node) -> int:
+    pipe = node.input
+    if pipe is None:
+        buffer = node.buffer.buffer
+        return buffer.epoch_tiles // max(1, buffer.scatter_gather_num_tiles)
+    return pipe.sources[0].iterations * pipe.repeat // max(1, pipe.serial_outputs - pipe.padded_outputs)
+
+
+def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
+    tiles = root.buffer.buffer.epoch_tiles
+    if tiles // TILES_A_PHASE <= PHASES_AN_ITERATION:
+        return 1
+    ideal = tiles // (TILES_A_PHASE * PHASES_AN_ITERATION)
+    at_once = lcm(*(_at_once(root, leaf) for leaf in leaves))
+
+    if tiles % at_once:
+        return tiles
+    fitting = sorted(_divisors(tiles // at_once))
+    fewer = [one for one in fitting if 1 < one <= ideal]
+    more = [one for one in fitting if ideal < one < tiles]
+    return fewer[-1] if fewer else more[0] if more else tiles
+
+
+def _divisors(number: int) -> set[int]:
+    low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
+    return {*low, *(number // one for one in low)}
+
+
+def _at_once(root: Node, leaf: Node) -> int:
+    if not leaf.virtual and leaf.buffer.in_dram:
+        return max(1, root.buffer.buffer.scatter_gather_num_tiles) if not _is_intermediate(root) else 1
+    return _granularity(leaf)
+
+
+def _tiles(node: Node) -> int:
+    pipe = node.input
+    if pipe is None:
+        return node.buffer.buffer.epoch_tiles // node.iterations
+    groups = len(pipe.sources) if pipe.kind is Kind.UNION else 1
+    return pipe.tiles_of_inputs() // groups
+
+
+def _max_tiles(node: Node, tiles_per_input: int) -> int:
+    pipe = node.input
+    if pipe is not None and pipe.inputs == 1 and not _is_scattered(pipe.sources[0]):
+        return pipe.sources[0].max_tiles
+    divisor = node.buffer.buffer.size_tiles if pipe is None and not _is_dram_input(node) else 1
+    divisor = max(1, divisor)
+    if node.tiles > TILES_A_PHASE:
+        divisor = lcm(divisor, node.subtree)
+    if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(divisor, tiles_per_input)) <= TILES_A_PHASE:
+        divisor = both
+    return TILES_A_PHASE // divisor * divisor
+
+
+_FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
+
+
+class Phase(NamedTuple):
+    """`tiles` that move from the phase `begin` on."""
+
+    begin: int
+    tiles: int
+
+
+class Flow:
+    """What one node sends and receives. `groups` holds the phases of each set of inputs that a union takes in turn."""
+
+    __slots__ = ("done", "groups", "inputs", "paths", "per_group", "sends", "sets", "span")
+
+    def __init__(self, node: Node) -> None:
+        pipe = node.input
+        self.inputs: list[tuple[Node, int]] = []
+        self.sets = 1
+        if pipe is not None:
+            sources = pipe.sources
+            if pipe.entries is None:
+                self.inputs = [(source, 0) for source in sources]
+            else:
+                self.inputs = [(sources[index], offset) for index, offset in pipe.entries]
+            self.sets = len(sources) if pipe.kind is Kind.UNION else 1
+        self.per_group = len(self.inputs) // self.sets
+        self.paths = self.sets
+        self.done = 0
+        self.span = 0
+        self.groups: dict[int, list[Phase]] = {}
+        self.sends: dict[Node, list[Phase]] = {}
+
+
+class Phases:
+    """Phases of all nodes of one subgraph, whose tiles have been measured."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._flows: dict[Node, Flow] = {}
+        self._subgraph: dict[Node, int] = {}
+        self._orders: dict[int, list[dict[Node, None]]] = {}
+        self._number = 0
+        roots = [node for node in nodes if node.input is None and readers(node)]
+        roots.sort(key=is_padding)
+        for root in roots:
+            self._flow(root)
+        counted = set[Node]()
+        for node in self._flows:
+            walked(self._paths(node, counted))
+        for root in roots:
+            walked(self._find_subgraphs(root))
+        visits: dict[Node, int] = {}
+        for root in roots:
+            walked(self._find_leaves(root, visits, 0))
+        for order in self._orders.values():
+            self._in_order(order)
+        for order in self._orders.values():
+            self._copy(order)
+
+    def sent(self, node: Node, pipe: Simple) -> list[Phase]:
+        """What `node` sends into `pipe`."""
+        return self._flows[node].sends[pipe.outputs[-1]]
+
+    def received(self, node: Node) -> list[Phase]:
+        """What comes into `node`."""
+        groups = self._flows[node].groups
+        return [phase for group in sorted(groups) for phase in groups[group]]
+
+    def _flow(self, node: Node) -> None:
+        ahead = [node]
+        while ahead:
+            one = ahead.pop()
+            if one not in self._flows:
+                self._flows[one] = Flow(one)
+                ahead += readers(one)
+
+    def _paths(self, node: Node, seen: set[Node]) -> Walk[int]:
+        """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
+        flow = self._flows[node]
+        if node not in seen and node.input is not None:
+            seen.add(node)
+            for source in node.input.sources:
+                flow.paths = max(flow.paths, (yield self._paths(source, seen)))
+        return flow.paths
+
+    def _find_subgraphs(self, node: Node) -> Walk[None]:
+        """Number the nodes: after each root, and after each branch of a fork, a number of its own."""
+        if node in self._subgraph:
+            return
+        number = self._subgraph[node] = self._number
+        pipe = node.input
+        turns = 1 if pipe is None else pipe.serial_outputs
+        order = self._orders.setdefault(number, [])
+        order += [{} for _ in range(turns - len(order))]
+        for reader in readers(node):
+            yield self._find_subgraphs(reader)
+        if pipe is None or pipe.kind in _FORKS:
+            self._number += 1
+
+    def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> Walk[None]:
+        """Group leaves by the turn in which a serial fork feeds them."""
+        if visits.get(node, 0) >= self._flows[node].paths:
+            return
+        visits[node] = visits.get(node, 0) + 1
+        behind = readers(node)
+        if not behind:
+            self._orders[self._subgraph[node]][turn][node] = None
+            return
+        turn = turn if node.turn is None else node.turn
+        for reader in behind:
+            yield self._find_leaves(reader, visits, turn)
+
+    def _in_order(self, order: list[dict[Node, None]]) -> None:
+        """Let tiles come to one leaf of each turn; its neighbours get the same."""
+        begin = 0
+        for group in order:
+            if group:
+                begin += walked(self._go(next(iter(group)), None, begin))
+
+    def _copy(self, order: list[dict[Node, None]]) -> None:
+        done = set[Node]()
+        for group in order:
+            first, *others = group or (None,)
+            if first is None or first in done or first.input is None:
+                continue
+            done.add(first)
+            for other in others:
+                self._flows[other].groups = self._flows[first].groups
+                for source in first.input.sources:
+                    self._flows[source].sends[other] = self._flows[source].sends[first]
+
+    def _go(self, node: Node, to: Node | None, begin: int) -> Walk[int]:
+        """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
+        flow = self._flows[node]
+        if node.input is None:
+            assert to is not None
+            return self._send_from_root(node, to, begin)
+        ahead = flow.done < flow.paths
+        if ahead:
+            flow.span = yield self._receive(node, flow, begin)
+        if to is not None:
+            self._send(node, flow, to, begin)
+        if ahead:
+            flow.done += 1
+        return flow.span
+
+    def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
+        if node.max_tiles < 1:
+            raise refused(f"buffer {node.buffer.id} can send no phase of whole inputs")
+        sends = self._flows[node].sends.setdefault(to, [])
+        whole, rest = divmod(node.tiles, node.max_tiles)
+        if whole > MOST_PHASES:
+            raise UnsupportedError(
+                f"buffer {node.buffer.id}: {whole:,} phases in an iteration: no more than {MOST_PHASES:,} are followed"
+            )
+        made = [node.max_tiles] * whole + ([rest] if rest else [])
+        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
+        return len(made)
+
+    def _receive(self, node: Node, flow: Flow, begin: int) -> Walk[int]:
+        received = flow.groups.setdefault(flow.done, [])
+        at, most = begin, node.max_tiles
+        previous: Node | None = None
+        offset = 0
+        first = flow.done % flow.sets * flow.per_group
+        for source, here in flow.inputs[first : first + flow.per_group]:
+            sends = self._flows[source].sends.setdefault(node, [])
+            known = len(sends)
+            goes_on = source is previous and here == offset + source.tiles
+            if not (goes_on and self._lengthened(source, sends, received, most)):
+                at += yield self._go(source, node, at)
+            if source is not previous:
+                received += sends[known:]
+            elif received[-1].tiles + source.tiles <= most:
+                received[-1] = Phase(received[-1].begin, received[-1].tiles + source.tiles)
+            else:
+                received.append(Phase(at - 1, source.tiles))
+            previous, offset = source, here
+        return at - begin
+
+    @staticmethod
+    def _lengthened(source: Node, sends: list[Phase], received: list[Phase], most: int) -> bool:
+        """Whether the last phase from `source` takes its next tiles, too."""
+        reads = source.input is None and not source.virtual and source.buffer.dram_input
+        if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
+            return False  # reads from DRAM are merged later
+        if received and received[-1].tiles + source.tiles > most:
+            return False
+        if sends[-1].tiles + source.tiles > source.max_tiles:
+            return False
+        sends[-1] = Phase(sends[-1].begin, sends[-1].tiles + source.tiles)
+        return True
+
+    def _send(self, node: Node, flow: Flow, to: Node, begin: int) -> None:
+        sends = flow.sends.setdefault(to, [])
+        tiles, at = 0, begin
+        for phase in flow.groups[flow.done % flow.sets]:
+            if tiles + phase.tiles > node.max_tiles:
+                sends.append(Phase(at, tiles))
+                tiles, at = phase.tiles, phase.begin
+            else:
+                tiles += phase.tiles
+        if tiles:
+            sends.append(Phase(at, tiles))

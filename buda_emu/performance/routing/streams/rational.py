@@ -1,0 +1,275 @@
+"""The graph between pipes and streams: each pipe taken apart into simple ones, each of which is a few streams.
+
+pipegen2 calls it the rational graph. Its nodes are the buffers, and virtual nodes where one simple pipe follows another
+and a stream, not a buffer, is between them.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from enum import Enum, auto
+from math import gcd
+from typing import Any, TypeAlias, TypeVar
+
+from buda_emu.performance.routing.pipes.model import Buffer
+from buda_emu.performance.routing.streams.connected import BufferNode, Inputs, PipeNode, refused
+from buda_emu.performance.routing.streams.model import MERGED_READ_BYTES, WRITE_BYTES, Place
+
+
+class Kind(Enum):
+    """What a simple pipe does."""
+
+    DRAM_UNICAST = auto()
+    DRAM_TILIZER = auto()
+    DRAM_EMBEDDING = auto()
+    DRAM_GATHER = auto()
+    DRAM_MULTICAST = auto()
+    DRAM_FORK = auto()
+    POST_TM = auto()
+    PRE_TM_FORK = auto()
+    UNICAST = auto()
+    MULTICAST = auto()
+    GATHER = auto()
+    DORMANT_RELAY = auto()
+    RELAY = auto()
+    ETHERNET_RELAY = auto()
+    ETHERNET_FIRMWARE_RELAY = auto()
+    UNION = auto()
+    FORK = auto()
+    SERIAL_FORK = auto()
+    PADDING_SERIAL_FORK = auto()
+    TO_DRAM = auto()
+    TO_PCIE = auto()
+    GATHER_TO_PCIE = auto()
+    PCIE_UNICAST = auto()
+    PCIE_MULTICAST = auto()
+    INTERMEDIATE = auto()
+    GRADIENT = auto()
+    SHARED_INTERMEDIATE = auto()
+
+
+READS_DRAM = {Kind.DRAM_UNICAST, Kind.DRAM_TILIZER, Kind.DRAM_EMBEDDING, Kind.DRAM_GATHER, Kind.DRAM_MULTICAST}
+MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST, Kind.PCIE_MULTICAST}
+
+
+class Node:
+    """A buffer (`of`), or what is between two simple pipes; then `of` is the buffer that it stands for, or None."""
+
+    __slots__ = (
+        "input",
+        "iterations",
+        "max_tiles",
+        "of",
+        "on_single_path",
+        "outputs",
+        "place",
+        "stream",
+        "subtree",
+        "tile_size",
+        "tiles",
+        "turn",
+        "virtual",
+    )
+
+    def __init__(self, of: BufferNode | None, place: Place, tile_size: int, virtual: bool = True) -> None:
+        self.of = of
+        self.place = place
+        self.tile_size = tile_size
+        self.virtual = virtual
+        self.input: Simple | None = None
+        self.outputs: list[Simple] = []
+        self.turn: int | None = None  # in which a serial fork feeds it
+        self.stream: object = None
+        self.on_single_path = True
+        self.iterations = self.tiles = self.max_tiles = 0
+        self.subtree = 1
+
+    @property
+    def owner(self) -> "Node":
+        """The node of the buffer itself, where a fork's is given."""
+        node = self
+        while node.virtual and node.input is not None:
+            node = node.input.sources[0]
+        return node
+
+    @property
+    def buffer(self) -> BufferNode:
+        """The buffer that the node is or stands for."""
+        if self.of is None:
+            raise refused("a pipe has no buffer where it needs one")
+        return self.of
+
+    @property
+    def kernel_operand(self) -> BufferNode | None:
+        """The buffer, where it is an operand that a kernel unpacks."""
+        of = self.of
+        if of is None or not of.kernel_input or of.intermediate or of.in_dram or of.dram_input:
+            return None
+        return of
+
+    def feed(self, pipe: "Simple") -> None:
+        """Note that `pipe` reads this node."""
+        if pipe not in self.outputs:
+            self.outputs.append(pipe)
+
+
+class Simple:
+    """A simple pipe. `entries` says which source, and where in it, each input is, in the order of reading."""
+
+    __slots__ = (
+        "beside",
+        "counts",
+        "direct",
+        "entries",
+        "kind",
+        "of",
+        "outputs",
+        "padded_outputs",
+        "place",
+        "repeat",
+        "serial_outputs",
+        "sources",
+        "turn",
+    )
+
+    def __init__(self, kind: Kind, of: PipeNode | None, place: Place, repeat: int = 1) -> None:
+        self.kind = kind
+        self.of = of
+        self.place = place
+        self.repeat = repeat
+        self.sources: list[Node] = []
+        self.beside: Node | None = None  # whose stream it waits for, or takes over, without reading it
+        self.entries: Sequence[tuple[int, int]] | None = None
+        self.counts: Sequence[int] | None = None
+        self.outputs: list[Node] = []
+        self.serial_outputs = 1
+        self.padded_outputs = 0
+        self.direct = False
+        self.turn = 0  # scatter index of the pipe that this is a part of
+
+    @property
+    def pipe(self) -> PipeNode:
+        """The pipe that this is a part of; a fork of a buffer that several pipes read is part of none."""
+        if self.of is None:
+            raise refused("a fork stands where a part of a pipe is needed")
+        return self.of
+
+    def read(self, node: Node) -> None:
+        """Read one more node, whole."""
+        self.sources.append(node)
+        node.feed(self)
+
+    def fill(self, node: Node) -> None:
+        """Fill one more node."""
+        self.outputs.append(node)
+        node.input = self
+
+    def read_through(self, old: Node, new: Node) -> None:
+        """Read `new` where `old` was read."""
+        if old is self.beside:
+            self.beside = new
+        else:
+            self.sources[self.sources.index(old)] = new
+        new.feed(self)
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs there are, each source as often as it is read."""
+        return len(self.sources) if self.entries is None else len(self.entries)
+
+    def tiles_of_inputs(self) -> int:
+        """Tiles that all inputs bring in one iteration."""
+        if self.counts is None:
+            return sum(source.tiles for source in self.sources)
+        return sum(count * source.tiles for count, source in zip(self.counts, self.sources, strict=True))
+
+    def tiles_at_once(self) -> int:
+        """Tiles in which all inputs can be read."""
+        return gcd(*(source.tiles for source in self.sources))
+
+
+T = TypeVar("T", bound=Hashable)
+R = TypeVar("R")
+Walk: TypeAlias = Generator["Walk[Any]", Any, R]
+"""A function that yields the calls of itself, and is given what they return."""
+
+
+def walked(walk: Walk[R]) -> R:
+    """What a walk returns."""
+    stack: list[Walk[Any]] = [walk]
+    found: Any = None
+    while stack:
+        try:
+            ahead = stack[-1].send(found)
+        except StopIteration as end:
+            stack.pop()
+            found = end.value
+        else:
+            stack.append(ahead)
+            found = None
+    return found
+
+
+def in_order(roots: Iterable[T], followers: Callable[[T], Iterable[T]], seen: set[T] | None = None) -> list[T]:
+    """All that follows `roots`, and is not in `seen`, each before what follows it; they are added to `seen`.
+
+    The last root and its last follower come first, as pipegen2 has them. In a circle each stands once.
+    """
+    seen = set() if seen is None else seen
+    done: list[T] = []
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        path: list[tuple[T, Iterator[T]]] = [(root, iter(followers(root)))]
+        while path:
+            node, ahead = path[-1]
+            following = next((one for one in ahead if one not in seen), None)
+            if following is None:
+                done.append(node)
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(followers(following))))
+    done.reverse()
+    return done
+
+
+def streamed(inputs: Inputs, outputs: list[BufferNode]) -> BufferNode:
+    """What a core writes to, and another reads from, as if it were a queue: `size_tiles` at once, `q_slots` times."""
+    tile = inputs[0][0].buffer.tile_size
+    at_once = _written_at_once(inputs, outputs, tile)
+    if len(outputs) == 1:
+        kept = outputs[0].buffer.size_tiles
+    else:
+        kept = at_once * (2 if 2 * at_once * tile <= MERGED_READ_BYTES else 1)
+    return BufferNode(
+        Buffer(
+            id=-1,
+            buffer_type="pcie",
+            chip=inputs[0][0].place.chip,
+            epoch_tiles=outputs[0].buffer.epoch_tiles,
+            tiles_per_input=at_once,
+            size_tiles=at_once,
+            tile_size=tile,
+            scatter_gather_num_tiles=1,
+            q_slots=max(1, kept // at_once),
+            dram_io_flag=True,
+        )
+    )
+
+
+def _written_at_once(inputs: Inputs, outputs: list[BufferNode], tile: int) -> int:
+    """Tiles that divide what each core in turn sends, and the receiver's buffer, and that one write can move."""
+    runs = list[int]()
+    place = None
+    for buffer, _ in inputs:
+        if buffer.place == place:
+            runs[-1] += buffer.buffer.scatter_gather_num_tiles
+        else:
+            runs.append(buffer.buffer.scatter_gather_num_tiles)
+        place = buffer.place
+    tiles = gcd(*runs)
+    if len(outputs) == 1:
+        tiles = gcd(tiles, outputs[0].buffer.size_tiles)
+    while tiles % 2 == 0 and tiles * tile > WRITE_BYTES:
+        tiles //= 2
+    return tiles

@@ -1,0 +1,395 @@
+"""From the pipes of an epoch to the streams of its cores."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from buda_emu.performance.routing.pipes.model import PipeGraph
+from buda_emu.performance.routing.streams.connected import Connected, refused
+from buda_emu.performance.routing.streams.counting import Linking, Steps, count
+from buda_emu.performance.routing.streams.decompose import Subgraph, subgraphs
+from buda_emu.performance.routing.streams.making import Draft, Makers
+from buda_emu.performance.routing.streams.model import (
+    ETHERNET_EXTRA_STREAMS,
+    ETHERNET_L1_BYTES,
+    ETHERNET_MULTICAST_STREAMS,
+    ETHERNET_STREAMS,
+    EXTRA_STREAMS,
+    KERNEL_INPUTS,
+    KERNEL_OUTPUTS,
+    LIMITS,
+    MOST_EPOCH_TILES,
+    NCRISC_READERS,
+    NCRISC_WRITERS,
+    READERS_OF_A_QUEUE,
+    TILE_HEADER_BUFFER,
+    TRACKED_QUEUES,
+    TRACKING_BYTES,
+    CoreLimits,
+    CoreUse,
+    Place,
+    Refusal,
+    RefusedError,
+    Routed,
+    Stream,
+)
+from buda_emu.performance.routing.streams.phases import Phases, measure
+from buda_emu.performance.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple, in_order
+from buda_emu.support.errors import UnsupportedError
+from buda_emu.support.garbage import no_collections
+
+GATHERS = {"gather", "gather_multicast", "multicast", "packer_multicast"}
+
+
+class Core:
+    """One core's streams while they get ids."""
+
+    def __init__(self, place: Place, limits: CoreLimits) -> None:
+        self.place = place
+        self.limits = limits
+        self.streams: list[Draft] = []
+        self.inputs = self.outputs = 0
+        self.blob = 0
+        self.ops: dict[str, None] = {}  # whose kernels run here
+        self.extra = self.multicasts = self.transfers = 0
+        self._ids = set[int]()
+        self.twice: list[Draft] = []
+
+    def need_blob(self, size: int) -> None:
+        """Make room for a blob of `size` bytes, in whole blocks of 4 kB beyond what every core has."""
+        beyond = size - self.limits.blob_bytes
+        if beyond > 0 and not self.blob:
+            self.blob = beyond & ~0xFFF
+
+    def number(self, stream: Draft) -> None:
+        """Give `stream`, and the others of its packer's buffer, their ids."""
+        if stream.kind == "packer" and stream.forks:
+            for place, fork in enumerate(stream.forks):
+                if fork.id is None and not fork.deleted:
+                    self._number(fork, first=place == 0)
+        elif stream.id is None:
+            self._number(stream)
+
+    def _number(self, stream: Draft, first: bool = True) -> None:
+        kind = stream.kind
+        if kind == "packer_multicast" and not self.place.ethernet:
+            self.multicasts += 1
+            self._take(stream, self.limits.multicast_streams - 1 - ((stream.operand or 16) - 16))
+        elif kind in GATHERS:
+            self.multicasts += 1
+            self._take(stream, self._free(range(self._multicast_limit)))
+        elif stream.ethernet and not stream.firmware and kind in ("relay", "unpacker"):
+            self.transfers += 1
+            self._take(stream, self._free((*ETHERNET_STREAMS, *ETHERNET_MULTICAST_STREAMS)))
+        elif stream.operand is not None and (first or kind == "intermediate") and not self.place.ethernet:
+            self._take(stream, self.limits.operand_streams[stream.operand])
+        else:
+            self.extra += 1
+            self._take(stream, self._free(ETHERNET_EXTRA_STREAMS if self.place.ethernet else EXTRA_STREAMS))
+
+    @property
+    def _multicast_limit(self) -> int:
+        return len(ETHERNET_MULTICAST_STREAMS) if self.place.ethernet else self.limits.multicast_streams
+
+    def _free(self, ids: Iterable[int]) -> int:
+        return next((id for id in ids if id not in self._ids), -1)
+
+    def _take(self, stream: Draft, id: int) -> None:
+        if id >= 0 and id in self._ids:
+            self.twice.append(stream)
+        self._ids.add(id)
+        stream.id = id
+
+    def short_of(self) -> Iterator[Refusal]:
+        """Kinds of streams of which there are too few."""
+        for stream in self.twice:
+            message = f"{self.place}: two streams serve operand {stream.operand}"
+            yield Refusal("operand_stream", message, self.place, 2, 1)
+        ethernet = self.place.ethernet
+        transfers = len(ETHERNET_STREAMS) + len(ETHERNET_MULTICAST_STREAMS) if ethernet else 0
+        extra = len(ETHERNET_EXTRA_STREAMS if ethernet else EXTRA_STREAMS)
+        gathers = "streams that gather or multicast"
+        yield from self._beyond("multicast_streams", gathers, self.multicasts, self._multicast_limit)
+        yield from self._beyond(
+            "ethernet_streams",
+            "streams that transfer between chips",
+            self.transfers + self.multicasts if self.transfers else 0,
+            transfers,
+        )
+        yield from self._beyond("extra_streams", "extra streams", self.extra, extra)
+
+    def short_of_kernel_operands(self) -> Iterator[Refusal]:
+        """Kernel inputs and outputs of which there are too many."""
+        yield from self._beyond("kernel_inputs", "kernel inputs", self.inputs, KERNEL_INPUTS)
+        yield from self._beyond("kernel_outputs", "kernel outputs", self.outputs, KERNEL_OUTPUTS)
+
+    def _beyond(self, what: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
+        if number > limit:
+            ops = f" ({', '.join(self.ops)})" if self.ops else ""
+            message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
+            yield Refusal(what, message, self.place, number, limit)
+
+    def use(self, on_chip: int) -> CoreUse:
+        """What the core holds; worker cores of the chip move tiles of `on_chip` distinct sizes."""
+        ethernet = self.place.ethernet
+        sizes = len({stream.msg_size for stream in self.streams}) if ethernet else on_chip
+        tracked = sum(stream.tracked for stream in self.streams)
+        return CoreUse(
+            place=self.place,
+            ops=tuple(self.ops),
+            streams=tuple(sorted(map(_stream, self.streams), key=lambda stream: stream.id)),
+            extra_streams=self.extra,
+            multicast_streams=self.multicasts,
+            kernel_inputs=self.inputs,
+            kernel_outputs=self.outputs,
+            tile_header_bytes=(sizes - 1) * TILE_HEADER_BUFFER,
+            stream_bytes=sum(stream.given for stream in self.streams),
+            fallback_bytes=max(0, tracked - TRACKED_QUEUES) * TRACKING_BYTES,
+            blob_bytes=self.blob,
+            available_bytes=ETHERNET_L1_BYTES if ethernet else self.limits.l1_bytes,
+        )
+
+
+def _stream(stream: Draft) -> Stream:
+    return Stream(
+        -1 if stream.id is None else stream.id,
+        stream.kind,
+        stream.operand,
+        stream.op,
+        tuple(stream.pipes),
+        stream.given,
+        stream.phases,
+        stream.reads,
+        stream.writes,
+    )
+
+
+def give_l1(streams: list[Draft]) -> None:
+    """Note in `given` what each stream's buffer takes: forks have one in common, sharers one, padding one a core."""
+    _find_sharers(streams)
+    padding = set[tuple[object, ...]]()
+    for stream in streams:
+        if stream.placed or stream.kind in ("gather", "gather_multicast"):
+            continue
+        key = None if stream.padding is None else (stream.place, stream.bytes, *stream.padding)
+        if key is None or key not in padding:
+            stream.given = stream.bytes
+        if key is not None:
+            padding.add(key)
+        _place(stream)
+        if stream.shares is not None:
+            _place(stream.shares)
+
+
+def _place(stream: Draft) -> None:
+    for one in stream.forks if stream.forks is not None and stream.kind != "intermediate" else (stream,):
+        one.placed = True
+
+
+def _find_sharers(streams: list[Draft]) -> None:
+    by_buffer = {stream.buf_id: stream for stream in reversed(streams) if stream.buf_id != -1}
+    for stream in streams:
+        other = by_buffer.get(stream.shared_id) if stream.shared_id != -1 else None
+        if other is None or "intermediate" in (stream.kind, other.kind) or stream.shares is not None:
+            continue
+        stream.shares = other
+        if other.shares is None:
+            other.shares = stream
+
+
+def tile_sizes(streams: Iterable[Draft]) -> Counter[int]:
+    """How many distinct sizes of tiles the worker cores of each chip move."""
+    sizes = {(stream.place.chip, stream.msg_size) for stream in streams if not stream.place.ethernet}
+    return Counter(chip for chip, _ in sizes)
+
+
+def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
+    """The streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and what is refused.
+
+    Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
+    checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
+    streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
+    """
+    limits = LIMITS[known_arch(arch)]
+    for buffer in graph.buffers:
+        if buffer.epoch_tiles > MOST_EPOCH_TILES:
+            what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
+            raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
+    with no_collections():
+        return _routed(graph, limits, phases)
+
+
+def known_arch(arch: str) -> str:
+    """The same. UnsupportedError for one whose streams are not known."""
+    if arch not in LIMITS:
+        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    return arch
+
+
+def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
+    refusals: list[Refusal] = []
+    try:
+        parts: list[Subgraph] = []
+        for part in subgraphs(Connected(graph), limits):
+            refusals += _ncrisc(part)
+            parts.append(part)
+        _limit_gathers(parts, limits)
+        cores = _cores(parts, limits)
+        for core in cores.values():
+            refusals += core.short_of_kernel_operands()
+        steps: Steps | None = {} if phases else None
+        streams = [stream for part in parts for stream in _streams(part, steps)]
+        for stream in streams:
+            _on_a_core(stream.place, limits)
+        if steps is not None:
+            count(steps, limits)
+    except RefusedError as stopped:
+        return Routed((), (*refusals, stopped.refusal))
+    return _allocated(streams, cores, limits, refusals)
+
+
+def _on_a_core(place: Place, limits: CoreLimits) -> None:
+    if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
+        raise refused(
+            f"a stream is on [{place.row}, {place.column}] of the NoC, which is neither a worker nor an Ethernet core"
+        )
+
+
+def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
+    """What the NCRISCs of the cores cannot keep track of; pipegen2 counts each subgraph by itself."""
+    readers: dict[Place, int] = {}
+    writers: dict[Place, int] = {}
+    for pipe in part.pipes:
+        if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
+            yield _too_many_readers(pipe)
+        elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
+            place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
+            readers[place] = readers.get(place, 0) + 1
+        elif pipe.kind is Kind.TO_DRAM:
+            for source in pipe.sources:
+                writers[source.place] = writers.get(source.place, 0) + 1
+        elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
+            place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
+            writers[place] = writers.get(place, 0) + 1
+    yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
+    yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+
+
+_READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
+
+
+def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
+    for place, number in counts.items():
+        if number > limit:
+            message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
+            yield Refusal(what, message, place, number, limit)
+
+
+def _too_many_readers(fork: Simple) -> Refusal:
+    queue = fork.sources[0].of
+    name = f"{queue.buffer.op!r}, buffer {queue.id}," if queue is not None else "a queue"
+    number = len(fork.outputs)
+    message = f"queue {name} has {number} readers, and may have {READERS_OF_A_QUEUE}"
+    return Refusal("readers_of_a_queue", message, None, number, READERS_OF_A_QUEUE)
+
+
+def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
+    """Make relays of those gathers for which no stream that gathers is left on their core."""
+    taken: dict[Place, int] = {}
+    for part in parts:
+        for pipe in part.pipes:
+            if pipe.kind in MULTICASTS:
+                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+    for part in parts:
+        for pipe in part.pipes:
+            if pipe.kind is not Kind.GATHER:
+                continue
+            follower = pipe.outputs[0].outputs[0]
+            if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
+                continue
+            if pipe.place not in taken or taken[pipe.place] < _multicasts(pipe.place, limits):
+                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+            else:
+                pipe.kind = Kind.DORMANT_RELAY
+
+
+def _multicasts(place: Place, limits: CoreLimits) -> int:
+    return 4 if place.ethernet else limits.multicast_streams
+
+
+def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
+    """Cores with their kernels' operands and blobs."""
+    cores: dict[Place, Core] = {}
+    for part in parts:
+        for node in part.nodes:
+            buffer = node.of
+            if node.virtual or buffer is None:
+                continue
+            core = cores.get(node.place)
+            if core is None:
+                core = cores[node.place] = Core(node.place, limits)
+            if buffer.intermediate:
+                if node.input is not None:
+                    core.inputs += 1
+                    core.outputs += 1
+            elif node.kernel_operand is not None:
+                core.inputs += 1
+                core.need_blob(buffer.buffer.overlay_blob_size)
+            elif buffer.kernel_output:
+                core.outputs += 1
+            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+                core.ops[buffer.buffer.op] = None
+    return cores
+
+
+def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
+    """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
+    measure(part.nodes)
+    makers = Makers()
+    pipes = _creation_order(part.pipes)
+    for pipe in pipes:
+        makers.make(pipe)
+    if steps is not None:
+        linking = Linking(Phases(part.nodes), makers, steps)
+        for pipe in pipes:
+            linking.link(pipe)
+    return [stream for stream in makers.streams if not stream.deleted]
+
+
+def _creation_order(pipes: list[Simple]) -> list[Simple]:
+    """Return pipes in the order in which pipegen2 makes their streams, and so deals out ids.
+
+    It goes depth first from pipes that no other pipe feeds. Of two such pipes the later one is made first; of two pipes
+    that read the outputs of one, that of the earlier output.
+    """
+    fed = {id(follower) for pipe in pipes for follower in _followers(pipe)}
+    sources = [pipe for pipe in pipes if id(pipe) not in fed]
+    return in_order((*sources, *pipes), lambda pipe: reversed(list(_followers(pipe))))  # all pipes: some form circles
+
+
+def _followers(pipe: Simple) -> Iterable[Simple]:
+    return (follower for node in pipe.outputs for follower in node.outputs)
+
+
+def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
+    for stream in streams:
+        if stream.place not in cores:
+            cores[stream.place] = Core(stream.place, limits)
+        cores[stream.place].streams.append(stream)
+    for stream in streams:
+        cores[stream.place].number(stream)
+    for core in cores.values():
+        refusals += core.short_of()
+    give_l1(streams)
+    sizes = tile_sizes(streams)
+    used = [core.use(max(1, sizes[core.place.chip])) for _, core in sorted(cores.items()) if core.streams]
+    refusals += [_out_of_l1(core) for core in used if core.l1_bytes > core.available_bytes]
+    return Routed(tuple(used), tuple(refusals))
+
+
+def _out_of_l1(core: CoreUse) -> Refusal:
+    message = (
+        f"{core.place} ({', '.join(core.ops)}) needs {core.l1_bytes} bytes of L1 for data buffers, and has "
+        f"{core.available_bytes}: {core.stream_bytes} for streams, {core.tile_header_bytes} for tile headers, "
+        f"{core.blob_bytes} for a larger blob, {core.fallback_bytes} for queues to keep track of"
+    )
+    return Refusal("l1", message, core.place, core.l1_bytes, core.available_bytes)

@@ -1,0 +1,149 @@
+"""What is drawn of a run: lanes with slices, arrows, counters and memories; for traces and for the page (`report`).
+
+Whoever has a schedule makes one from it with `picture` and adds names, details and memories. Nothing here knows what
+the units are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from buda_emu.performance.timeline.occupancy import Live, Occupancy, occupancy
+from buda_emu.performance.timeline.schedule import Schedule, Timing
+
+Detail = str | int | float
+_NOTHING: Mapping[str, Detail] = {}
+
+
+class Lane(NamedTuple):
+    """A row of slices that do not overlap. Lanes of one `group` stand together under its name."""
+
+    name: str
+    group: str = ""
+
+
+class Slice(NamedTuple):
+    """Something that lasts, in a lane by its index. `category` gives the colour, `details` stand in the tooltip."""
+
+    lane: int
+    start: float
+    end: float
+    name: str
+    category: str = ""
+    details: Mapping[str, Detail] = _NOTHING
+
+
+class Flow(NamedTuple):
+    """An arrow from the end of slice `source` to the start of slice `target`, by their indices: who waited for whom."""
+
+    source: int
+    target: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A value over time: `values[i]` from `times[i]` on. `unit` says of what: "bytes a cycle"."""
+
+    name: str
+    unit: str
+    times: Sequence[float]
+    values: Sequence[float]
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory of `size` bytes from address 0 on (0: up to the last byte used), and the tensors that live in it."""
+
+    name: str
+    lives: Sequence[Live]
+    size: int = 0
+
+    @classmethod
+    def of(cls, occupancy: Occupancy, size: int = 0) -> "Memory":
+        """A space over time."""
+        return cls(occupancy.space, occupancy.lives, size)
+
+    @property
+    def span(self) -> int:
+        """Bytes that a drawing shows."""
+        lasts = (live.ring.high if live.ring else live.address + live.size for live in self.lives)
+        return max(self.size, max(lasts, default=0), 1)
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that its tensors take at any time."""
+        held = occupancy(live._replace(space=self.name) for live in self.lives)
+        return held[self.name].peak if held else 0
+
+
+class Stretch(NamedTuple):
+    """A stretch of time that has a name, such as a steady state."""
+
+    start: float
+    end: float
+    name: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePicture:
+    """A run. Times are in `time_unit`, of which `per_microsecond` make a microsecond; `notes` are sentences that must
+    stand beside every picture (what is a model, what is left out), `about` facts in a few words each. `chain`: slices
+    that make up the time, each of which let the next one start; they are drawn as such."""
+
+    title: str
+    lanes: Sequence[Lane]
+    slices: Sequence[Slice]
+    flows: Sequence[Flow] = ()
+    counters: Sequence[Counter] = ()
+    memories: Sequence[Memory] = ()
+    time_unit: str = "cycles"
+    per_microsecond: float = 1.0
+    notes: Sequence[str] = ()
+    about: Mapping[str, Detail] = field(default_factory=dict[str, Detail])
+    chain: Sequence[int] = ()
+    stretches: Sequence[Stretch] = ()
+
+
+def picture(
+    schedule: Schedule,
+    timing: Timing,
+    title: str,
+    *,
+    category: Callable[[int], str] = lambda _: "",
+    details: Callable[[int], Mapping[str, Detail]] = lambda _: _NOTHING,
+    group: Callable[[int], str] = lambda _: "",
+    memories: Sequence[Memory] = (),
+    counters: Sequence[Counter] = (),
+    time_unit: str = "cycles",
+    per_microsecond: float = 1.0,
+    notes: Sequence[str] = (),
+    about: Mapping[str, Detail] = _NOTHING,
+) -> TimelinePicture:
+    """A run as it was: a lane for each unit, a slice for each task (slice i is task i), an arrow for each task that
+    waited for another one, named by what it waited for. `category` and `details` are asked of tasks, `group` of units.
+    """
+    unit: list[int] = timing.unit.tolist()
+    start: list[int] = timing.start.tolist()
+    end: list[int] = timing.end.tolist()
+    slices = [
+        Slice(unit[task], start[task], end[task], schedule.label(task), category(task), details(task))
+        for task in range(len(schedule))
+    ]
+    held: list[int] = timing.held_by.tolist()
+    cause: list[int] = timing.cause.tolist()
+    waits = (task for task in range(len(schedule)) if held[task] >= 0 and cause[task] >= 0)
+    return TimelinePicture(
+        title,
+        tuple(Lane(name, group(number)) for number, name in enumerate(timing.units)),
+        tuple(slices),
+        tuple(Flow(cause[task], task, timing.objects[held[task]]) for task in waits),
+        tuple(counters),
+        tuple(memories),
+        time_unit,
+        per_microsecond,
+        tuple(notes),
+        dict(about),
+    )

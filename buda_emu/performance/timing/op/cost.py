@@ -1,0 +1,378 @@
+"""Cycles of one op on one core: its parameter set, how well founded that is, and the bounds below which no op runs."""
+
+import json
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+from buda_emu.performance.timing.op.call import OpCall
+from buda_emu.performance.timing.op.features import (
+    DRAM_STAGES,
+    FORMS,
+    ROUNDS,
+    Weights,
+    evaluate,
+    features,
+    form_of,
+    fpu_cycles,
+    packed_bytes,
+)
+from buda_emu.performance.timing.op.vendor import vendor_cycles
+from buda_emu.spec.devices import device
+from buda_emu.spec.formats import FORMATS, tile_bytes
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.errors import HostError, InternalError, UnsupportedError
+
+Family = tuple[str, str, bool, bool, str]
+"""What shares one set of weights: arch, kind, approximate, l1_acc, number classes `in->out`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSet:
+    """Weights of one family and where they come from. Errors are relative, on rows that the fit saw or did not see."""
+
+    arch: str
+    kind: str
+    approximate: bool
+    l1_acc: bool
+    numbers: str
+    in_dfs: tuple[str, ...]
+    out_dfs: tuple[str, ...]
+    phases: tuple[int, ...]
+    ranges: Mapping[str, tuple[int, int]]
+    weights: Mapping[str, Mapping[str, float]]
+    rows: int
+    fitted: Mapping[str, float]
+    held_out: Mapping[str, float]
+
+    @property
+    def family(self) -> Family:
+        """The key of this set."""
+        return self.arch, self.kind, self.approximate, self.l1_acc, self.numbers
+
+    @property
+    def label(self) -> str:
+        """How reports name this set."""
+        marks = (" approximate" if self.approximate else "") + (" l1_acc" if self.l1_acc else "")
+        return f"{self.arch} {self.kind}{marks} {'/'.join(self.out_dfs)}"
+
+
+def number_class(df: str) -> str:
+    """Formats that move alike: block formats, and others by kind and width."""
+    spec = FORMATS[df]
+    return "block" if spec.kind == "block" else f"{spec.kind}{spec.bits}"
+
+
+def numbers_of(call: OpCall) -> str:
+    """Number classes of data and result."""
+    return f"{number_class(call.data_df)}->{number_class(call.result_df)}"
+
+
+def family_of(call: OpCall) -> Family:
+    """The family whose weights are the call's own, if it was measured."""
+    return call.arch, call.kind, call.approximate, call.l1_acc, numbers_of(call)
+
+
+def sizes_of(call: OpCall) -> dict[str, int]:
+    """The sizes whose measured range is kept with a set: ublocks, tiles of one, inner dimension in tiles (of a sparse
+    matmul: encoded tiles)."""
+    inner = call.nz_tiles if call.sparse else max(call.z, 1) * max(call.m_k, 1) * max(call.u_kt, 1)
+    return {"ublocks": call.ublocks, "ublock_tiles": call.ublock_tiles, "inner": inner}
+
+
+@cache
+def parameter_sets() -> Mapping[Family, ParameterSet]:
+    """All sets, in the order of the file."""
+    text = (files("buda_emu.performance.timing") / "data" / "op_cost.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    if content["schema_version"] != 1:
+        raise InternalError(f"op_cost.json has schema version {content['schema_version']}, not 1")
+    sets = [_read(entry) for entry in content["sets"]]
+    return {parameters.family: parameters for parameters in sets}
+
+
+def _read(entry: dict[str, Any]) -> ParameterSet:
+    fields = dict(entry)
+    for name in ("in_dfs", "out_dfs", "phases"):
+        fields[name] = tuple(fields[name])
+    fields["ranges"] = {name: tuple(ends) for name, ends in fields["ranges"].items()}
+    return ParameterSet(**fields)
+
+
+ARCH_RELATIVES: Final[Mapping[str, tuple[str, ...]]] = {
+    "grayskull": ("grayskull", "wormhole_b0"),
+    "wormhole_b0": ("wormhole_b0", "grayskull"),
+    "wormhole": ("wormhole_b0", "grayskull"),
+    "blackhole": ("wormhole_b0", "grayskull"),
+}
+"""Where to look for measurements; the vendor gives blackhole the parameters of wormhole_b0 too (PERF 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A parameter set, its weights widened to the op's formats, and what may be said of the result."""
+
+    parameters: ParameterSet
+    weights: Weights
+    provenance: str
+
+
+def choose(call: OpCall) -> Choice:
+    """The parameter set for an op. Every op type has one."""
+    own = parameter_sets().get(family_of(call))
+    if own is not None:
+        return Choice(own, _widened(own, call), _provenance(own, call))
+    nearest = _nearest(call)
+    return Choice(nearest, _widened(nearest, call), f"estimated from {nearest.label}")
+
+
+def plain(call: OpCall) -> bool:
+    """Whether the op is of the shape that was measured: full tiles, tilized output, the whole tile in vector mode."""
+    return (call.tile_rows, call.tile_cols, call.vector_mode, call.untilize) == (32, 32, "rc", False)
+
+
+def copy_of(call: OpCall) -> OpCall:
+    """A nop of the same dimensions and formats: what moving the tiles costs, whatever is computed on them."""
+    return replace(call, op_type="nop", approximate=False, vector_mode="rc", l1_acc=False, reduce_dim="", z=0)
+
+
+def _provenance(own: ParameterSet, call: OpCall) -> str:
+    if not plain(call):
+        return f"estimated from {own.label}"
+    sizes = sizes_of(call)
+    if any(not least <= sizes[name] <= most for name, (least, most) in own.ranges.items()):
+        return f"estimated from {own.label}, beyond the measured sizes"
+    same_formats = call.data_df in own.in_dfs and call.result_df in own.out_dfs
+    same_phases = call.phases in own.phases or not OP_TYPES[call.op_type].has("multiplies")
+    return "measured" if same_formats and same_phases else "interpolated"
+
+
+def _nearest(call: OpCall) -> ParameterSet:
+    kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
+    sets = [one for one in parameter_sets().values() if one.kind in kinds and one.arch in ARCH_RELATIVES[call.arch]]
+    return min(sets, key=lambda one: _distance(one, call, kinds))
+
+
+def _distance(one: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object, ...]:
+    """What sets apart, the worst first; ties end at the family's name."""
+    return (
+        kinds.index(one.kind),
+        ARCH_RELATIVES[call.arch].index(one.arch),
+        one.approximate != call.approximate,
+        one.l1_acc != call.l1_acc,
+        _number_distance(one, call),
+        one.family,
+    )
+
+
+def _number_distance(one: ParameterSet, call: OpCall) -> float:
+    """Doublings between tile sizes; more than any of them where integers meet fractions."""
+    if one.numbers == numbers_of(call):
+        return 0.0
+    distance = 0.0
+    whole_kinds = ("int", "raw")
+    for theirs, ours in ((one.in_dfs[0], call.data_df), (one.out_dfs[0], call.result_df)):
+        whole = (FORMATS[theirs].kind in whole_kinds) != (FORMATS[ours].kind in whole_kinds)
+        distance += abs(FORMATS[theirs].bits.bit_length() - FORMATS[ours].bits.bit_length()) + 10 * whole
+        distance += 0.1 * (number_class(theirs) != number_class(ours))
+    return distance
+
+
+def widening(own: ParameterSet, call: OpCall) -> float:
+    """How much wider the op's tiles are than the measured ones, at least 1."""
+    return max(
+        1.0,
+        packed_bytes(call.result_df) / max(map(packed_bytes, own.out_dfs)),
+        packed_bytes(call.data_df) / max(map(packed_bytes, own.in_dfs)),
+    )
+
+
+def _widened(own: ParameterSet, call: OpCall) -> Weights:
+    """Weights for wider tiles than the measured ones: whatever moves tiles takes longer by as much, math does not.
+
+    Of an element-wise op other than a copy the stages do not say which of them is math; `op_cost` sets a copy of the
+    wider tiles beside it instead.
+    """
+    ratio = widening(own, call)
+    if ratio == 1 or (own.kind not in FORMS and own.kind != "nop"):
+        return own.weights
+    return {
+        stage: values
+        if stage.startswith("math") and own.kind != "nop"
+        else {name: value * (ratio if "tiles" in name else 1.0) for name, value in values.items()}
+        for stage, values in own.weights.items()
+    }
+
+
+VECTOR_UNIT: Final[Mapping[str, float]] = {"grayskull": 1.59}
+"""Cycles of a vector op that other ops feed, in cycles of the op alone."""
+
+
+def in_graph(call: OpCall) -> float:
+    """By which factor an op is slower when another op feeds it."""
+    return VECTOR_UNIT.get(call.arch, 1.0) if call.is_sfpu else 1.0
+
+
+ELTWISE_CYCLES = 8
+"""FPU cycles of a tile: element-wise operation, copy to Dst, spill and reload of a partial sum (PERF 1.3)."""
+UNTILIZE_PACK_BYTES = 16
+"""Bytes for each cycle where rows leave through a single packer interface."""
+
+
+def ideal_cycles(call: OpCall) -> float:
+    """Cycles for one input that no implementation can undercut: the slowest of FPU, unpack and pack at full rate."""
+    return max(ideal_threads(call))
+
+
+def ideal_threads(call: OpCall) -> tuple[float, float, float]:
+    """Cycles that unpackers, FPU and packers need for one input at full rate."""
+    results = call.tiles
+    if call.kind == "reduce_r":
+        results = call.t * call.mblock_n * call.ublock_ct
+    elif call.kind == "reduce_c":
+        results = call.t * call.mblock_m * call.ublock_rt
+    rate = UNTILIZE_PACK_BYTES if call.untilize else device(call.arch).pack_bytes_per_clock
+    return _ideal_unpack(call), ideal_math(call), results * tile_fraction(call) * payload(call.result_df) / rate
+
+
+def tile_fraction(call: OpCall) -> float:
+    """Elements of a tile, as a share of the full 32x32."""
+    return call.tile_rows * call.tile_cols / 1024
+
+
+def payload(df: str) -> int:
+    """Bytes of a full tile's datums and exponents."""
+    return tile_bytes(df, 32, 32, 32, False)
+
+
+def ideal_math(call: OpCall) -> float:
+    """FPU cycles at full rate. The vector unit's work comes on top and is not counted here."""
+    fraction = tile_fraction(call)
+    if call.sparse:
+        return call.nz_tiles * call.mblock_n * call.ublock_ct * fpu_cycles(call) * fraction
+    if call.op_type == "matmul":
+        return call.products * fpu_cycles(call) * fraction
+    phases = call.phases if call.op_type == "multiply" else 1
+    return call.tiles * max(call.z if call.kind == "reduce_z" else 1, 1) * ELTWISE_CYCLES / 2 * phases * fraction
+
+
+def _ideal_unpack(call: OpCall) -> float:
+    if call.sparse:
+        return 0.0  # encoded operand and reuse of the dense one: no simple lower bound
+    if call.op_type == "matmul":
+        tiles = call.ublocks * call.m_k * call.u_kt * call.ublock_rt  # the left operand, once for each row of an ublock
+    else:
+        tiles = call.tiles * max(call.z if call.kind == "reduce_z" else 1, 1)
+    return tiles * tile_fraction(call) * payload(call.data_df) / device(call.arch).unpack_bytes_per_clock
+
+
+def math_active_cycles(call: OpCall) -> int:
+    """Cycles in which the FPU works on one input of a dense matmul, as the chip's own counter gives them.
+
+    FPU cycles of all tile products, and 8 for each partial sum spilled and reloaded. With l1_acc partial sums stay in
+    L1, and only a block format reloads them once, to round the result. Int32 results accumulate in Dst.
+    (Silicon sweeps of wormhole_b0.) Raises UnsupportedError for other ops.
+    """
+    if call.op_type != "matmul" or call.sparse:
+        raise UnsupportedError(f"math-active cycles are known of dense matmul only, not of {call.kind}")
+    spills = call.m_k - 1
+    if call.l1_acc:
+        spills = min(spills, 1) if call.result_df.startswith("Bfp") else 0
+    if call.result_df == "Int32":
+        spills = 0
+    return call.products * fpu_cycles(call) + ELTWISE_CYCLES * spills * call.tiles
+
+
+Model = Literal["fitted", "vendor"]
+MODELS: Final = ("fitted", "vendor")
+
+OPERANDS: Final = frozenset((0, 1))  # that DRAM stages tell apart
+VECTOR_SHARE: Final = {"rc": 1.0, "c": 0.5116, "r": 0.1440}
+"""Vector-unit work of a tile when only rows or columns of it count: the vendor's weights of exp (PERF 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """What one input costs one core that reads from DRAM and writes to DRAM, as measured.
+
+    `core_cycles` leaves out the stages in which DRAM was slower than the core: for a core fed by others. `ideal_cycles`
+    is the bound that hardware sets; `provenance`: see `choose`.
+    """
+
+    cycles: float
+    core_cycles: float
+    ideal_cycles: float
+    provenance: str
+    model: Model
+
+
+def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
+    """Cycles of one op on one core for one input."""
+    return op_cost(call, model=model).cycles
+
+
+def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS) -> OpCost:
+    """Cycles with their bound and provenance. `model`: "fitted" on silicon, or the "vendor"'s formulas (PERF 2);
+    `reads`: operands of a dense matmul that come from DRAM, where not both do.
+
+    Raises HostError for an unknown model, and where the vendor's model gives no answer.
+    """
+    ideal = ideal_cycles(call)
+    if model == "vendor":
+        cycles = float(vendor_cycles(call))
+        return OpCost(cycles, cycles, ideal, "vendor formula", model)
+    if model != "fitted":
+        raise HostError(f"model: '{model}' is not one of {', '.join(MODELS)}")
+    choice = choose(call)
+    with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (reads, None))
+    return OpCost(with_dram, on_core, ideal, choice.provenance, model)
+
+
+def _fitted(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
+    """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output.
+
+    `dram`: operands that come from there; None: what it adds is left out altogether. Where work on tiles is shorter or
+    tiles are wider than measured, a copy of the tiles may come to govern.
+    """
+    counted = _as(call, choice)
+    share = tile_fraction(call)
+    if call.is_sfpu:
+        share *= VECTOR_SHARE[call.vector_mode]
+    cycles = _evaluate(counted, choice, share, dram)
+    if call.kind not in FORMS and (share < tile_fraction(call) or widening(choice.parameters, call) > 1):
+        copy = copy_of(call)
+        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call), dram))
+    if call.untilize:
+        cycles += call.tiles * tile_fraction(call) * payload(call.result_df) / UNTILIZE_PACK_BYTES
+    return cycles
+
+
+def _as(call: OpCall, choice: Choice) -> OpCall:
+    """The op itself, or its relative of another kind that has been measured."""
+    return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
+
+
+def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
+    weights = choice.weights if share == 1.0 else _shared(choice.weights, share)
+    weights = {stage: _paid(stage, own, dram) for stage, own in weights.items()}
+    return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
+
+
+def _paid(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
+    operands = DRAM_STAGES.get(stage)
+    if operands is None:
+        return weights
+    if dram is None:
+        return dict.fromkeys(weights, 0.0)
+    return {count: 0.0 if operands.get(count, -1) not in {-1, *dram} else paid for count, paid in weights.items()}
+
+
+def _shared(weights: Weights, share: float) -> Weights:
+    """Weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
+    per_tile = tuple(f"{count}{ending}" for count in ("tiles", "products", "results") for ending in ROUNDS)
+    return {
+        stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}
+        for stage, values in weights.items()
+    }

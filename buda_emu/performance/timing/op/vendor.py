@@ -1,0 +1,189 @@
+"""The vendor's op performance model, formula for formula (PERF 2): `model="vendor"`."""
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from buda_emu.performance.timing.op.call import OpCall
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.errors import HostError
+
+MOST: Final = 1 << 30
+"""The result is clamped to it."""
+
+_TABLE_ARCH: Final = {"wormhole": "wormhole_b0", "blackhole": "wormhole_b0"}  # identical parameter files
+_WIDTH: Final = {"Float16": 2.0, "Float16_b": 2.0, "Float32": 4.0, "Tf32": 4.0}
+_HIFI_STRETCH: Final = {"HiFi3": 1.2, "HiFi4": 1.7}
+
+Weights = Mapping[str, float]
+
+_PREDICATES: Final[Mapping[str, Callable[[OpCall], bool]]] = {
+    "base": lambda call: True,  # noqa: ARG005 - the set of last resort
+    "df_int8": lambda call: call.result_df == "Int8",
+    "df_int32": lambda call: call.result_df == "Int32",
+    "df_bfp": lambda call: call.result_df.startswith("Bfp"),
+    "approx": lambda call: call.approximate,
+    "vector_r": lambda call: call.vector_mode == "r",
+    "vector_c": lambda call: call.vector_mode == "c",
+    "l1_acc_en": lambda call: call.l1_acc,
+    "dim_c": lambda call: call.reduce_dim == "c",
+}
+
+
+def vendor_cycles(call: OpCall) -> int:
+    """What the vendor's model gives, an integer of at least 1.
+
+    Raises HostError where that model raises an error: integers outside of wormhole_b0, a result of 0.
+    """
+    if call.result_df in ("Int8", "Int32") and call.arch not in ("wormhole_b0", "wormhole"):
+        raise HostError(f"out_df: the vendor's model has no integers for {call.arch}")
+    cycles = min(int(_cycles(call)), MOST)
+    if cycles <= 0:
+        raise HostError(f"op_type: the vendor's model gives no cycles for this {call.kind}")
+    return cycles
+
+
+def single(value: float) -> float:
+    """Round to float32, in which that model computes."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+@cache
+def _content() -> Mapping[str, Any]:
+    text = (files("buda_emu.performance.timing") / "data" / "vendor_op_model.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def has_weights(op_type: str) -> bool:
+    """Whether the newest tables have sets for an op type; others take those of nop."""
+    return op_type in _content()["arch"]["wormhole_b0"]
+
+
+def weights_of(call: OpCall) -> Weights:
+    """The last set of the op's list whose conditions all hold; unknown types have those of nop."""
+    sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
+    name = "reduce_z" if call.kind == "reduce_z" else call.kind if call.sparse else call.op_type
+    name = "nop" if name in ("datacopy", "ethernet_datacopy") else name
+    for entry in reversed(sets.get(name, sets["nop"])):
+        if all(_PREDICATES[word](call) for word in entry["when"].split("/")):
+            return {key: single(value) for key, value in entry["weights"].items()}
+    raise HostError(f"op_type: the vendor's model has no parameters for {call.kind}")
+
+
+def _cycles(call: OpCall) -> float:
+    if call.sparse:
+        return _sparse(call)
+    if call.op_type == "matmul" and call.arch == "grayskull":
+        return _dense_grayskull(call)
+    if call.has_inner:
+        return _dense(call)
+    return _eltwise(call)
+
+
+def _sum(*terms: float) -> float:
+    total = 0.0
+    for term in terms:
+        total = single(total + single(term))
+    return total
+
+
+def _mul(*factors: float) -> float:
+    product = 1.0
+    for factor in factors:
+        product = single(product * single(factor))
+    return product
+
+
+def _eltwise(call: OpCall) -> float:
+    weights = weights_of(call)
+    nu, nt = call.mblock_m * call.mblock_n, call.mblock_m * call.mblock_n * call.ublock_tiles
+    width = _WIDTH.get(call.result_df, 1.0) if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum" else 1.0
+    rounds, extra = 1, 0.0
+    if call.kind == "reduce_z" and call.z > 1:
+        rounds, extra = call.z, weights["z_weight"]
+    inner = _sum(_mul(nu, weights["ublock_weight"]), _mul(nt, weights["tile_weight"], width), extra)
+    return _mul(call.t * rounds, inner)
+
+
+def _dense_grayskull(call: OpCall) -> float:
+    weights = weights_of(call)
+    nu, k = call.mblock_m * call.mblock_n, call.m_k
+    return _mul(
+        call.t,
+        _sum(
+            _mul(k - 1, weights["m_k_weight"]),
+            _mul(k * nu, weights["ublock_weight"]),
+            _mul(k * nu * call.u_kt * call.ublock_tiles, weights["tile_weight"], call.phases),
+        ),
+    )
+
+
+def _dense(call: OpCall) -> float:
+    weights = weights_of(call)
+    nu, k, kt, rt, ct = call.mblock_m * call.mblock_n, call.m_k, call.u_kt, call.ublock_rt, call.ublock_ct
+    steps = k * nu
+    return _mul(
+        call.t,
+        _sum(
+            _mul(steps * kt * rt * ct * call.phases, weights["math_tiles_weight"]),
+            _mul((k - 1) * nu * rt * ct, weights["math_dest_spill_weight"]),
+            _mul(steps, weights["unpack_ublocks_weight"]),
+            _mul(steps * kt * rt * (1 + ct), weights["unpack_tiles_weight"]),
+        ),
+    )
+
+
+def _sparse(call: OpCall) -> float:
+    return float(_sparse_v2(call)) if _has_v2(call) else _sparse_v1(call)
+
+
+def _has_v2(call: OpCall) -> bool:
+    if call.arch != "wormhole_b0":
+        return False
+    if call.result_df in ("Float16", "Float16_b"):
+        return call.fidelity != "LoFi"
+    return call.result_df in ("Bfp8", "Bfp8_b") and call.fidelity == "LoFi"
+
+
+def _sparse_v1(call: OpCall) -> float:
+    w = weights_of(call)
+    t, m, n, k, rt, ct = call.t, call.mblock_m, call.mblock_n, call.m_k, call.ublock_rt, call.ublock_ct
+    tiles = call.nz_tiles
+    filled = tiles // (t * rt * ct)
+    ublocks = max(t * k * m, filled)
+    load = _sum(w["reload_config"], _mul(w["reload"], ct * rt))
+    reload = _mul(_sum(_mul(ublocks, w["reload_wait_pop"]), _mul(filled, load)), n)
+    again = _mul(m * t, load) if k > 1 else 0.0
+    pack = _sum(_mul(w["pack_wait_push"], (ublocks - filled) * n), _mul(w["pack"], 2 * t * n * m * ct * rt))
+    decode = _sum(
+        _mul(tiles, w["nz_tile_decode"], 2 + n), _mul(ublocks, w["ublock_decode"]), _mul(filled, w["nz_ublock_decode"])
+    )
+    math = _mul(tiles * n * ct, w["tile_weight"], call.phases)
+    return _sum(math, reload, again, pack, decode)
+
+
+def _sparse_v2(call: OpCall) -> int:
+    w = weights_of(call)
+    math, reload, pack = _stage_cycles(call)
+    n, ut, tiles = call.mblock_n, call.ublock_tiles, call.nz_tiles
+    decode = _sum(
+        _mul(call.nz_strips * call.mblock_m, w["v2_ublock_decode"]),
+        _mul(call.nz_ublocks, w["v2_nz_ublock_decode"]),
+        _mul(call.nz_strips, w["v2_nz_strip_decode"]),
+    )
+    stretched = int(_mul(tiles * n * call.ublock_ct * math, _HIFI_STRETCH.get(call.fidelity, 1.0)))
+    reloads = call.nz_ublocks * n * ut * reload if call.m_k > 1 else 0
+    return int(decode) + stretched + reloads + call.t * n * call.mblock_m * ut * pack
+
+
+def _stage_cycles(call: OpCall) -> tuple[int, int, int]:
+    """Math, reload and pack cycles; a size that the table lacks falls back to the next smaller one."""
+    rows = _content()["sparse_stages"]
+    for name in ("ublock_rt", "ublock_ct", "u_kt"):
+        size = max(row[name] for row in rows if row[name] <= getattr(call, name))
+        rows = [row for row in rows if row[name] == size]
+    math, reload, pack = rows[0]["LoFi" if call.fidelity == "LoFi" else "HiFi2"]
+    return math, reload, pack

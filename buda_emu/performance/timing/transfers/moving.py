@@ -1,0 +1,281 @@
+"""Paths of an epoch's transfers while ops are moved: as arrays, which a kernel makes again for the edges of an op that
+moves. What they say is what `noc.path` says of ops that stand there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.kernels.noc import (
+    BETWEEN,
+    LINKS,
+    READS,
+    WAYS,
+    WRITES,
+    Change,
+    Edges,
+    Grids,
+    Mesh,
+    Rows,
+    Steps,
+    fill_rows,
+    fullest_ways,
+    keep_move,
+    take_back,
+    time_move,
+    weigh_move,
+)
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.performance.timing.transfers.flows import Flow
+from buda_emu.performance.timing.transfers.noc import alike_cores, buffers_of, cores_of, ends_of, groups_of
+from buda_emu.performance.timing.transfers.rates import Rates
+from buda_emu.spec.devices import Device
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_PORTS: Final = 2
+"""Numbers of a kind and direction, one for each NoC."""
+
+
+class MovingPaths:
+    """The paths of an epoch's edges, and for how many cycles all of them keep each link and port busy (`busy`).
+
+    `takes`: the cycles of each edge, those of the fullest way that it goes over, `least` at least. `gathers`: whether a
+    core of an edge gathers from several places. `near`: the edges of each op.
+    """
+
+    def __init__(
+        self, ops: Mapping[str, Op], queues: Mapping[str, Queue], edges: Sequence[Flow], chip: Device, rates: Rates
+    ) -> None:
+        self.number = {name: number for number, name in enumerate(ops)}
+        self.near: dict[str, list[int]] = {}
+        for number, edge in enumerate(edges):
+            for name in (edge.source, edge.target):
+                if name in ops:
+                    self.near.setdefault(name, []).append(number)
+        width, height = chip.noc_grid
+        made = _Made(ops, queues, chip, self.number)
+        self._edges = made.edges(edges)
+        self._grids = _grids(ops.values())
+        rate = made.rates(rates)
+        self._mesh = Mesh(
+            width,
+            height,
+            _ints(chip.worker_columns),
+            _ints(chip.worker_rows),
+            rate,
+            np.full(len(rate), -1),
+            np.zeros(len(rate), np.int64),
+            np.zeros(1, np.int64),
+        )
+        routers, count = width * height, len(edges)
+        most = (WAYS - LINKS // 2) * routers + 1  # one of both NoCs
+        self._rows = _rows(count, most), _rows(count, most)
+        self.busy = np.zeros(len(rate))
+        self._change = Change(
+            self.busy,
+            np.zeros(len(rate)),
+            np.zeros(len(rate), np.int64),
+            np.zeros(len(rate), np.int64),
+            np.zeros(len(rate)),
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.full(count, -1),
+            np.zeros(2, np.int64),
+        )
+        self.gathers = made.gathers
+        self.least, self.takes = np.zeros(count), np.zeros(count)
+        fill_rows(self._edges, self._grids, self._mesh, self._rows[0], self.busy)
+
+    def with_least(self, least: Floats) -> None:
+        """Take the edges to last so long by themselves."""
+        self.least = least
+        fullest_ways(self._rows[0], self.busy, least, self.takes)
+
+    def at(self, name: str) -> tuple[int, int]:
+        """Row and column of the chip where an op stands."""
+        number = self.number[name]
+        return int(self._grids.top[number]), int(self._grids.left[number])
+
+    def _put(self, places: Mapping[str, tuple[int, int]]) -> None:
+        for name, (top, left) in places.items():
+            number = self.number[name]
+            self._grids.top[number], self._grids.left[number] = top, left
+
+    def weigh(self, places: Mapping[str, tuple[int, int]], few: float) -> "Move | None":
+        """Move ops; ways that change by no more than `few` cycles are left as they are. None where nothing is moved by
+        it. Ops have to stand on cores of the chip. What is weighed is kept or taken back before anything else."""
+        moved = sorted({number for name in places for number in self.near.get(name, ())})
+        if not moved:
+            return None
+        before = {name: self.at(name) for name in places}
+        self._put(places)
+        numbers = np.array(moved, np.int64)
+        weigh_move(numbers, self._edges, self._grids, self._mesh, self._rows, self.least, few, self._change)
+        touched = int(self._change.found[1])
+        edges = self._change.edges[:touched]
+        return Move(numbers, edges, self._change.takes[:touched], self.takes[edges], before)
+
+    def keep(self, move: "Move") -> None:
+        """Ops stay where the last move has put them."""
+        keep_move(move.numbers, self._change, self._rows, self.takes)
+
+    def take_back(self, move: "Move") -> None:
+        """Ops go back to where they were before the last move."""
+        self._put(move.before)
+        take_back(move.numbers, self._change)
+
+    def time(self, steps: Steps, durations: Ints) -> None:
+        """Write how long the tasks of transfers take that the last move touches, before it is kept or taken back."""
+        time_move(steps, self._edges, self._grids, self._rows, self._change, durations)
+
+
+class Move:
+    """A move that is weighed: the edges that it touches, with the cycles that they take, and took."""
+
+    __slots__ = ("before", "edges", "numbers", "takes", "took")
+
+    def __init__(
+        self, numbers: Ints, edges: Ints, takes: Floats, took: Floats, before: Mapping[str, tuple[int, int]]
+    ) -> None:
+        self.numbers, self.edges, self.takes, self.took, self.before = numbers, edges, takes, took, before
+
+
+def steps_of(edges: Sequence[Flow], tasks: Sequence[range], alone: Sequence[float], rates: Rates) -> Steps:
+    """What `MovingPaths.time` asks of edges: their tasks, and the cycles of each by itself."""
+    return Steps(
+        _ints(item.start for item in tasks),
+        _ints(item.stop for item in tasks),
+        _ints(map(_kind, edges)),
+        _ints(edge.once for edge in edges),
+        np.array(alone, np.float64),
+        _ints((*rates.read, rates.start, rates.hop)),
+    )
+
+
+def _kind(edge: Flow) -> int:
+    if edge.operand < 0 or edge.memory == "host":
+        return WRITES
+    return READS if edge.memory == "dram" else BETWEEN
+
+
+def _ints(items: Iterable[int]) -> Ints:
+    return np.array([*items], np.int64)
+
+
+def _rows(count: int, most: int) -> Rows:
+    numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    return Rows(np.empty((count, most), np.int64), np.empty((count, most)), *numbers)
+
+
+def _grids(ops: Iterable[Op]) -> Grids:
+    """Of ops on Ethernet cores, which have no place on the grid, any."""
+    rows = [
+        (*(op.grid_loc if len(op.grid_loc) == 2 else (0, 0)), *op.blocking.grid_size, op.grid_transpose) for op in ops
+    ]
+    return Grids(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
+
+
+class _Made:
+    """The edges as the kernel knows them."""
+
+    def __init__(
+        self, ops: Mapping[str, Op], queues: Mapping[str, Queue], chip: Device, number: Mapping[str, int]
+    ) -> None:
+        self._ops, self._queues, self._chip, self._number = ops, queues, chip, number
+        self._blocks: dict[tuple[int, bool], int] = {}
+        self._crossings: dict[tuple[int, int, bool], int] = {}
+        self._block = WAYS * chip.noc_grid[0] * chip.noc_grid[1]
+        self.gathers: list[bool] = []
+        self._cells: list[int] = []
+        self._sources: list[int] = []
+        self._shares: list[float] = []
+        self._places: list[tuple[int, int]] = []
+        self._cell_first, self._source_first = [0], [0]
+
+    def edges(self, edges: Sequence[Flow]) -> Edges:
+        """All, in their order."""
+        for edge in edges:
+            op, _ = ends_of(edge, self._ops, self._queues)
+            self._blocks.setdefault((op.target_device, edge.once), len(self._blocks) * self._block)
+        rows: list[tuple[int, ...]] = []
+        group = [0]
+        for edge in edges:
+            op, other = ends_of(edge, self._ops, self._queues)
+            rows.append(
+                (
+                    self._number[op.name],
+                    self._number[other.name] if isinstance(other, Op) else -1,
+                    edge.operand < 0,
+                    self._blocks[op.target_device, edge.once],
+                    self._far_ports(edge, other),
+                    self._crossing(edge, op, other),
+                )
+            )
+            self._add(edge, op, other)
+            group.append(len(self._cell_first) - 1)
+        near, far, writes, block, kind, crossing = (_ints(column) for column in zip(*rows, strict=True))
+        return Edges(
+            near,
+            far,
+            writes,
+            block,
+            kind,
+            np.array([self._size(edge) for edge in edges], np.float64),
+            crossing,
+            _ints(group),
+            _ints(self._cell_first),
+            _ints(self._cells),
+            _ints(self._source_first),
+            _ints(self._sources),
+            np.array(self._shares, np.float64),
+            np.array(self._places, np.int64).reshape(-1, 2),
+        )
+
+    def rates(self, rates: Rates) -> Floats:
+        """Of all ways, bytes in a cycle."""
+        routers = self._chip.noc_grid[0] * self._chip.noc_grid[1]
+        into, out = rates.memory_ports
+        block = [(rates.link, LINKS), (rates.port, 2 * _PORTS), (into, _PORTS), (out, _PORTS)]
+        one = [rate for rate, count in block for _ in range(count * routers)]
+        return np.array(one * len(self._blocks) + [rates.ethernet] * len(self._crossings), np.float64)
+
+    def _far_ports(self, edge: Flow, other: Op | Queue) -> int:
+        return 0 if isinstance(other, Op) else 1 if edge.memory == "dram" else -1
+
+    def _crossing(self, edge: Flow, op: Op, other: Op | Queue) -> int:
+        if not edge.crosses:
+            return -1
+        source, target = (op, other) if edge.operand < 0 else (other, op)
+        key = source.target_device, target.target_device, edge.once
+        return self._crossings.setdefault(key, len(self._blocks) * self._block + len(self._crossings))
+
+    def _size(self, edge: Flow) -> float:
+        """Bytes of a core, or of all that crosses chips."""
+        op, _ = ends_of(edge, self._ops, self._queues)
+        tall, wide = alike_cores(op, edge.operand, op.blocking.grid_size)
+        return edge.core_bytes * op.blocking.cells / (tall * wide) if edge.crosses else float(edge.core_bytes)
+
+    def _add(self, edge: Flow, op: Op, other: Op | Queue) -> None:
+        """The groups of an edge: none where it crosses chips, or where nothing is known of its way."""
+        near = cores_of(op, self._chip)
+        far = buffers_of(other, self._chip) if isinstance(other, Queue) else cores_of(other, self._chip)
+        gathers = False
+        if not edge.crosses and near is not None and far is not None:
+            first = len(self._places)
+            numbers = {place: first + number for number, place in enumerate(dict.fromkeys(far.places))}
+            if isinstance(other, Queue):
+                self._places += numbers
+            for cells, sources in groups_of(*alike_cores(op, edge.operand, near.grid), near.grid, far.grid):
+                shares: dict[int, float] = {}
+                for cell, share in sources:
+                    source = numbers[far.places[cell]] if isinstance(other, Queue) else cell
+                    shares[source] = shares.get(source, 0.0) + share
+                gathers = gathers or len(shares) > 1
+                self._cells += cells
+                self._sources += shares
+                self._shares += shares.values()
+                self._cell_first.append(len(self._cells))
+                self._source_first.append(len(self._sources))
+        self.gathers.append(gathers and edge.operand >= 0)

@@ -1,0 +1,146 @@
+"""How fast a chip moves data, as the epoch model uses it (PERF 1, 1.2, 5.2), and what `--what-if` changes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from buda_emu.performance.timing.transfers.noc import Crossing, Link, Port, Way
+from buda_emu.spec.devices import Device
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+
+_GIB: Final = 1 << 30
+# The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
+_HOST: Final = 4.15e9
+STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
+GATHER: Final = 16.0  # PERF 1.2: a pipe that gathers from several buffers
+
+WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
+    "clock": ("clock", 1.0, "AI clock in MHz"),
+    "dram_gbps": ("dram", 1e9, "GB/s of one DRAM channel"),
+    "host_gbps": ("host", 1e9, "GB/s of the host link"),
+    "eth_gbps": ("ethernet", 1e9, "GB/s between two chips"),
+    "noc_bytes": ("noc", 1.0, "bytes in a cycle into one core"),
+    "gather_bytes": ("gather", 1.0, "bytes in a cycle into one core that gathers from several"),
+    "link_bytes": ("link", 1.0, "bytes in a cycle over one NoC link"),
+    "port_bytes": ("port", 1.0, "bytes in a cycle through a worker core's port, of each NoC and direction"),
+    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch, in addition to loading it"),
+}
+"""Name -> field, factor, meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes in a cycle of the AI clock, and latencies in cycles."""
+
+    dram: float  # of one channel
+    host: float  # of the host link, all channels together
+    stream: float  # into one core
+    gather: float  # into one core, from several places
+    link: float  # of one NoC link
+    ethernet: float  # of the links between two chips
+    start: int  # cycles before the first byte of a transfer
+    hop: int
+    port: float = inf  # of a worker core, each NoC and direction
+    memory_ports: tuple[float, float] = (inf, inf)  # of a DRAM core, into and out of it
+    packets: tuple[tuple[int, float], ...] = ()  # bytes of a packet, bytes in a cycle of what travels in such packets
+    read: tuple[int, int, int, int] = (0, 0, 0, 0)  # cycles before the first byte of what is read (`Path.far`)
+
+    def over(self, way: Way) -> float:
+        """Of a link, a port, or the links between two chips."""
+        match way:
+            case Link():
+                return self.link
+            case Crossing():
+                return self.ethernet
+            case Port("core"):
+                return self.port
+            case _:
+                return self.memory_ports[way.way == "out of"]
+
+    def of_packets(self, size: int) -> float:
+        """Of a transfer in packets of so many bytes: between those that were measured on a straight line, in smaller
+        ones as many packets in a cycle."""
+        return _of_packets(self.packets, size)
+
+
+@lru_cache(1 << 12)
+def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
+    if not packets or size <= 0:
+        return inf
+    sizes, rates = zip(*packets, strict=True)
+    return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Clock in MHz, bandwidths in bytes a second. `noc`, `gather`, `link`, `port` and `memory_ports`, bytes in a
+    cycle, follow the clock; memory, host and Ethernet do not."""
+
+    clock: float
+    dram: float  # of one channel
+    host: float
+    ethernet: float  # between two chips
+    noc: float  # into one core
+    gather: float
+    link: float
+    port: float  # of a worker core
+    memory_ports: tuple[float, float]  # of a DRAM core, into and out of it
+    packets: tuple[tuple[int, float], ...]  # bytes of a packet, bytes in a cycle
+    start: int  # cycles before the first byte of a transfer
+    hop: int
+    read: tuple[int, int, int, int]  # cycles before the first byte of what is read, by distance
+    setup: float = 0.0  # cycles before an epoch beside loading it: nothing is published
+
+    def rates(self) -> Rates:
+        """In cycles of the clock."""
+        cycle = self.clock * 1e6
+        return Rates(
+            self.dram / cycle,
+            self.host / cycle,
+            self.noc,
+            self.gather,
+            self.link,
+            max(self.ethernet / cycle, 1e-9),
+            self.start,
+            self.hop,
+            self.port,
+            self.memory_ports,
+            self.packets,
+            self.read,
+        )
+
+
+def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
+    """The chip's, with some figures changed. Raises HostError for an unknown name or a figure that is not above 0."""
+    into, hop, out = device.noc_latency
+    cycles = device.clock * 1e6
+    ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
+    found = Speed(
+        float(device.clock),
+        device.dram_measured * _GIB,
+        _HOST,
+        device.neighbour_links * ethernet,
+        STREAM,
+        GATHER,
+        device.link_rate,
+        device.core_port_rate,
+        device.dram_port_rates,
+        device.packet_rates,
+        into + hop + out,
+        hop,
+        device.read_latency,
+    )
+    for name, value in what_if.items():
+        if name not in WHAT_IF:
+            hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""
+            raise HostError(f"what-if: {name!r} is not one of {', '.join(WHAT_IF)}{hint}")
+        if not 0 < value < 1e12:
+            raise HostError(f"what-if: {name} must be above 0, not {value:g}")
+        field, factor, _ = WHAT_IF[name]
+        found = replace(found, **{field: value * factor})
+    return found

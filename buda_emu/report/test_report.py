@@ -1,0 +1,583 @@
+"""The report folder of a test: report.html with its charts, report.md and report.json."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import floor, isfinite, log10
+from pathlib import Path
+from typing import Final, cast
+
+from markupsafe import Markup
+
+from buda_emu.emulator.image.opened import check_file
+from buda_emu.netlist.model import Netlist
+from buda_emu.report.machine_readable.json_form import as_json
+from buda_emu.report.pages.engine import Cell, Column, Row, Table, named, packed, render, severity, status, table
+from buda_emu.report.pages.engine import figure as cell_figure
+from buda_emu.report.perf_against import sides
+from buda_emu.report.pictures.grid_svg import clean, fitted, grid_svg, open_chart, text
+from buda_emu.report.pictures.grid_svg import number as svg_number
+from buda_emu.report.terminal.testing import reason
+from buda_emu.report.terminal.text import correlation, number, percent, shape
+from buda_emu.report.terminal.text import number as chart_figure
+from buda_emu.spec.test_config import Comparison
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import write_file
+from buda_emu.support.screen import lines_of
+from buda_emu.testing.verify.result import (
+    STATUSES,
+    CaseResult,
+    OpResult,
+    OutputDetail,
+    OutputResult,
+    TestRun,
+    TilePlace,
+    ValueStats,
+)
+
+
+def markdown(run: TestRun, detailed: Sequence[CaseResult]) -> str:
+    """All verdicts, then the `detailed` cases."""
+    return "\n".join(_lines(run, detailed)) + "\n"
+
+
+def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
+    passed = sum(case.status == "passed" for case in run.cases)
+    yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
+    yield ""
+    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {sides(run.settings)}"
+    yield ""
+    verdicts = ((code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases)
+    yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
+    for case in detailed:
+        yield from _case(case)
+
+
+def _case(case: CaseResult) -> Iterator[str]:
+    yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
+    if case.warnings:
+        yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
+    if case.message:
+        yield from ("", "```text", *lines_of(case.message.replace("```", "'''")), "```")
+    if case.outputs:
+        yield ""
+        yield from _table(
+            ("output", "verdict", "format", "shape", "PCC", "match", "max error", "bad tiles", "why"),
+            (
+                (
+                    code(output.queue),
+                    "passed" if output.passed else "failed",
+                    output.format,
+                    shape(output.shape),
+                    correlation(output.pcc),
+                    percent(output.match),
+                    number(output.max_error),
+                    f"{output.bad_tiles}/{output.tiles}",
+                    output.reason,
+                )
+                for output in case.outputs
+            ),
+        )
+    bad = case.first_bad
+    if bad is not None:
+        yield from ("", f"The first op past the threshold is {code(bad.op)}: {_text(bad.reason)}. Its inputs:", "")
+        yield from _table(
+            ("input", "format", "min", "max", "mean", "not finite", "PCC"),
+            (
+                (
+                    code(stats.name),
+                    stats.format,
+                    number(stats.min),
+                    number(stats.max),
+                    number(stats.mean),
+                    percent(stats.not_finite),
+                    correlation(stats.pcc),
+                )
+                for stats in bad.inputs
+            ),
+        )
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(headers)} |"
+    yield f"|{'---|' * len(headers)}"
+    for row in rows:
+        yield f"| {' | '.join(_text(str(cell)) for cell in row)} |"
+
+
+def code(text: str) -> str:
+    """A name in code type."""
+    return f"`{text.replace('`', chr(39))}`"
+
+
+def _text(text: str) -> str:
+    """On one line, without what would end a table's cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+SHADES: Final = 7  # of a heat map beside "equal", one for each decade below the largest error
+_SIZE: Final = 11.0
+_SMALL: Final = 10.0
+_WIDTH: Final = 360
+_BAR: Final = 13
+_ROW: Final = 18
+_PCC_DECADES: Final = 8  # 1 - PCC is drawn from 1e-8 to 1
+_NAMES: Final = 168  # pixels for the names of ops
+
+
+def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
+    """Largest absolute error of each tile position over all entries and t, in decades below the largest of all."""
+    rows, cols = detail.tile_error.shape
+    values: list[list[float]] = detail.tile_error.tolist()
+    largest = max((value for row in values for value in row if isfinite(value)), default=0.0)
+    side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
+    left, top = 28.0, 18.0
+    width, height = left + cols * side + 1, top + rows * side + 1
+    parts = [open_chart(max(width, _WIDTH), height + 40, "largest error of each tile")]
+    for row in range(rows):
+        for col in range(cols):
+            value = values[row][col]
+            tip = f"tile [{_place(row, detail.cell[0])}, {_place(col, detail.cell[1])}]: max error {_error(value)}"
+            box = _square(left + col * side, top + row * side, side)
+            parts.append(f'<rect class="cell {_shade(value, largest)}" {box}><title>{clean(tip)}</title></rect>')
+    parts += [
+        text(left + col * side + side / 2, top - 5, str(col * detail.cell[1]), _SMALL, "soft", "middle")
+        for col in _ticks(cols, side)
+    ]
+    parts += [
+        text(left - 5, top + row * side + side / 2 + 4, str(row * detail.cell[0]), _SMALL, "soft", "end")
+        for row in _ticks(rows, side)
+    ]
+    if first_bad is not None:
+        x, y = left + first_bad.col // detail.cell[1] * side, top + first_bad.row // detail.cell[0] * side
+        parts.append(f'<rect class="marked" {_square(x, y, side)}><title>first bad tile: {first_bad}</title></rect>')
+    parts.append(_shade_legend(height + 8, largest))
+    return "".join([*parts, "</svg>"])
+
+
+def _square(x: float, y: float, side: float) -> str:
+    return f'x="{svg_number(x)}" y="{svg_number(y)}" width="{svg_number(side)}" height="{svg_number(side)}"'
+
+
+def _place(index: int, cell: int) -> str:
+    first = index * cell
+    return str(first) if cell == 1 else f"{first}..{first + cell - 1}"
+
+
+def _error(value: float) -> str:
+    return chart_figure(value) if isfinite(value) else "none is finite"
+
+
+def _ticks(count: int, side: float) -> range:
+    """Positions that get a number: as many as do not touch."""
+    step = 1
+    while step * side < 22:
+        step *= 2
+    return range(0, count, step)
+
+
+def _shade(value: float, largest: float) -> str:
+    if not isfinite(value):
+        return "lost"
+    if value == 0 or largest == 0:
+        return "h0"
+    below = floor(log10(largest / value) + 1e-9)
+    return f"h{max(SHADES - below, 1)}"
+
+
+def _shade_legend(y: float, largest: float) -> str:
+    if largest == 0:
+        return text(28, y + 10, "every finite element is equal", _SMALL, "soft")
+    parts = [text(28, y + 10, "0", _SMALL, "soft", "middle")]
+    x = 38.0
+    for shade in range(SHADES + 1):
+        parts.append(f'<rect class="cell h{shade}" x="{svg_number(x)}" y="{svg_number(y)}" width="18" height="12"/>')
+        x += 18
+    parts.append(text(x + 6, y + 10, chart_figure(largest), _SMALL, "soft"))
+    return "".join(parts)
+
+
+def histogram(detail: OutputDetail) -> str:
+    """How many elements have an error of which size, in decades."""
+    bins = detail.histogram
+    total = sum(count for _, count in bins)
+    most = max((count for _, count in bins), default=0)
+    height = len(bins) * _ROW + 8
+    parts = [open_chart(_WIDTH, height, "how many elements have which error")]
+    room = _WIDTH - 112 - 74
+    for position, (bound, count) in enumerate(bins):
+        y = 4 + position * _ROW
+        label = "equal" if bound == 0 else f"{bound:.0e}..{bound * 10:.0e}".replace("e-0", "e-").replace("e+0", "e")
+        length = room * count / most if most else 0.0
+        tip = f"{count} of {total} elements"
+        parts.append(text(100, y + 11, label, _SMALL, "soft", "end"))
+        parts.append(
+            f'<rect class="bar" x="106" y="{y}" width="{svg_number(max(length, 1.0 if count else 0.0))}" '
+            f'height="{_BAR}">'
+            f"<title>{tip}</title></rect>"
+        )
+        parts.append(text(112 + length, y + 11, percent(count / total if total else 0.0), _SMALL))
+    return "".join([*parts, "</svg>"])
+
+
+def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -> str:
+    """1 - PCC of every op in execution order on a logarithmic axis, and the threshold as a line."""
+    height = 30 + len(ops) * _ROW
+    width = 620
+    left, right = _NAMES + 12, width - 92
+    room = right - left
+
+    def x_of(pcc: float) -> float:
+        lost = max(1 - pcc, 10.0**-_PCC_DECADES)
+        return left + room * min(1.0, (log10(lost) + _PCC_DECADES) / _PCC_DECADES)
+
+    parts = [open_chart(width, height, "1 - PCC of every op", " fixed")]
+    for decade in range(0, _PCC_DECADES + 1, 2):
+        x = left + room * decade / _PCC_DECADES
+        parts.append(f'<path class="grid" d="M{svg_number(x)} 20V{height}"/>')
+        label = "1" if decade == _PCC_DECADES else f"1e-{_PCC_DECADES - decade}"
+        parts.append(text(x, 13, label, _SMALL, "soft", "middle"))
+    parts.append(text(_NAMES - 24, 13, "1 - PCC", _SMALL, "soft", "end"))
+    for position, op in enumerate(ops):
+        y = 24 + position * _ROW
+        css = "bar worst" if op.index == first_bad else "bar"
+        tip = f"{op.name} ({op.type}): PCC {correlation(op.pcc)}, max error {chart_figure(op.max_error)}"
+        parts.append(text(_NAMES, y + 11, fitted(op.name, _NAMES - 4, _SIZE), _SIZE, "", "end"))
+        if op.pcc is not None:
+            length = max(x_of(op.pcc) - left, 2.0)
+            box = f'x="{left}" y="{y}" width="{svg_number(length)}" height="{_BAR}"'
+            parts.append(f'<rect class="{css}" {box}><title>{clean(tip)}</title></rect>')
+        label = "no PCC" if op.pcc is None else correlation(op.pcc)
+        parts.append(text(right + 8, y + 11, label, _SMALL, "soft"))
+    if 0 < threshold < 1:
+        x = x_of(threshold)
+        tip = f"threshold: PCC {threshold}"
+        parts.append(f'<path class="limit" d="M{svg_number(x)} 20V{height}"><title>{tip}</title></path>')
+    return "".join([*parts, "</svg>"])
+
+
+def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
+    """How red each op is drawn on the grid: 1 - PCC, from 1e-4 (0) to 0.1 and more (1)."""
+    heat: dict[str, float] = {}
+    for op in ops:
+        if op.pcc is not None:
+            lost = max(1 - op.pcc, 1e-9)
+            heat[op.name] = min(1.0, max(0.0, (log10(lost) + 4) / 3))
+    return heat
+
+
+MOST_BYTES: Final = 3_500_000
+"""Of packed details in the page: one for a folder of thousands must still open and be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The grid picture of a netlist: SVG text, or "" and the reason why there is none in `note`."""
+
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """An output with its charts."""
+
+    result: OutputResult
+    judged: str
+    cell: str
+    heat: Markup
+    histogram: Markup
+
+
+def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
+    """The page. Netlists have details as long as there is room, those that did not pass first."""
+    counts = Counter(case.status for case in run.cases)
+    threshold = float(run.settings.get("threshold", 0.0))
+    cases = sorted(run.cases, key=lambda case: severity(case.status))
+    parts: list[tuple[str, str, Markup, bool]] = []
+    places: dict[str, str] = {}
+    size = 0
+    for index, case in enumerate(cases):
+        part = packed(_page_case(case, pictures.get(case.netlist), threshold))
+        size += len(part)
+        if size > MOST_BYTES:
+            break
+        places[case.netlist] = f"case-{index}"
+        parts.append((f"case-{index}", f"{case.netlist}: {case.status}", part, index == 0))
+    left_out = len(cases) - len(parts)
+    prefix = common_prefix([case.netlist for case in cases])
+    return render(
+        "test.html",
+        title=f"buda-emu test: {', '.join(f'{counts[word]} {word}' for word in STATUSES if counts[word])}",
+        facts=f"buda-emu {run.version}, {plural(len(cases), 'netlist')} in {run.seconds:.1f} s, {sides(run.settings)}",
+        prefix=prefix,
+        verdicts=_verdicts(cases, places, len(prefix)),
+        cases=parts,
+        note=f"{plural(left_out, 'netlist')} without details here: report.json has every figure." if left_out else "",
+        settings=table(("setting", "value"), _plain(run)),
+    )
+
+
+def common_prefix(paths: Sequence[str]) -> str:
+    """The folder that all paths begin with, with its slash; "" of a single one."""
+    if len(paths) < 2:
+        return ""
+    folders = [path.split("/")[:-1] for path in paths]
+    same = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    return "".join(f"{names[0]}/" for names in same)
+
+
+def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
+    columns = [
+        Column("verdict", choose=True),
+        Column("netlist", "name"),
+        Column("outputs", "number"),
+        Column("worst PCC", "number"),
+        Column("seconds", "number"),
+        Column("why", "words"),
+    ]
+    rows: list[Row] = []
+    for case in cases:
+        pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
+        place = places.get(case.netlist)
+        name = named(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
+        rows.append(
+            Row(
+                [
+                    status(case.status),
+                    name,
+                    cell_figure(len(case.outputs)),
+                    _pcc(pcc),
+                    cell_figure(case.seconds, 2),
+                    Cell(reason(case)),
+                ]
+            )
+        )
+    return Table(columns, rows, "find netlists", tall=True)
+
+
+def _pcc(value: float | None) -> Cell:
+    return Cell(correlation(value), 2.0 if value is None else value)
+
+
+def _value(value: float | None) -> Cell:
+    return Cell(number(value), -1.0 if value is None else value)
+
+
+def _numbers(*titles: str) -> list[Column]:
+    return [Column(title, "number") for title in titles]
+
+
+def _page_case(case: CaseResult, picture: Picture | None, threshold: float) -> Markup:
+    bad = case.first_bad
+    return render(
+        "case.html",
+        case=case,
+        meaning=STATUSES[case.status],
+        outputs=_outputs(case) if case.outputs else None,
+        charts=[_output(output) for output in case.outputs],
+        picture=picture,
+        svg=Markup(picture.svg) if picture is not None else "",
+        not_compared=table(("queue", "why"), case.not_compared.items()) if case.not_compared else None,
+        bad=bad,
+        bad_op=case.ops[bad.index] if bad is not None else None,
+        stats=_stats(bad.inputs) if bad is not None else None,
+        chart=Markup(op_chart(case.ops, threshold, bad.index if bad is not None else None)),
+        ops=_ops(case.ops),
+        settings=table(("setting", "value"), _facts(case)),
+        inputs=table(
+            ("input", "format", "shape", "source"),
+            ((item.queue, item.format, shape(item.shape), item.source) for item in case.inputs),
+        )
+        if case.inputs
+        else None,
+    )
+
+
+def _outputs(case: CaseResult) -> Table:
+    rows = (
+        (
+            status("passed" if output.passed else "failed"),
+            output.queue,
+            output.format,
+            shape(output.shape),
+            _pcc(output.pcc),
+            Cell(percent(output.match), output.match),
+            _value(output.max_error),
+            _value(output.mean_error),
+            Cell(f"{output.bad_tiles}/{output.tiles}", float(output.bad_tiles)),
+            str(output.first_bad_tile or "-"),
+            f"{output.not_finite_observed} ({output.not_finite_expected} expected)",
+            output.expected_from,
+        )
+        for output in sorted(case.outputs, key=lambda output: output.passed)
+    )
+    columns = (
+        Column("verdict", choose=True),
+        "output",
+        "format",
+        "shape",
+        *_numbers("PCC", "match", "max error", "mean error", "bad tiles"),
+        "first bad tile",
+        "not finite",
+        "expected from",
+    )
+    return table(columns, rows, "find outputs" if len(case.outputs) > 8 else "")
+
+
+def _output(output: OutputResult) -> _Output:
+    detail = output.detail
+    rows, cols = detail.cell if detail is not None else (1, 1)
+    cell = "" if (rows, cols) == (1, 1) else f"; a cell stands for {rows}x{cols} tiles"
+    return _Output(
+        output,
+        _comparison(output.comparison),
+        cell,
+        Markup(heat_map(detail, output.first_bad_tile)) if detail is not None else Markup(),
+        Markup(histogram(detail)) if detail is not None else Markup(),
+    )
+
+
+def _comparison(comparison: Comparison) -> str:
+    text = f"{comparison.type}, atol {comparison.atol:g}, rtol {comparison.rtol:g}, check_pct {comparison.check_pct:g}"
+    return f"{text}, check_pcc {comparison.check_pcc:g}, {comparison.method}"
+
+
+def _ops(ops: Sequence[OpResult]) -> Table | None:
+    columns = [
+        Column("op"),
+        Column("#", "number"),
+        Column("type", choose=True),
+        Column("format", choose=True),
+        *_numbers("PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite"),
+    ]
+    rows = [
+        Row(
+            [
+                Cell(op.name),
+                cell_figure(op.index),
+                Cell(op.type),
+                Cell(op.format),
+                _pcc(op.pcc),
+                _value(op.max_error),
+                _value(op.mean_error),
+                _value(op.max_ulp),
+                _value(op.mean_ulp),
+                Cell(percent(op.not_finite_observed), op.not_finite_observed),
+            ],
+            op.name,
+        )
+        for op in ops
+    ]
+    return Table(columns, rows, "find ops" if len(rows) > 8 else "", tall=True) if rows else None
+
+
+def _stats(inputs: Sequence[ValueStats]) -> Table:
+    rows = (
+        (
+            stats.name,
+            stats.kind,
+            stats.format,
+            shape(stats.shape),
+            _value(stats.min),
+            _value(stats.max),
+            _value(stats.mean),
+            _value(stats.std),
+            percent(stats.zeros),
+            percent(stats.not_finite),
+            _pcc(stats.pcc),
+        )
+        for stats in inputs
+    )
+    titles = ("min", "max", "mean", "std", "zeros", "not finite", "PCC")
+    return table(("input", "kind", "format", "shape", *_numbers(*titles)), rows)
+
+
+def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
+    facts = [
+        ("architecture", case.arch),
+        ("observed in precision", case.precision),
+        ("expected", case.expected),
+        ("compared as", case.compare),
+        ("seed", str(case.seed)),
+        ("programs", ", ".join(case.programs)),
+        *case.parameters.items(),
+    ]
+    return ((name, value) for name, value in facts if value)
+
+
+def _plain(run: TestRun) -> Iterator[tuple[str, str]]:
+    for name, value in run.settings.items():
+        if value not in (None, [], {}, ()):
+            words = cast("list[object]", value) if isinstance(value, list) else [value]
+            yield name, ", ".join(map(str, words))
+
+
+MOST_DETAILED: Final = 40
+"""Netlists with a picture in the page and details in Markdown: to draw one its netlist is read again."""
+MOST_PANELS: Final = 12
+"""Chips and epochs in a picture of the page; one with more shows the epoch of the first bad op, else the first ones."""
+
+
+def write_report(run: TestRun, directory: Path) -> None:
+    """Write the three files; the directory is made where it is missing. Raises HostError when that fails."""
+    detailed = _detailed(run.cases)
+    pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
+    texts = {
+        "report.html": html_page(run, pictures),
+        "report.md": markdown(run, detailed),
+        "report.json": json.dumps(as_json(run), indent=1, ensure_ascii=False) + "\n",
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_file(directory / name, lambda stream, text=text: stream.write(text.encode("utf-8", "replace")))
+    except OSError as error:
+        raise HostError(f"report: cannot write {error.filename}: {error.strerror}") from None
+
+
+def _detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    """The worst first, in the order of the run."""
+    return sorted(cases, key=lambda case: severity(case.status))[:MOST_DETAILED]
+
+
+def _picture(case: CaseResult, mark: str) -> Picture | None:
+    """The netlist on its grid, ops reddened by their error. None for a netlist that was not run."""
+    if not case.outputs and not case.ops:
+        return None
+    try:
+        netlist = check_file(case.netlist, case.arch).netlist
+    except HostError as error:
+        return Picture("", f"no picture: {error}")
+    if netlist is None:
+        return Picture("", "no picture: the netlist has changed since it was tested and is no longer valid")
+    notes = {
+        op.name: f"PCC {correlation(op.pcc)}, max error {number(op.max_error)}, max ulp {number(op.max_ulp)}"
+        for op in case.ops
+    }
+    epochs, note = _epochs(netlist, case)
+    return Picture(grid_svg(netlist, epochs=epochs, heat=op_heat(case.ops), notes=notes, mark=mark), note)
+
+
+def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
+    """Which epochs to draw (None: all), and what to say of it."""
+    temporal = netlist.temporal_graphs
+    if len(netlist.graphs) <= MOST_PANELS:
+        return None, ""
+    note = f"this part of {plural(len(netlist.graphs), 'graph')}; the whole: buda-emu graph {case.netlist} -o FILE.svg"
+    if case.first_bad is not None:
+        graph = case.ops[case.first_bad.index].graph
+        found = [item.id for item in temporal if graph in item.graphs]
+        if found:
+            return found, f"The epoch of op {case.first_bad.op}, {note}"
+    shown: list[int] = []
+    panels = 0
+    for item in temporal:
+        panels += len(item.graphs)
+        if panels > MOST_PANELS and shown:
+            break
+        shown.append(item.id)
+    return shown, f"The first epochs, {note}"

@@ -1,1 +1,0 @@
-"""The buffers of an epoch: of ops, queues and padding, and the pieces that they are read in."""

@@ -1,1 +1,0 @@
-"""From edges to pipes: who gathers and multicasts, over which NoC, and who reads a queue beside whom."""

@@ -1,1 +1,0 @@
-"""What stands between a producer and an operand: tiles, TMs, pieces of a stack, chunks of a prologue."""

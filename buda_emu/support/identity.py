@@ -1,0 +1,105 @@
+"""Content identity: what a result that is kept on disk was computed from, so that it is only continued or reused for
+the same contents.
+
+A path says nothing: another file can have it by now. An identity holds digests of contents, the settings that change
+results, and the version and sources of this package. What is kept for reuse is either named by the digest of its
+identity (caches: other contents find nothing) or begins with its identity (campaigns: other contents are refused, with
+the names of the parts that differ).
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from buda_emu.support.caches import package_file, sources
+from buda_emu.support.errors import HostError
+from buda_emu.support.version import __version__
+
+_PART_BYTES = 1 << 20
+_ABSENT = object()
+
+
+def digest(about: object, *contents: bytes) -> str:
+    """Return the SHA-256, in hexadecimal, of plain data (tuples, mappings, numbers, text) and of bytes."""
+    hashed = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape"))
+    for content in contents:
+        hashed.update(content)
+    return hashed.hexdigest()
+
+
+def file_digest(path: "str | os.PathLike[str]") -> str:
+    """Return the SHA-256, in hexadecimal, of what a file holds. Raises HostError for a file that cannot be read, and
+    for a pipe or a device, which may have no end."""
+    hashed = hashlib.sha256()
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            raise HostError(f"{os.fspath(path)}: not a regular file: write what it gives to one, and name that")
+        with open(path, "rb") as stream:  # noqa: PTH123 - importing pathlib takes longer than reading a small file
+            while part := stream.read(_PART_BYTES):
+                hashed.update(part)
+    except OSError as error:
+        raise HostError(f"{os.fspath(path)}: {error.strerror}") from None
+    return hashed.hexdigest()
+
+
+@cache
+def package_digest() -> str:
+    """Return the SHA-256 of all sources of this package, by content: equal for two installations of the same files."""
+    root = os.path.dirname(__file__)  # noqa: PTH120
+    hashed = hashlib.sha256()
+    for path, *_ in sources():
+        hashed.update(f"{os.path.relpath(path, root)}\0{file_digest(path)}\n".encode("utf-8", "surrogateescape"))
+    return hashed.hexdigest()
+
+
+@cache
+def library_digests() -> Mapping[str, str]:
+    """Return, by name, digests of the files in which numpy and numba state their versions: numpy draws random numbers,
+    and both compute. Neither is imported. One that is not installed is left out."""
+    found: dict[str, str] = {}
+    for package, name in (("numpy", "version.py"), ("numba", "_version.py")):
+        try:
+            found[package] = file_digest(package_file(package, name))
+        except (OSError, HostError):
+            continue
+    return found
+
+
+def code_identity() -> dict[str, Any]:
+    """Return the parts of an identity that stand for the code: the version, the sources, the libraries."""
+    return {
+        "version": __version__,
+        "sources of buda-emu": package_digest(),
+        "version of numpy": library_digests().get("numpy", ""),
+        "packages of op types": _op_packages(),
+    }
+
+
+@cache
+def _op_packages() -> list[str]:
+    from importlib.metadata import entry_points
+
+    declared = {entry.dist for entry in entry_points(group="buda_emu.emulator.ops") if entry.dist is not None}
+    return sorted(f"{package.name} {package.version}" for package in declared)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parts in which two identities differ, those of `now` first."""
+    names = [*now, *(name for name in before if name not in now)]
+    return [name for name in names if before.get(name, _ABSENT) != now.get(name, _ABSENT)]
+
+
+def files_identity(files: "Mapping[str, str | os.PathLike[str] | None]") -> dict[str, str | None]:
+    """Return, by what a file is to a result ("netlist", "inputs"), the digest of its contents; None where there is no
+    such file. The contents of a folder are those of all files in it, with their names."""
+    return {name: None if path is None else _contents(os.fspath(path)) for name, path in files.items()}
+
+
+def _contents(path: str) -> str:
+    if not os.path.isdir(path):  # noqa: PTH112
+        return file_digest(path)
+    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118
+    return digest([(os.path.relpath(file, path), file_digest(file)) for file in files])

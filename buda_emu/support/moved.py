@@ -1,0 +1,101 @@
+"""Module names of version 0.1.0: importing one warns and gives the module at its present place.
+
+The names go in the version after the next one. A package that other packages extend (`buda_emu.ops.base`) or that docs
+mentioned is reached under its old name with everything below it, as far as files keep their names.
+"""
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    # `importlib.abc` imports tempfile and more, 6 ms at the start of every command; the import system asks for methods.
+    Loader = MetaPathFinder = object
+
+_PACKAGE: Final = "buda_emu."
+
+PLACES: Final[Mapping[str, str]] = {
+    "advice": "performance.advice",
+    "api": "app.api",
+    "backend_api": "app.backend_api",
+    "caches": "support.caches",
+    "checker": "support.checker",
+    "cli": "app.cli",
+    "coverage": "testing.coverage",
+    "darwinn": "foreign.darwinn",
+    "debugger": "app.debugger",
+    "device": "emulator.memory",
+    "documents": "app.documents",
+    "editor": "app.editor",
+    "errors": "support.errors",
+    "files": "support.files",
+    "formats": "arithmetic.formats",
+    "gemini": "foreign.gemini",
+    "image": "emulator.image",
+    "injection": "testing.injection",
+    "jit": "arithmetic.jit",
+    "kernels": "arithmetic.kernels",
+    "machines": "emulator.distributed",
+    "ops": "emulator.ops",
+    "program": "netlist.program",
+    "pytest_plugin": "app.pytest_plugin",
+    "routing": "performance.routing",
+    "runtime": "emulator.runtime",
+    "tensix": "arithmetic.tensix",
+    "tensor": "arithmetic.tensor",
+    "timeline": "performance.timeline",
+    "timing": "performance.timing",
+    "verify": "testing.verify",
+    "version": "support.version",
+    "vpux": "foreign.vpux",
+    "workers": "support.workers",
+}
+"""The present place of each package and module that stood at the top of `buda_emu`, both without `buda_emu.`"""
+
+
+def present_name(name: str) -> str | None:
+    """Return the present name of a module, or None where the name is no old one."""
+    if not name.startswith(_PACKAGE):
+        return None
+    top, dot, below = name.removeprefix(_PACKAGE).partition(".")
+    place = PLACES.get(top)
+    return None if place is None else f"{_PACKAGE}{place}{dot}{below}"
+
+
+class _Alias(Loader):
+    """Puts a module that is there under a second name."""
+
+    def __init__(self, present: str) -> None:
+        self._present = present
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leave the making to the import system; what it makes is replaced at once."""
+        del spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Import the module under its present name and enter it under the old one, too."""
+        warnings.warn(f"{module.__name__} is now {self._present}", DeprecationWarning, stacklevel=2)
+        sys.modules[module.__name__] = import_module(self._present)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules by their old names, before the path of their parent is searched for a second copy of them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec that leads to the present module; None for any other name."""
+        del path, target
+        present = present_name(fullname)
+        return None if present is None else ModuleSpec(fullname, _Alias(present))
+
+
+def keep_old_names() -> None:
+    """Let modules be imported by their old names, with a DeprecationWarning; called once, by the package itself."""
+    sys.meta_path.insert(0, _Finder())

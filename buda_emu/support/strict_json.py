@@ -1,0 +1,96 @@
+"""JSON that is read again, or that others wrote: strict JSON, and none that costs more than it says.
+
+The standard library takes NaN, keeps the last of two values with one name, and turns any number of digits into an
+integer. None of this is in a file that this package wrote: it is damage, and is refused before it changes a result.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from buda_emu.support.errors import HostError
+
+MAX_DEPTH = 64
+_LOW, _HIGH = -(1 << 63), 1 << 64
+
+
+class NameTwiceError(ValueError):
+    """A name that occurs twice in one object of a JSON document; `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"key {name!r} occurs twice")
+        self.name = name
+
+
+def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `object_pairs_hook` of the standard library's JSON, which keeps the last of two. Raises NameTwiceError."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise NameTwiceError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def parse(data: bytes) -> Any:
+    """The value of a JSON document in UTF-8: numbers of 64 bits, no NaN, no name twice in an object, at most 64 levels.
+    Raises ValueError that says what is wrong."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
+    try:
+        value: Any = json.loads(
+            text, parse_int=_whole, parse_float=_real, parse_constant=_constant, object_pairs_hook=each_name_once
+        )
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:  # JSONDecodeError among them
+        raise ValueError(f"it is not strict JSON: {error}") from None
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        level = list(_inner(level))
+        if not level:
+            return value
+    raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def read_object(data: bytes, place: str, what: str, fix: str) -> dict[str, Any]:
+    """The object of a JSON document at `place`, a file and perhaps a line, which is to be `what`. Raises HostError with
+    all three for anything else."""
+    try:
+        value = parse(data)
+    except ValueError as error:
+        raise HostError(f"{place}: not {what}: {error}: {fix}") from None
+    if not isinstance(value, dict):
+        raise HostError(f"{place}: not {what}: it is not an object: {fix}")
+    return cast("dict[str, Any]", value)
+
+
+def _inner(level: Sequence[Any]) -> Iterator[Any]:
+    """The lists and maps directly inside of those."""
+    for outer in level:
+        values: Sequence[Any] = ()
+        if isinstance(outer, dict):
+            values = list(cast("Mapping[str, Any]", outer).values())
+        elif isinstance(outer, list):
+            values = cast("list[Any]", outer)
+        yield from (value for value in values if isinstance(value, dict | list))
+
+
+def _whole(text: str) -> int:
+    value = int(text) if len(text) <= 20 else _HIGH
+    if not _LOW <= value < _HIGH:
+        raise ValueError("a number has more than 64 bits")
+    return value
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is not a number")

@@ -1,0 +1,72 @@
+"""Workers that each take one item and work on it for long, all at the same time: the parts of one machine.
+
+They talk to each other and to whoever started them by connections of their own, not through a scheduler.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from buda_emu.support.errors import BudaError
+from buda_emu.support.workers.job import Job, Lost, Workers
+from buda_emu.support.workers.pool import Process, died
+
+_FATE_SECONDS = 3.0
+
+
+class Actors:
+    """One worker for each item, in their order. Close it: that ends them at once. Raises OSError where no process can
+    be started, and what `dask_cluster.Cluster` raises."""
+
+    def __init__(self, job: Job, items: Sequence[Any], workers: Workers) -> None:
+        self._processes: list[Process] = []
+        self._cluster: Any = None
+        if workers.dask is not None:
+            from buda_emu.support.workers.dask_cluster import Cluster
+
+            self._cluster = Cluster(job, workers.dask, None, {})
+            for item in items:
+                self._cluster.send(item)
+            return
+        try:
+            for item in items:
+                self._processes.append(Process(job))
+                self._processes[-1].send(item, {})
+        except OSError:
+            self.close()
+            raise
+
+    def has_ended(self, number: int) -> bool:
+        """Whether a worker runs no more."""
+        if self._cluster is not None:
+            return bool(self._cluster.has_answered(number))
+        return self._processes[number].has_ended
+
+    def fate(self, number: int) -> str:
+        """How a worker ended that has ended, in words; "" where it is not known."""
+        if self._cluster is not None:
+            answer = self._cluster.answer_of(number, _FATE_SECONDS)
+        else:
+            answer = _answer(self._processes[number])
+        if isinstance(answer, Lost):
+            return answer.text
+        return "" if answer is None or answer[0] else str(answer[1])
+
+    def close(self) -> None:
+        """End them all."""
+        for process in self._processes:
+            process.end()
+        self._processes.clear()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _answer(process: Process) -> tuple[bool, BudaError | None] | Lost | None:
+    """What a process said last, or how it died; None where it has not ended."""
+    try:
+        while process.connection.poll(_FATE_SECONDS):
+            data = process.connection.recv_bytes()
+            if data != b"ready":
+                return process.answer(data)
+    except (EOFError, OSError):
+        return Lost("crashed", died(process.end(grace=0.5)), 0.0)
+    return None

@@ -1,0 +1,84 @@
+"""A worker process: `python -m buda_emu.support.workers.child FD`, FD being its end of a pipe. Items in, results out,
+until whoever started it is gone.
+"""
+
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # first of all: Ctrl-C goes to who started it, who ends it
+
+import os  # noqa: E402
+import select  # noqa: E402
+import sys  # noqa: E402
+import traceback  # noqa: E402
+from contextlib import suppress  # noqa: E402
+from multiprocessing.connection import Connection  # noqa: E402
+from threading import Thread  # noqa: E402
+from typing import Any, NoReturn  # noqa: E402
+
+from buda_emu.support.errors import BudaError, HostError, InternalError  # noqa: E402
+from buda_emu.support.screen import clean_streams  # noqa: E402
+from buda_emu.support.workers.job import Job, Work, resolved  # noqa: E402
+from buda_emu.support.workers.wire import (  # noqa: E402
+    look_in,
+    packed,
+    unpacked,
+)
+
+
+def serve(connection: Connection) -> None:
+    """The first message is the job and the folder of its files ("" where they lie where they always did), all others
+    are items with the shared values that are new in them. Each is answered by (True, result) or (False, BudaError);
+    other errors end the process, a message that is none and a job that is not one of `JOBS` among them."""
+    Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
+    with suppress(EOFError, OSError):
+        job, folder = unpacked(connection.recv_bytes())
+        if not isinstance(job, Job):
+            raise HostError("the first message to a worker is its job")
+        job.load()
+        if folder:
+            look_in(folder, job.files)
+        connection.send_bytes(b"ready")
+        work: Work | None = None
+        values: dict[int, Any] = {}
+        while True:
+            new, item = unpacked(connection.recv_bytes())
+            values.update((number, unpacked(data)) for number, data in new.items())
+            try:
+                work = work or job.work()
+                answer = True, work(resolved(item, values))
+            except BudaError as error:
+                answer = False, error
+            connection.send_bytes(_packed(answer))
+
+
+def _packed(answer: tuple[bool, object]) -> bytes:
+    """Errors with something that cannot travel go as their text."""
+    try:
+        return packed(answer)
+    except TypeError:
+        if answer[0]:
+            raise
+        return packed((False, InternalError(f"{type(answer[1]).__name__}: {answer[1]}")))
+
+
+def _end_with_parent(connection: Connection) -> None:
+    """Work that hangs must not outlive whoever asked for it and was killed."""
+    watched = select.poll()
+    watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
+    watched.poll()
+    os._exit(1)
+
+
+def run(number: int) -> NoReturn:
+    """The process: serve at this end of the pipe. What it says of an error is as clean as what the command says."""
+    with clean_streams():
+        try:
+            serve(Connection(number))
+        except Exception:  # noqa: BLE001 - of any kind: the process has failed
+            traceback.print_exc()
+            sys.exit(1)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]))

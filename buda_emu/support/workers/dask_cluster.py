@@ -1,0 +1,216 @@
+"""Jobs on an existing Dask cluster, with the promises of `pool.py`: each slot of the cluster works on items in a child
+process of its own (`dask_plugin.py`), so one that crashes or hangs costs its item only.
+
+Connections are encrypted and certificates asked for as the user's configuration of Dask says
+(`distributed.comm.tls`, docs/run/workers.md).
+"""
+
+import asyncio
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+from uuid import uuid4
+
+from buda_emu.support.errors import HostError
+from buda_emu.support.version import __version__
+from buda_emu.support.workers.job import Job, Lost, shares
+from buda_emu.support.workers.pool import Answer
+from buda_emu.support.workers.wire import packed, unpacked
+
+CONNECT_SECONDS: Final = 5
+NO_WORKERS_SECONDS: Final = 30
+"""For which a cluster may be without workers: whoever started them starts new ones within this time, or never."""
+_LOOK_SECONDS: Final = 1
+_TO_BE_DONE: Final = ("pending", "lost")  # what Dask says of tasks
+_AHEAD: Final = 4  # items that wait at the scheduler for each thread of the cluster
+
+
+@contextmanager
+def connected(address: str) -> Generator[Any, None, None]:
+    """A client of the cluster whose scheduler is at `address` (tcp://host:8786). Raises HostError when Dask is not
+    installed, the cluster is not there, has no workers or runs another version of buda_emu."""
+    client = _connect(address)
+    try:
+        _check_workers(client, address)
+        yield client
+    finally:
+        client.close()
+
+
+def _connect(address: str) -> Any:
+    try:
+        import distributed
+        from distributed.security import Security
+    except ImportError:
+        raise HostError("--dask needs the package distributed: pip install 'buda-emu[dask]'") from None
+
+    async def identity() -> dict[str, Any]:
+        """A client that finds nobody would try for long after it has been given up."""
+        security: Any = Security()
+        how: dict[str, Any] = {"timeout": CONNECT_SECONDS, "connection_args": security.get_connection_args("client")}
+        scheduler: Any = distributed.rpc(address, **how)
+        async with scheduler:
+            return await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
+
+    try:
+        kind = asyncio.run(identity())["type"]
+    except (ValueError, RuntimeError, TypeError) as error:  # the last two: encryption is asked for, or certificates
+        raise HostError(f"--dask {address}: {error}; addresses are like tcp://host:8786") from None
+    except (OSError, TimeoutError):
+        raise HostError(f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s") from None
+    if kind != "Scheduler":
+        raise HostError(f"at {address} is a Dask {kind.lower()}, not a scheduler")
+    return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Raises HostError unless there are workers with this version of buda_emu."""
+    versions: dict[str, str | BaseException] = client.run(version, on_error="return")
+    if not versions:
+        raise HostError(f"the Dask cluster at {address} has no workers")
+    for worker, found in versions.items():
+        if isinstance(found, BaseException):
+            raise HostError(f"Dask worker {worker} cannot use buda-emu: {type(found).__name__}: {found}")
+        if found != __version__:
+            raise HostError(
+                f"Dask worker {worker} has buda-emu {found}, this is buda-emu {__version__}: install the same there"
+            )
+
+
+def version() -> str:
+    """Of buda_emu where this is run."""
+    return __version__
+
+
+class Cluster:
+    """One job on the cluster whose scheduler is at `address`. What a Dask worker did when it was lost is done again on
+    another one, as often as the scheduler's `allowed-failures` says, and has then crashed. `values`: what items share,
+    packed, by number; they go from worker to worker. Raises HostError as `connected` does."""
+
+    def __init__(self, job: Job, address: str, timeout: float | None, values: Mapping[int, bytes]) -> None:
+        self._timeout = timeout
+        self._values = values
+        self._scattered: dict[int, Any] = {}
+        self._done: SimpleQueue[int] = SimpleQueue()
+        self._futures: dict[int, Any] = {}  # of what has no answer yet
+        self._sent = 0
+        self._mark = uuid4().hex  # two users of one cluster must not share children or results
+        contents = {path: Path(path).read_bytes() for path in job.files}
+        self._stack = ExitStack()
+        self._client = self._stack.enter_context(connected(address))
+
+        from buda_emu.support.workers.dask_plugin import Children  # is there: connected() says when distributed is not
+
+        self._client.register_plugin(Children(self._mark, packed(job), contents), name=self._mark)
+
+    def close(self) -> None:
+        """Cancel what is left, and end all children."""
+        with self._stack, suppress(Exception):  # the cluster may be gone: what went wrong before is the error
+            self._client.cancel([*self._futures.values(), *self._scattered.values()])
+            self._futures.clear()
+            self._client.unregister_worker_plugin(self._mark)
+
+    def answers(self, items: Iterable[Any]) -> Generator[tuple[int, Answer], None, None]:
+        """The answer to each item, as they come, with its number. Leaving it cancels what is left."""
+        numbered = enumerate(items)
+        most = _AHEAD * max(1, self.slots)
+        first = self._sent
+        done = False
+        try:
+            waiting = next(numbered, None)
+            while waiting is not None or self._futures:
+                while waiting is not None and len(self._futures) < most:
+                    self.send(waiting[1])
+                    waiting = next(numbered, None)
+                number = self._next()
+                if number is not None:
+                    yield number - first, _answer(self._futures.pop(number))
+                    continue
+                lost = Lost("crashed", "the Dask cluster has lost all its workers", 0.0)
+                yield from ((number - first, lost) for number in sorted(self._futures))
+                if waiting is not None:
+                    yield from ((number, lost) for number, _ in (waiting, *numbered))
+                return
+            done = True
+        finally:
+            if not done:
+                self.close()
+
+    @property
+    def slots(self) -> int:
+        """Threads of the cluster."""
+        return sum(self._client.nthreads().values())
+
+    def answer_of(self, number: int, seconds: float) -> Answer | None:
+        """The answer to the item of this number since the start; None where there is none within so many seconds."""
+        with suppress(TimeoutError):
+            self._futures[number].exception(timeout=seconds)
+        return None if self._futures[number].status == "pending" else _answer(self._futures[number])
+
+    def has_answered(self, number: int) -> bool:
+        """Whether the item of this number since the start is done, or lost."""
+        return self._futures[number].status != "pending"
+
+    def send(self, item: Any) -> None:
+        """One item, of which nothing is told but by `answers` or `answer_of`."""
+        from buda_emu.support.workers.dask_plugin import answer_in_child
+
+        number, self._sent = self._sent, self._sent + 1
+        for value in shares(item):
+            if value not in self._scattered:
+                self._scattered[value] = self._client.scatter(self._values[value], direct=True, hash=False)
+        args = packed(item), self._mark, self._timeout, *(self._scattered[value] for value in shares(item))
+        future = self._client.submit(answer_in_child, *args, key=f"buda-emu-{self._mark}-{number}", pure=False)
+        self._futures[number] = future
+        self._note_when_done(number)
+
+    def _note_when_done(self, number: int) -> None:
+        def done(_future: Any) -> None:
+            self._done.put(number)
+
+        self._futures[number].add_done_callback(done)
+
+    def _next(self) -> int | None:
+        """The number of an item that is done; None when the cluster has lost all its workers."""
+        alone_since = None
+        while True:
+            with suppress(Empty):
+                number = self._done.get(timeout=_LOOK_SECONDS)
+                if self._futures[number].status not in _TO_BE_DONE:
+                    return number
+                self._note_when_done(number)  # its worker was lost with the result: another one makes it again
+                continue
+            if self._client.status == "running" and self._client.scheduler_info()["workers"]:
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > NO_WORKERS_SECONDS:
+                return None
+
+
+def _answer(future: Any) -> Answer:
+    if future.status == "finished":
+        return unpacked(future.result())
+    if future.status == "error":
+        error = future.exception()
+        text = f"its Dask worker was lost, or could not run it ({type(error).__name__}: {error})"
+    else:
+        text = f"the Dask scheduler was lost, or dropped it (the task is {future.status})"
+    return Lost("crashed", text, 0.0)
+
+
+def processes_of(address: str) -> int:
+    """Worker processes of a cluster. Raises HostError as `connected` does."""
+    with connected(address) as client:
+        return len(client.nthreads())
+
+
+def own_address(address: str) -> str:
+    """Of this machine, as the scheduler's reaches it. Raises OSError."""
+    from distributed.comm.addressing import get_address_host
+    from distributed.utils import get_ip
+
+    return str(get_ip(get_address_host(address)))

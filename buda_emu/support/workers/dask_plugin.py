@@ -1,0 +1,106 @@
+"""What runs on a Dask worker: items in child processes, because a worker's threads can be neither stopped nor saved
+from a crash. Children are kept for many items; there are at most as many as the worker has threads.
+"""
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from distributed import WorkerPlugin, get_worker
+
+from buda_emu.support.errors import HostError
+from buda_emu.support.workers import wire as files
+from buda_emu.support.workers.job import Job, Lost, shares
+from buda_emu.support.workers.pool import START_SECONDS, Process, died, late
+from buda_emu.support.workers.wire import packed, unpacked
+
+
+class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no type information
+    """The child processes of one Dask worker for one job. The contents of the job's files travel with it."""
+
+    def __init__(self, mark: str, job: bytes, contents: dict[str, bytes]) -> None:
+        self.name = mark
+        self._job, self._contents = job, contents
+
+    def setup(self, worker: Any) -> None:
+        """When the worker gets to know the plugin."""
+        job = unpacked(self._job)
+        if not isinstance(job, Job):
+            raise HostError("workers are told a job first")
+        job.check()
+        self._folder = str(Path(worker.local_directory) / self.name) if self._contents else ""
+        if self._folder:
+            files.write(self._contents, Path(self._folder))
+        self._made = job
+        self._idle: list[_Child] = []
+        self._all: list[_Child] = []
+        self._lock = Lock()
+
+    def teardown(self, worker: Any) -> None:  # noqa: ARG002 - Dask's interface
+        """When the work or the worker ends."""
+        with self._lock:
+            for child in self._all:
+                child.end()
+            self._all.clear()
+            self._idle.clear()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> Any:
+        """To one item, with the values that it shares with others."""
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+            if child is None:
+                child = _Child(self._made, self._folder)
+                self._all.append(child)
+        answer = child.answer(item, values, timeout)
+        with self._lock:
+            if child.alive:
+                self._idle.append(child)
+            elif child in self._all:
+                self._all.remove(child)
+        return answer
+
+
+def answer_in_child(item: bytes, mark: str, timeout: float | None, *values: bytes) -> bytes:
+    """The task: runs on a thread of the worker. `values`: what the item shares with others, in their order."""
+    plugin: Any = get_worker().plugins[mark]
+    found = unpacked(item)
+    return packed(plugin.answer(found, dict(zip(shares(found), values, strict=True)), timeout))
+
+
+class _Child:
+    """A process that works on one item after the other."""
+
+    def __init__(self, job: Job, folder: str) -> None:
+        self._process = Process(job, folder)
+        self._ready = False
+        self.alive = True
+
+    def answer(self, item: Any, values: Mapping[int, bytes], timeout: float | None) -> tuple[bool, Any] | Lost:
+        """To one item: what the process says, or that it crashed or was late."""
+        start = time.monotonic()
+        try:
+            if not self._ready:
+                if not self._process.connection.poll(START_SECONDS):
+                    self.end()
+                    text = f"its worker process did not start within {START_SECONDS:g} s"
+                    return Lost("crashed", text, time.monotonic() - start)
+                self._process.is_ready()
+                self._ready = True
+                start = time.monotonic()
+            self._process.send(item, values)
+            if self._process.connection.poll(timeout):
+                return self._process.receive()
+        except (EOFError, OSError):
+            return Lost("crashed", died(self.end(grace=0.5)), time.monotonic() - start)
+        self.end()
+        return Lost("timeout", late(timeout or 0.0), time.monotonic() - start)
+
+    def end(self, grace: float = 0.0) -> int:
+        """Take the process down; its exit code."""
+        self.alive = False
+        return self._process.end(grace)

@@ -1,0 +1,235 @@
+"""One job, many items, any number of workers: the results are the same, and so is their order where it is asked for."""
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from buda_emu.support.errors import InternalError
+from buda_emu.support.workers.job import Job, Lost, Shared, Work, Workers, resolved
+from buda_emu.support.workers.pool import Pool
+from buda_emu.support.workers.wire import packed
+
+if TYPE_CHECKING:
+    from buda_emu.support.workers.dask_cluster import Cluster
+
+
+R = TypeVar("R")
+OnLost = Callable[[int, Lost], Any]
+"""What the result of an item is (by its number) whose worker gave none."""
+
+
+class JobPool:
+    """Workers that are kept for several rounds of items of one job; they start with the first. Close it."""
+
+    def __init__(self, job: Job, workers: Workers, timeout: float | None = None, *, isolated: bool = False) -> None:
+        """A single worker is this process, or with `isolated` one of its own. `timeout`: seconds for each item, on
+        workers."""
+        self.workers = workers
+        self._job = job
+        self._timeout = timeout
+        self._here = workers.alone and not isolated
+        self._work: Work | None = None
+        self._hands: Pool | Cluster | None = None
+        self._values: dict[int, Any] = {}
+        self._shared = 0
+        self._closed = False
+
+    def share(self, value: Any) -> Shared:
+        """What stands in items, which are tuples then, for a value that many of them have."""
+        number, self._shared = self._shared, self._shared + 1
+        self._values[number] = value if self._here else packed(value)
+        return Shared(number)
+
+    def start(self) -> None:
+        """Processes of this machine before there are items for them."""
+        if not self._here and self.workers.dask is None:
+            self._pool().start()
+
+    def close(self) -> None:
+        """End all workers at once, and forget what was shared; from another thread, too."""
+        self._closed = True
+        self._values.clear()
+        if self._hands is not None:
+            self._hands.close()
+            self._hands = None
+
+    def spread(self, items: Iterable[Any], on_lost: OnLost | None = None) -> Generator[tuple[int, Any], None, None]:
+        """The number and the result of each item as it is done; items are asked for when there is somebody to take
+        them. Leaving or closing it ends all workers: use `contextlib.closing`.
+
+        Raises the BudaError that an item raises; without `on_lost` InternalError for one whose worker died twice; and
+        what `pool.py` and `dask_cluster.py` raise where there are no workers.
+        """
+        if self._here:
+            self._work = work = self._work or self._job.work()
+            for number, item in enumerate(items):
+                yield number, work(resolved(item, self._values))
+            return
+        self._closed = False
+        given: dict[int, Any] = {}  # for one more try
+        again: list[int] = []
+        with closing(self._answers(items if on_lost is not None else _noted(items, given))) as answers:
+            for number, answer in answers:
+                if isinstance(answer, Lost) and on_lost is None:
+                    again.append(number)
+                    continue
+                given.pop(number, None)
+                yield number, _result(number, answer, on_lost)
+        if again and not self._closed:
+            with closing(self._answers([given[number] for number in again])) as answers:
+                for place, answer in answers:
+                    yield again[place], _result(again[place], answer, None)
+
+    def _answers(self, items: Iterable[Any]) -> Generator[tuple[int, Any], None, None]:
+        if self.workers.dask is None:
+            return self._pool().answers(items)
+        if self._hands is None:
+            from buda_emu.support.workers.dask_cluster import Cluster
+
+            self._hands = Cluster(self._job, self.workers.dask, self._timeout, self._values)
+        return self._hands.answers(items)
+
+    def _pool(self) -> Pool:
+        if not isinstance(self._hands, Pool) or self._hands.closed:
+            self._hands = Pool(self._job, self.workers.count, self._timeout, self._values)
+        return self._hands
+
+
+def spread(
+    job: Job,
+    items: Iterable[Any],
+    workers: Workers,
+    *,
+    timeout: float | None = None,
+    on_lost: OnLost | None = None,
+    isolated: bool = False,
+) -> Generator[tuple[int, Any], None, None]:
+    """One round of a pool of its own: see `JobPool`."""
+    with closing(JobPool(job, workers, timeout, isolated=isolated)) as pool:
+        yield from pool.spread(items, on_lost)
+
+
+def _noted(items: Iterable[Any], given: dict[int, Any]) -> Generator[Any, None, None]:
+    for number, item in enumerate(items):
+        given[number] = item
+        yield item
+
+
+def _result(number: int, answer: Any, on_lost: OnLost | None) -> Any:
+    if isinstance(answer, Lost):
+        if on_lost is None:
+            raise InternalError(f"item {number} of the work: {answer.text}, and so did the one that tried it again")
+        return on_lost(number, answer)
+    good, value = answer
+    if not good:
+        raise value
+    return value
+
+
+def in_order(results: Generator[tuple[int, R], None, None]) -> Generator[R, None, None]:
+    """The results alone, in the order of the items; what is done early waits."""
+    early: dict[int, R] = {}
+    place = 0
+    with closing(results):
+        for number, result in results:
+            early[number] = result
+            while place in early:
+                yield early.pop(place)
+                place += 1
+
+
+_LOOK_SECONDS: Final = 0.05
+"""How often it is looked whether the others have ended."""
+_TURN_SECONDS: Final = 2e-4
+"""That a thread computes before one that waits has its turn: 5 ms as a rule, and an answer takes several turns."""
+
+
+@contextmanager
+def short_turns() -> Generator[None]:
+    """While a thread serves workers beside one that computes: they do not wait long for what they do next."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _TURN_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def spread_with_caller(job: Job, items: Iterable[Any], workers: Workers) -> Generator[tuple[int, Any], None, None]:
+    """As `spread`, where no item can crash or hang a process; on a cluster this process only waits. Raises the
+    BudaError that an item raises, and InternalError as `spread` does."""
+    if workers.alone or workers.dask is not None:
+        yield from spread(job, items, workers)
+        return
+    others = _Others(job, items, workers.count - 1)
+    try:
+        work = job.work()
+        others.start()
+        while (mine := others.take()) is not None:
+            yield mine[0], work(mine[1])
+            yield from others.results(wait=False)
+        yield from others.results(wait=True)
+    finally:
+        others.close()
+
+
+class _Others:
+    """The other workers, served on a thread of their own."""
+
+    def __init__(self, job: Job, items: Iterable[Any], count: int) -> None:
+        self._items, self._lock = enumerate(items), Lock()
+        self._pool = JobPool(job, replace(Workers(), count=count), isolated=True)
+        self._done: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
+        self._are_done = self._closed = False
+        self._thread = Thread(target=self._serve, daemon=True)
+
+    def start(self) -> None:
+        """Let them work."""
+        self._thread.start()
+
+    def take(self) -> tuple[int, Any] | None:
+        """The next item that nobody has, with its number."""
+        with self._lock:
+            return None if self._closed else next(self._items, None)
+
+    def results(self, *, wait: bool) -> Iterator[tuple[int, Any]]:
+        """What they have done by now, or with `wait` all of it. Raises what went wrong."""
+        while not self._are_done:
+            try:
+                found = self._done.get(block=wait)
+            except Empty:
+                return
+            if found is None:
+                self._are_done = True
+                return
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+
+    def close(self) -> None:
+        """End them at once, those too that are just being started."""
+        self._closed = True
+        self._pool.close()
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_SECONDS)
+            self._pool.close()
+
+    def _serve(self) -> None:
+        numbers: list[int] = []
+
+        def theirs() -> Iterator[Any]:
+            while (found := self.take()) is not None:
+                numbers.append(found[0])
+                yield found[1]
+
+        try:
+            with short_turns():
+                for place, result in self._pool.spread(theirs()):
+                    self._done.put((numbers[place], result))
+            self._done.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where results are waited for
+            self._done.put(error)

@@ -1,0 +1,380 @@
+"""What travels between processes: plain values, arrays, and objects of the classes that `classes.py` lists, as bytes.
+
+A message is its head, which is JSON, and the bytes of arrays and of `bytes` after it. Reading one makes objects of
+listed classes field by field; no function is named in it and no method is called, so whoever wrote it runs no code.
+
+In the head text, integers, finite floats, True, False and None stand for themselves. All else is a list of a word that
+says what it is and its parts. Such values are numbered in the order in which they begin, and `["again", number]` is the
+same object once more. Keys of maps and members of sets are written without numbers, so each is as long as it looks.
+"""
+
+import json
+import math
+import re
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from buda_emu.support.errors import BudaError, HostError
+from buda_emu.support.lazy import lazy
+from buda_emu.support.workers.classes import Listed, listed, listed_class
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy("numpy")
+
+
+Buffer = bytes | bytearray | memoryview
+_DTYPE: Final = re.compile(r"[<>|][biufc][0-9]{1,2}")
+_HEAD_SIZE: Final = struct.Struct("<Q")
+_UNSET: Final[Any] = object()
+"""In place of a slot without a value."""
+_NOT_YET: Final[Any] = object()
+"""In place of a value whose parts are being read."""
+_BROKEN: Final = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, struct.error
+)  # fmt: skip
+
+
+class MessageError(HostError):
+    """Bytes that are not a message between processes of this package."""
+
+
+def packed(value: Any) -> bytes:
+    """A value as bytes. Raises TypeError for what cannot travel."""
+    head, buffers = in_parts(value)
+    return b"".join((_HEAD_SIZE.pack(len(head)), head, *buffers))
+
+
+def unpacked(data: Buffer) -> Any:
+    """The value again. Raises MessageError for bytes that are not a message, and for what may not travel."""
+    message = memoryview(data)
+    try:
+        start = _HEAD_SIZE.size
+        end = start + _HEAD_SIZE.unpack(message[:start])[0]
+        return from_parts(message[start:end], _parts_of(message[end:]))
+    except struct.error as error:
+        raise MessageError(f"a message between workers cannot be read: {error}") from None
+
+
+def in_parts(value: Any) -> tuple[bytes, list[memoryview]]:
+    """A value as its head and the memory of arrays, which is not copied. Raises TypeError for what cannot travel."""
+    writer = _Writer()
+    try:
+        content = writer.written(value, True)
+    except RecursionError:
+        raise TypeError("a value is nested too deep to travel between workers") from None
+    sizes = [buffer.nbytes for buffer in writer.buffers]
+    head = {"sizes": sizes, "classes": list(writer.classes), "value": content}
+    return json.dumps(head, separators=(",", ":"), allow_nan=False).encode(), writer.buffers
+
+
+def from_parts(head: Buffer, buffers: Callable[[list[int]], Sequence[memoryview]]) -> Any:
+    """The value of a head; `buffers` gives the memory of its arrays, of which it is told the sizes. Raises
+    MessageError."""
+    try:
+        content = json.loads(str(head, "utf-8"), parse_constant=_refused)
+        sizes, names, value = (content[name] for name in ("sizes", "classes", "value"))
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            raise ValueError("a size is no number of bytes")
+        return _Reader([listed(name) for name in names], buffers(sizes)).read(value, True)
+    except _BROKEN as error:
+        reason = str(error) if isinstance(error, (ValueError, TypeError)) else type(error).__name__
+        raise MessageError(f"a message between workers cannot be read: {reason}") from None
+
+
+def _parts_of(memory: memoryview) -> Callable[[list[int]], list[memoryview]]:
+    def parts(sizes: list[int]) -> list[memoryview]:
+        if sum(sizes) != memory.nbytes:
+            raise ValueError(f"it has {memory.nbytes} bytes of arrays, and says {sum(sizes)}")
+        found: list[memoryview] = []
+        start = 0
+        for size in sizes:
+            found.append(memoryview(bytearray(memory[start : start + size])))
+            start += size
+        return found
+
+    return parts
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+# ----------------------------------------------------------------------------------------------------------- writing
+class _Writer:
+    def __init__(self) -> None:
+        self.buffers: list[memoryview] = []
+        self.classes: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._written: list[Any] = []  # so that no other object gets its address meanwhile
+
+    def written(self, value: Any, shared: bool) -> Any:
+        """A value as it stands in the head; `shared`: the same object may stand there again."""
+        kind = cast("type[Any]", type(value))
+        if value is None or kind in (str, int, bool) or (kind is float and math.isfinite(value)):
+            return value
+        if value is _UNSET:
+            return ["unset"]
+        if shared:
+            number = self._numbers.get(id(value))
+            if number is not None:
+                return ["again", number]
+            self._numbers[id(value)] = len(self._written)
+            self._written.append(value)
+        if kind in (list, tuple):
+            return [kind.__name__, *(self.written(part, shared) for part in value)]
+        return _WRITERS.get(kind, _Writer.write_other)(self, value, shared)
+
+    def write_map(self, value: Mapping[Any, Any], shared: bool) -> Any:
+        keys = [self.written(key, False) for key in value]
+        return ["dict", keys, [self.written(part, shared) for part in value.values()]]
+
+    def write_set(self, value: "set[Any] | frozenset[Any]", _shared: bool) -> Any:
+        return [type(value).__name__, *(self.written(part, False) for part in value)]
+
+    def write_float(self, value: float, _shared: bool) -> Any:
+        return ["float", struct.pack("<d", value).hex()]
+
+    def write_complex(self, value: complex, _shared: bool) -> Any:
+        return ["complex", struct.pack("<dd", value.real, value.imag).hex()]
+
+    def write_range(self, value: range, _shared: bool) -> Any:
+        return ["range", value.start, value.stop, value.step]
+
+    def write_bytes(self, value: Buffer, _shared: bool) -> Any:
+        return [type(value).__name__, self._kept(memoryview(value).cast("B"))]
+
+    def write_other(self, value: Any, shared: bool) -> Any:
+        """Arrays and numbers of numpy, texts that are more than a text, paths, errors, objects."""
+        if "numpy" in sys.modules and isinstance(value, (np.ndarray, np.generic)):
+            return self._array(cast("Any", value))
+        if isinstance(value, str):
+            return ["str", str(value)]
+        if isinstance(value, PurePath):
+            return ["path", str(value)]
+        of = listed_class(cast("type[Any]", type(value)))
+        number = self.classes.setdefault(of.title, len(self.classes))
+        if isinstance(value, BudaError):
+            state = [self.written(part, shared) for part in (list(value.args), dict(value.__dict__))]
+            return ["error", number, *state]
+        return ["object", number, *(self.written(part, shared) for part in of.values(value, _UNSET))]
+
+    def _array(self, value: "np.ndarray[Any, Any] | np.generic") -> Any:
+        if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+            raise TypeError(f"a {type(value).__name__} does not travel between workers")
+        array = np.asarray(value, order="C")
+        if not _DTYPE.fullmatch(array.dtype.str):
+            raise TypeError(f"an array of {array.dtype} does not travel between workers")
+        word = "array" if isinstance(value, np.ndarray) else "number"
+        buffer = self._kept(array.reshape(-1).view(np.uint8).data)
+        return [word, buffer, array.dtype.str, list(array.shape)]
+
+    def _kept(self, memory: memoryview) -> int:
+        self.buffers.append(memory)
+        return len(self.buffers) - 1
+
+
+_WRITERS: Final[Mapping[type[Any], Callable[[_Writer, Any, bool], Any]]] = {
+    dict: _Writer.write_map,
+    set: _Writer.write_set,
+    frozenset: _Writer.write_set,
+    float: _Writer.write_float,
+    complex: _Writer.write_complex,
+    range: _Writer.write_range,
+    bytes: _Writer.write_bytes,
+    bytearray: _Writer.write_bytes,
+}
+
+
+# ----------------------------------------------------------------------------------------------------------- reading
+class _Reader:
+    def __init__(self, classes: Sequence[Listed], buffers: Sequence[memoryview]) -> None:
+        self._classes = classes
+        self._buffers = buffers
+        self.values: list[Any] = []
+
+    def read(self, content: Any, shared: bool) -> Any:
+        """The value of what stands in a head. Raises any of `_BROKEN`."""
+        if type(content) is not list:
+            if type(content) is dict:
+                raise ValueError("a value is a map of JSON")
+            return content
+        word, *parts = cast("list[Any]", content)
+        if word == "unset":
+            return _UNSET
+        if word == "again":
+            return self._again(parts[0], shared)
+        if word not in _READERS:
+            raise ValueError(f"no value is a {word!r}")
+        if not shared:
+            return _READERS[word](self, parts, _Place(self, -1))
+        self.values.append(_NOT_YET)
+        place = _Place(self, len(self.values) - 1)
+        return place.put(_READERS[word](self, parts, place))
+
+    def _again(self, number: Any, shared: bool) -> Any:
+        if not shared or type(number) is not int or not 0 <= number < len(self.values):
+            raise ValueError("it names a value that is not there")
+        if self.values[number] is _NOT_YET:
+            raise ValueError("a value is a part of itself")
+        return self.values[number]
+
+    def _each(self, parts: Sequence[Any], place: "_Place") -> "list[Any]":
+        return [self.read(part, place.shared) for part in parts]
+
+    def read_list(self, parts: Sequence[Any], place: "_Place") -> Any:
+        found: list[Any] = place.put([])
+        found.extend(self._each(parts, place))
+        return found
+
+    def read_tuple(self, parts: Sequence[Any], place: "_Place") -> Any:
+        return tuple(self._each(parts, place))
+
+    def read_map(self, parts: Sequence[Any], place: "_Place") -> Any:
+        found: dict[Any, Any] = place.put({})
+        keys = [self.read(key, False) for key in parts[0]]
+        found.update(zip(keys, self._each(parts[1], place), strict=True))
+        return found
+
+    def read_set(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return {self.read(part, False) for part in parts}
+
+    def read_frozenset(self, parts: Sequence[Any], place: "_Place") -> Any:
+        return frozenset(self.read_set(parts, place))
+
+    def read_float(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return struct.unpack("<d", bytes.fromhex(parts[0]))[0]
+
+    def read_complex(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return complex(*struct.unpack("<dd", bytes.fromhex(parts[0])))
+
+    def read_range(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return range(*parts)
+
+    def read_bytes(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return bytes(self._buffer(parts[0]))
+
+    def read_bytearray(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return bytearray(self._buffer(parts[0]))
+
+    def read_text(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return _text(parts[0])
+
+    def read_path(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        return Path(_text(parts[0]))
+
+    def read_array(self, parts: Sequence[Any], _place: "_Place") -> Any:
+        number, dtype, shape = parts
+        if not _DTYPE.fullmatch(_text(dtype)):
+            raise ValueError(f"no array is of {dtype!r}")
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError(f"no array has the shape {shape!r}")
+        return np.frombuffer(self._buffer(number), np.dtype(dtype)).reshape(shape)
+
+    def read_number(self, parts: Sequence[Any], place: "_Place") -> Any:
+        return self.read_array(parts, place)[()]
+
+    def read_object(self, parts: Sequence[Any], place: "_Place") -> Any:
+        of = self._class(parts[0])
+        if issubclass(of.kind, BudaError):
+            raise TypeError("an error is no object")
+        kind: Any = of.kind
+        if issubclass(kind, tuple):
+            values = self._each(parts[1:], place)
+            if len(values) != len(of.fields):
+                raise ValueError(f"{of.title} has {len(of.fields)} fields")
+            return cast("Any", tuple).__new__(kind, values)
+        item = place.put(object.__new__(kind))
+        of.fill(item, self._each(parts[1:], place), _UNSET)
+        return item
+
+    def read_error(self, parts: Sequence[Any], place: "_Place") -> Any:
+        of = self._class(parts[0])
+        if not issubclass(of.kind, BudaError):
+            raise TypeError(f"{of.title} is no error")
+        arguments, state = self._each(parts[1:], place)
+        error = of.kind.__new__(of.kind, *arguments)
+        error.__dict__.update(state)
+        return error
+
+    def _class(self, number: Any) -> Listed:
+        if type(number) is not int or not 0 <= number < len(self._classes):
+            raise ValueError("it names a class that is not there")
+        return self._classes[number]
+
+    def _buffer(self, number: Any) -> memoryview:
+        if type(number) is not int or not 0 <= number < len(self._buffers):
+            raise ValueError("it names an array that is not there")
+        return self._buffers[number]
+
+
+class _Place:
+    """Where a value that is being read stands among those that may stand in a message again; -1: nowhere."""
+
+    __slots__ = ("_number", "_reader", "shared")
+
+    def __init__(self, reader: _Reader, number: int) -> None:
+        self._reader, self._number = reader, number
+        self.shared = number >= 0
+
+    def put(self, value: Any) -> Any:
+        """The value, or one that is filled later, so that its parts can name it."""
+        if self.shared:
+            self._reader.values[self._number] = value
+        return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is none")
+    return value
+
+
+_READERS: Final[Mapping[str, Callable[[_Reader, Sequence[Any], _Place], Any]]] = {
+    "list": _Reader.read_list,
+    "tuple": _Reader.read_tuple,
+    "dict": _Reader.read_map,
+    "set": _Reader.read_set,
+    "frozenset": _Reader.read_frozenset,
+    "float": _Reader.read_float,
+    "complex": _Reader.read_complex,
+    "range": _Reader.read_range,
+    "bytes": _Reader.read_bytes,
+    "bytearray": _Reader.read_bytearray,
+    "str": _Reader.read_text,
+    "path": _Reader.read_path,
+    "array": _Reader.read_array,
+    "number": _Reader.read_number,
+    "object": _Reader.read_object,
+    "error": _Reader.read_error,
+}
+
+
+_PLACES: Final[dict[str, str]] = {}
+"""Of a process on another machine: where each file of its job lies."""
+
+
+def here(path: str) -> str:
+    """Where a file of the job lies for this process: on the machine that has it, where it always did."""
+    return _PLACES.get(path, path)
+
+
+def names(paths: Sequence[str]) -> dict[str, str]:
+    """The name of each file in the folder; suffixes tell kinds of files apart, so they stay."""
+    return {path: f"{number}{PurePath(path).suffix}" for number, path in enumerate(paths)}
+
+
+def write(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Put files by path into the folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, name in names(list(contents)).items():
+        (folder / name).write_bytes(contents[path])
+
+
+def look_in(folder: str, paths: Sequence[str]) -> None:
+    """Find the files of a job in this folder from now on."""
+    _PLACES.update({path: str(Path(folder) / name) for path, name in names(paths).items()})

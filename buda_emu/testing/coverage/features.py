@@ -1,0 +1,284 @@
+"""Features of the netlist language: all that there are, from the tables of `spec`, and those that one netlist
+exercises.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from buda_emu.netlist import rules
+from buda_emu.netlist.build import check_text
+from buda_emu.netlist.model import (
+    Allocate,
+    Deallocate,
+    Declare,
+    EndLoop,
+    Execute,
+    Loop,
+    Netlist,
+    Op,
+    Pad,
+    Param,
+    Tm,
+    VarInst,
+)
+from buda_emu.netlist.rules import registry
+from buda_emu.netlist.yaml_reader import UnreadableError, decode
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.blocking import LEGAL_TILE_DIMS
+from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.varinst import OPCODES
+
+FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+TMS: Final = (
+    "broadcast r", "broadcast c", "broadcast z", "hslice", "hstack", "vslice", "vstack", "transpose", "pad",
+    "input pad", "input unpad", "tile_broadcast r", "tile_broadcast c", "on a queue",
+)  # fmt: skip
+GRIDS: Final = ("one core", "row", "column", "rectangle", "transposed")
+INSTRUCTIONS: Final = (
+    "var", "staticvar", "param", "loop", "loop in a loop", "execute", "allocate_queue", "deallocate_queue",
+    *(f"varinst {name}" for name in OPCODES),
+)  # fmt: skip
+SETTINGS: Final = (
+    "prologue", "epilogue", "zero", "read_only", "variable pointer", "literal pointer", "rd_ptr_autoinc",
+    "global_rdptr_autoinc", "global_wrptr_autoinc",
+)  # fmt: skip
+QUEUES: Final = (
+    "from the host", "of an op", "between graphs", "ram of the host", "ram of an op", "in host memory", "flat",
+    "several views", "wraps", "several buffers", *(f"tile {high}x{wide}" for high, wide in LEGAL_TILE_DIMS),
+)  # fmt: skip
+STRUCTURE: Final = (
+    "several graphs", "several programs", "several chips", "graph on a list of chips", "temporal graph", "fused op",
+    "fused op of several schedules", "gradient op", "untilized output", "several inputs of an epoch",
+)  # fmt: skip
+
+
+@cache
+def lists() -> Mapping[str, tuple[str, ...]]:
+    """By subject the names of all that there is: what the reference refuses is left out."""
+    running = [op for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)]
+    attributes = [
+        f"{op.name} {name}" + (f"={word}" if word else "")
+        for op in running
+        for name, spec in ATTRIBUTES.items()
+        if spec.is_legal_on(op.name) and (not spec.everywhere or spec.has_effect) and _is_of(name, op.name)
+        for word in (spec.words if spec.words and name != "sfpu_op" else ("",))
+    ]
+    return {
+        "op types": tuple(op.name for op in running),
+        "attributes": tuple(attributes),
+        "results in a format": tuple(NETLIST_FORMATS[: NETLIST_FORMATS.index("RawUInt8")]),
+        "operands in a format": NETLIST_FORMATS,
+        "queues in a format": NETLIST_FORMATS,
+        "fidelities": tuple(f"{op.name} {word}" for op in running if op.has("multiplies") for word in FIDELITIES),
+        "TMs": TMS,
+        "grids": GRIDS,
+        "instructions": INSTRUCTIONS,
+        "queue settings": SETTINGS,
+        "queues": QUEUES,
+        "structure": STRUCTURE,
+        "op types in fused ops": tuple(op.name for op in running if op.in_fused),
+    }
+
+
+_OF_PRODUCTS: Final = frozenset(("m_k", "u_kt", "bias", "accumulate", "sfpu_op", "zero_point"))
+"""Attributes that every op may have, and that say something on few."""
+_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    "m_k": ("matmul", "depthwise", "reduce"), "u_kt": ("matmul", "reduce"), "bias": ("matmul", "depthwise"),
+    "accumulate": ("matmul",), "sfpu_op": ("matmul",),
+    "zero_point": ("matmul", "quantization", "requantization", "dequantization"),
+}  # fmt: skip
+
+
+def _is_of(name: str, op_type: str) -> bool:
+    """Whether an attribute says something on an op type."""
+    if name == "vector":
+        return OP_TYPES[op_type].has("vector unit")
+    if name.startswith("relu"):
+        return not OP_TYPES[op_type].has("sub-ops")
+    return name not in _OF_PRODUCTS or op_type in _ON[name]
+
+
+_NO_PAD: Final = Pad()
+
+
+def features(netlist: Netlist) -> dict[str, frozenset[str]]:
+    """By subject what the netlist has; nothing that the lists do not know."""
+    known = lists()
+    return {name: frozenset(find(netlist)) & frozenset(known[name]) for name, find in _FINDERS.items()}
+
+
+def _ops(netlist: Netlist) -> Iterator[Op]:
+    for graph in netlist.graphs.values():
+        yield from graph.ops
+
+
+def _attributes(netlist: Netlist) -> Iterator[str]:
+    for op in _ops(netlist):
+        for name in op.attributes.given:
+            value = getattr(op.attributes, name)
+            words = ATTRIBUTES[name].words
+            yield f"{op.type} {name}={value}" if words and name != "sfpu_op" else f"{op.type} {name}"
+
+
+def _fidelities(netlist: Netlist) -> Iterator[str]:
+    for op in _ops(netlist):
+        word = "HiFi2" if op.math_fidelity.startswith("HiFi2") else op.math_fidelity
+        yield f"{op.type} {word}"
+
+
+def _tms(netlist: Netlist) -> Iterator[str]:
+    for op in _ops(netlist):
+        yield from (_tm(tm) for tms in op.input_tms for tm in tms)
+        yield from ("input pad" for pad in op.input_pad if pad != _NO_PAD)
+        yield from ("input unpad" for pad in op.input_unpad if pad != _NO_PAD)
+    for fused in netlist.fused_ops.values():
+        for schedule in fused.schedules:
+            yield from (_tm(tm) for step in schedule for tms in step.input_tms for tm in tms)
+    if any(queue.input_tms for queue in netlist.queues.values()):
+        yield "on a queue"
+
+
+def _tm(tm: Tm) -> str:
+    return f"{tm.name} {tm.args[0]}" if tm.name in ("broadcast", "tile_broadcast") else tm.name
+
+
+def _grids(netlist: Netlist) -> Iterator[str]:
+    for op in _ops(netlist):
+        rows, cols = op.blocking.grid_size
+        yield {(True, True): "one core", (True, False): "row", (False, True): "column"}.get(
+            (rows == 1, cols == 1), "rectangle"
+        )
+        if op.grid_transpose:
+            yield "transposed"
+
+
+def _instructions(netlist: Netlist) -> Iterator[str]:
+    for program in netlist.programs.values():
+        depth = 0
+        for step in program.instructions:
+            match step:
+                case Declare():
+                    yield step.kind
+                case Param():
+                    yield "param"
+                case VarInst():
+                    yield f"varinst {step.opcode}"
+                case Loop():
+                    depth += 1
+                    yield "loop" if depth == 1 else "loop in a loop"
+                case EndLoop():
+                    depth -= 1
+                case Execute():
+                    yield "execute"
+                case Allocate():
+                    yield "allocate_queue"
+                case Deallocate():
+                    yield "deallocate_queue"
+
+
+def _settings(netlist: Netlist) -> Iterator[str]:
+    for program in netlist.programs.values():
+        for step in program.instructions:
+            for setting in step.queue_settings if isinstance(step, Execute) else ():
+                for name in ("prologue", "epilogue", "zero", "read_only"):
+                    if getattr(setting, name).lower() not in ("false", "0", ""):
+                        yield name
+                pointers = (setting.rd_ptr_global, setting.rd_ptr_local, setting.wr_ptr_global)
+                yield "variable pointer" if any("$" in text for text in pointers) else "literal pointer"
+                queue = netlist.queues.get(setting.queue)
+                usual = ("0", "0", "0") if queue is not None and queue.is_ram else ("1", "0", "1")
+                names = ("rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc")
+                for name, text in zip(names, usual, strict=True):
+                    if getattr(setting, name) not in (text, ""):
+                        yield name
+
+
+def _queues(netlist: Netlist) -> Iterator[str]:
+    read = {name for op in _ops(netlist) for name in op.inputs}
+    views: dict[tuple[object, ...], int] = {}
+    for queue in netlist.queues.values():
+        if queue.is_ram:
+            yield "ram of the host" if queue.host_fed else "ram of an op"
+            key = (queue.target_device, queue.loc, queue.buffers)
+            views[key] = views.get(key, 0) + 1
+        else:
+            yield "from the host" if queue.host_fed else "between graphs" if queue.name in read else "of an op"
+        if queue.loc == "host":
+            yield "in host memory"
+        if queue.layout == "flat":
+            yield "flat"
+        if queue.blocking.cells > 1:
+            yield "several buffers"
+        high, wide = queue.blocking.tile_dim
+        yield f"tile {high}x{wide}"
+    if any(count > 1 for count in views.values()):
+        yield "several views"
+    if any(
+        isinstance(step, VarInst) and step.opcode == "incwrap"
+        for program in netlist.programs.values()
+        for step in program.instructions
+    ):
+        yield "wraps"
+
+
+def _structure(netlist: Netlist) -> Iterator[str]:
+    found: Mapping[str, bool] = {
+        "several graphs": len(netlist.graphs) > 1,
+        "several programs": len(netlist.programs) > 1,
+        "several chips": len({graph.target_device for graph in netlist.graphs.values()}) > 1,
+        "graph on a list of chips": any(op.name != op.written_name for op in _ops(netlist)),
+        "temporal graph": any(len(temporal.graphs) > 1 for temporal in netlist.temporal_graphs),
+        "fused op": any(op.has("sub-ops") for op in _ops(netlist)),
+        "fused op of several schedules": any(len(fused.schedules) > 1 for fused in netlist.fused_ops.values()),
+        "gradient op": any(op.gradient_op for op in _ops(netlist)),
+        "untilized output": any(op.untilize_output for op in _ops(netlist)),
+        "several inputs of an epoch": any(graph.input_count > 1 for graph in netlist.graphs.values()),
+    }
+    yield from (name for name, there in found.items() if there)
+
+
+_FINDERS: Final[Mapping[str, Callable[[Netlist], Iterator[str]]]] = {
+    "op types": lambda netlist: (op.type for op in _ops(netlist)),
+    "attributes": _attributes,
+    "results in a format": lambda netlist: (op.out_df for op in _ops(netlist)),
+    "operands in a format": lambda netlist: (df for op in _ops(netlist) for df in op.in_df),
+    "queues in a format": lambda netlist: (queue.df for queue in netlist.queues.values()),
+    "fidelities": _fidelities,
+    "TMs": _tms,
+    "grids": _grids,
+    "instructions": _instructions,
+    "queue settings": _settings,
+    "queues": _queues,
+    "structure": _structure,
+    "op types in fused ops": lambda netlist: (
+        step.type for fused in netlist.fused_ops.values() for schedule in fused.schedules for step in schedule
+    ),
+}
+"""One for each list; op types of other packages are in no list."""
+
+
+@cache
+def asked_of_objects() -> tuple[str, ...]:
+    """Ids of the rules that are asked of objects; the others are found where something is read or made."""
+    return tuple(sorted({check.rule.id for kind in registry.EVERY_KIND for check in kind.all}))
+
+
+@cache
+def found_by_check() -> tuple[str, ...]:
+    """Ids of the rules that `check` finds broken without `--strict`."""
+    return tuple(name for name in rules.RULES if name not in rules.NOT_CHECKED | rules.ROUTED)
+
+
+def outcomes(text: bytes, path: str, arch: str | None) -> Mapping[str, tuple[str, ...]]:
+    """By list the rules that the text of a netlist passes, and those that it breaks; others are not asked of it."""
+    asked: set[str] = set()
+    try:
+        _, _, found = check_text(
+            decode(text), path, arch.lower() if arch is not None else None, strict=False, asked=asked
+        )
+    except UnreadableError as error:
+        found = [error.diagnostic(path)]
+    broken = {item.rule for item in found}
+    return {"rules passed": tuple(sorted(asked - broken)), "rules broken": tuple(sorted(broken))}

@@ -1,0 +1,254 @@
+"""Features that a run exercises: what it does with queues and rams, and the units of a core that its ops use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix.conversions.pack import RELU_MODES, intermediate
+from buda_emu.arithmetic.tensix.elementwise import Dim
+from buda_emu.arithmetic.tensix.functions.table import FUNCTIONS, Bound
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode
+from buda_emu.arithmetic.tensix.registers import REGISTERS, Core, op_registers
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+from buda_emu.emulator.ops.on_device.units import PackedAs, Picking, ProductBlock, Spill, Words
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.graph.schedule import Chunk
+from buda_emu.emulator.runtime.graph.steps import Plan
+from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.spec.formats import NETLIST_FORMATS
+from buda_emu.support.errors import UnsupportedError
+
+EVENTS: Final = (
+    "queue: push by the host", "queue: push by an op", "queue: pop by a pointer setting",
+    "queue: pop by global_rdptr_autoinc", "queue: full", "queue: empty again", "queue: write pointer wraps",
+    "queue: read pointer wraps", "queue: an entry is read again", "ram: write by the host", "ram: write by an op",
+    "ram: write pointer wraps", "ram: read pointer wraps", "ram: an entry is written again",
+    "ram: read and written by one input", "inputs together",
+)  # fmt: skip
+
+
+class Noting(Listener):
+    """Watches one machine from its making to its end. `events`: of `EVENTS`; `steps`: of `units.device_steps`."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        """Begins."""
+        self.events: set[str] = set()
+        self.steps: set[str] = set()
+        self._emulator = emulator
+        self._in_epoch = False
+        self._pushed: dict[str, int] = {}
+        """The last slot of each."""
+        self._read: dict[str, int] = {}
+        self._written: set[tuple[str, int]] = set()
+        emulator.add_listener(self)
+        emulator.record(self._chunk, self._units() if emulator.precision == "device" else None)
+
+    def _units(self) -> "partial[KernelUnits]":
+
+        return partial(NotingUnits, steps=self.steps)
+
+    def exercised(self) -> dict[str, tuple[str, ...]]:
+        """By list what the run had of it."""
+        return {"queues and rams": tuple(sorted(self.events)), "device steps": tuple(sorted(self.steps))}
+
+    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        self._in_epoch = True
+
+    def epoch_end(self, graphs: tuple[str, ...]) -> None:  # noqa: ARG002
+        self._in_epoch = False
+
+    def queue_push(self, queue: str, slot: int) -> None:
+        channel = self._emulator.channels[queue]
+        by = "the host" if self._emulator.netlist.queues[queue].host_fed else "an op"
+        last = self._pushed.get(queue, -1)
+        self._pushed[queue] = slot
+        if isinstance(channel, Fifo):
+            self._note(
+                "queue: push by " + by, ("queue: full", channel.ring.full), ("queue: write pointer wraps", slot < last)
+            )
+            return
+        again = (queue, slot) in self._written
+        self._written.add((queue, slot))
+        wraps = _wraps(last, slot, channel.global_wrptr_autoinc, channel.entries)
+        self._note(
+            "ram: write by " + by, ("ram: write pointer wraps", wraps), ("ram: an entry is written again", again)
+        )
+
+    def queue_pop(self, queue: str, count: int) -> None:  # noqa: ARG002
+        channel = self._emulator.channels[queue]
+        empty = isinstance(channel, Fifo) and channel.ring.empty
+        by = "global_rdptr_autoinc" if self._in_epoch else "a pointer setting"
+        self._note("queue: pop by " + by, ("queue: empty again", empty))
+
+    def _chunk(self, plan: Plan, chunk: Chunk) -> None:  # noqa: ARG002
+        """Inputs are about to run; their pointers have moved."""
+        self._note("", ("inputs together", chunk.inputs > 1))
+        for queue, slots in chunk.reads.items():
+            channel = self._emulator.channels[queue]
+            for slot in slots:
+                self._reads(queue, channel, slot)
+            both = isinstance(channel, Ram) and bool(set(slots) & set(chunk.writes.get(queue, ())))
+            self._note("", ("ram: read and written by one input", both))
+
+    def _reads(self, queue: str, channel: Fifo | Ram, slot: int) -> None:
+        last = self._read.get(queue, -1)
+        self._read[queue] = slot
+        if isinstance(channel, Fifo):
+            wraps = _wraps(last, slot, channel.rd_ptr_autoinc, channel.ring.entries)
+            self._note("", ("queue: read pointer wraps", wraps), ("queue: an entry is read again", slot == last))
+        else:
+            wraps = _wraps(last, slot, channel.global_rdptr_autoinc, channel.entries)
+            self._note("", ("ram: read pointer wraps", wraps))
+
+    def _note(self, always: str, *events: tuple[str, bool]) -> None:
+        self.events.update(name for name, happened in ((always, bool(always)), *events) if happened)
+
+
+def _wraps(last: int, slot: int, step: int, entries: int) -> bool:
+    """Whether a pointer went beyond the last slot, and was not set back: from the slots before and after."""
+    return slot < last and (slot - last) % entries == max(step, 1) % entries
+
+
+_CORES: Final[tuple[Core, ...]] = ("wormhole_b0", "grayskull", "blackhole")
+_FORMATS: Final = tuple(name for name in NETLIST_FORMATS if name != "UInt16")
+"""Numbers of rows and columns, which are UInt16, go past the units."""
+_MODES: Final[tuple[DstMode, ...]] = ("bf16", "fp16", "fp32", "int32")
+_STEPS: Final = (
+    "halves", "copy to Dst", "add", "subtract", "add onto Dst", "multiply", "multiply onto Dst", "exact beside singles",
+    "matmul", "matmul in blocks", "pick lines", "pick lines into L1", "pool r", "pool c", "Dst to Src", "recode",
+    "add in L1", "relu min in the packer", "relu max in the packer", "integer copy to Dst", "integer subtract",
+    "integer multiply", "integer matmul",
+)  # fmt: skip
+"""Of integers the matrix unit adds none: the vector unit does, and gradients of integers are refused (V095, V102)."""
+
+
+@cache
+def device_steps() -> tuple[str, ...]:
+    """All that a netlist reaches: steps of units, functions of the vector unit, and the ways of formats into registers
+    and out of Dst that a core has."""
+    functions = (f"function {name}" for name in FUNCTIONS)
+    return (*_STEPS, *functions, *dict.fromkeys((*_unpacks(), *_packs())))
+
+
+def _unpacks() -> list[str]:
+    """Of each format the registers that it may be unpacked to."""
+    found: list[str] = []
+    for df in _FORMATS:
+        for acc in ("", "Float32", "Int32"):
+            for between in ("Float16", "Float16_b"):
+                found.append(_unpack(df, op_registers((df,), between, between, acc, "blackhole").inputs[0]))
+    return found
+
+
+def _packs() -> list[str]:
+    """Of each mode of Dst the formats that some core packs it to."""
+    found: list[str] = []
+    for core in _CORES:
+        for mode in _MODES:
+            for df in _FORMATS:
+                try:
+                    intermediate(mode, df, mode == "int32", core)
+                except UnsupportedError:
+                    continue
+                found.append(_pack(mode, df))
+    return found
+
+
+def _unpack(df: str, register: str) -> str:
+    return f"unpack {df} to {register}"
+
+
+def _pack(mode: DstMode, df: str) -> str:
+    return f"pack {mode} to {df}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotingUnits(KernelUnits):
+    """The kernels; `steps` gets the names of what they do."""
+
+    steps: set[str] = field(default_factory=set[str])
+
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        found = KernelUnits.halves(self, tiles, register, parallel)
+        if found is not None:
+            self.steps.update(("halves", _unpack(tiles.df, register)))
+        return found
+
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        self.steps.add(_unpack(tiles.df, register))
+        return KernelUnits.unpack(self, tiles, register, out)
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        self._note("copy to Dst", register)
+        return KernelUnits.copy(self, words, register, mode)
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        self._note("add onto Dst" if dst is not None else "subtract" if subtract else "add", register)
+        return KernelUnits.add(self, a, b, register, mode, subtract, dst)
+
+    def left_by_singles(self, left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        found = KernelUnits.left_by_singles(self, left_out)
+        if found:
+            self.steps.add("exact beside singles")
+        return found
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        integer = REGISTERS[register] is None
+        self._note("multiply" if dst is None or integer else "multiply onto Dst", register)
+        return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
+
+    def matmul(self, dst: U32, items: range, block: ProductBlock) -> None:
+        self._note("matmul" if block.spill is None else "matmul in blocks", block.operands[0].register)
+        KernelUnits.matmul(self, dst, items, block)
+
+    def picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
+    ) -> Callable[[U32, int, int], None] | None:
+        return self._picks("pick lines", picking, KernelUnits.picker(self, picking, fidelity, mode, spill))
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        return self._picks("pick lines into L1", picking, KernelUnits.l1_picker(self, picking, fidelity, mode, df))
+
+    def _picks(self, step: str, picking: Picking, found: Any) -> Any:
+        if found is not None:
+            self.steps.update((step, _unpack(picking.source.df, picking.register)))
+        return found
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        self.steps.add(f"pool {dim}")
+        KernelUnits.pool(self, source, dst, start, stop, dim, mode)
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        self.steps.add(f"function {bound.function.name}")
+        return KernelUnits.function(self, bound, mode, *images, vector=vector)
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        self.steps.add("Dst to Src")
+        return KernelUnits.to_src(self, dst, mode, register)
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        self.steps.add(_pack(to.mode, to.df))
+        if to.relu:
+            self.steps.add(f"relu {'max' if to.relu == RELU_MODES['max'] else 'min'} in the packer")
+        return KernelUnits.pack(self, dst, to, out)
+
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        self.steps.add("recode")
+        KernelUnits.recode(self, tiles, out)
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        self.steps.add("add in L1")
+        return KernelUnits.add_in_l1(self, old, new)
+
+    def _note(self, step: str, register: str) -> None:
+        self.steps.add(f"integer {step}" if REGISTERS[register] is None else step)

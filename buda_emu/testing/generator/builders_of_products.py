@@ -1,0 +1,346 @@
+"""Builders of products and of fused ops."""
+
+from dataclasses import field, replace
+from typing import Final
+
+from buda_emu.netlist.model import FusedOp, SubOp, Tm
+from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import Blocking, Shape
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.support.records import dataclass
+from buda_emu.testing.generator.builders import ALWAYS_POSITIVE, KEEP_POSITIVE, extras
+from buda_emu.testing.generator.draft import Formats, NetlistDraft, NoRoomError, Operand, any_shape
+from buda_emu.testing.generator.operands import chosen, in_ublock, operand, operands
+
+_OF_SPARSE: Final = frozenset(
+    ("identity", "num_sparse_tiles", "num_columns", "indices_len", "fracture_factor", "starting_row", "act_t",
+     "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "num_nz_strips")
+)  # fmt: skip
+_OF_INTEGERS: Final = frozenset(("requant", "dequant", "zero_point"))
+
+
+def matmul(draft: NetlistDraft, op_type: str) -> None:
+    """A product: of floats, of integers, or with sparse tiles."""
+    kind, wanted = draft.draw.integer(0, 9), draft.draw.wanted
+    if kind < 2 or _OF_SPARSE & wanted:
+        _sparse(draft, op_type)
+    elif (kind < 4 or _OF_INTEGERS & wanted) and draft.arch.name != "grayskull":
+        _of_integers(draft, op_type)
+    else:
+        _dense(draft, op_type)
+
+
+def _inner(draft: NetlistDraft) -> tuple[int, int]:
+    """m_k and u_kt."""
+    return draft.draw.pick((1, 1, 2, 3)), draft.draw.pick((1, 1, 2, 4))
+
+
+def _dense(draft: NetlistDraft, op_type: str) -> None:
+    draw = draft.draw
+    t, rows, cols = any_shape(draft)
+    m_k, u_kt = _inner(draft)
+    summed = draw.pick((2, 3)) if t < 3 and draw.sometimes(15, "accumulate", "z") else 1
+    bias = draw.sometimes(35, "bias")
+    gradient = summed == 1 and not bias and draw.sometimes(10, "gradient op", "zero")
+    formats = chosen(draft, sums=m_k > 1 or bias or summed > 1, gradient=gradient)
+    inner = m_k * u_kt
+    sources = [
+        operand(draft, (t * summed, rows, inner), operands(draft)),
+        operand(draft, (t * summed, inner, cols), operands(draft), transposed=not gradient),
+    ]
+    attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
+    if summed > 1:
+        attributes |= {"accumulate": True, "z": summed}
+    if bias:
+        attributes["bias"] = True
+        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+    if draw.sometimes(10, "sfpu_op"):
+        attributes["sfpu_op"] = "gelu"
+    if draw.sometimes(10, "min_buffer_input"):
+        attributes["min_buffer_input"] = draw.integer(0, 1)
+    formats = _sums_in_l1(draft, formats, attributes)
+    attributes |= extras(draft)
+    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    positive = (
+        all(item.value.positive for item in sources) and "relu_mode" not in attributes and "sfpu_op" not in attributes
+    )
+    fields: dict[str, object] = {"gradient_op": True} if gradient else {}
+    draft.add(op_type, sources, blocking, formats, attributes=attributes, positive=positive, fields=fields)
+
+
+def _sums_in_l1(draft: NetlistDraft, formats: Formats, attributes: dict[str, object]) -> Formats:
+    """Now and then blocks are added up in L1 (NETLIST V092)."""
+    held = formats.intermed in ("Float32", "Float16_b") and draft.arch.name != "grayskull"
+    if not held or not draft.draw.sometimes(20, "l1_acc"):
+        return formats
+    attributes["l1_acc"] = True
+    return Formats(formats.out, formats.intermed, formats.acc if formats.acc == formats.intermed else "Float16_b")
+
+
+def _of_integers(draft: NetlistDraft, op_type: str) -> None:
+    """Int8 operands summed in Int32; scaled to Float32, or to Int8 again, or left as they are."""
+    draw = draft.draw
+    t, rows, cols = any_shape(draft)
+    m_k, u_kt = _inner(draft)
+    inner, bias = m_k * u_kt, draw.chance(50)
+    end = draw.pick(("", "requant", "dequant"))
+    sources = [
+        operand(draft, (t, rows, inner), ("Int8",)),
+        operand(draft, (t, inner, cols), ("Int8",)),
+    ]
+    attributes: dict[str, object] = {"m_k": m_k, "u_kt": u_kt}
+    if bias:
+        attributes["bias"] = True
+        sources.append(operand(draft, (t, rows, cols), ("Int32",)))
+    if end:
+        attributes[end] = True
+        attributes["zero_point"] = float(draw.integer(0, 5))
+        sources.append(operand(draft, (t, rows, cols), ("Float32",)))
+    formats = Formats({"": "Int32", "requant": "Int8", "dequant": "Float32"}[end], "Int32", "Int32")
+    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    draft.add(op_type, sources, blocking, formats, attributes=attributes)
+
+
+def _sparse(draft: NetlistDraft, op_type: str) -> None:
+    """Tiles of operand 1 picked by tiles of operand 0, as a stream of indices says (NETLIST 5.2)."""
+    draw = draft.draw
+    t, rows, cols = any_shape(draft)
+    tiles, index_tiles = draw.integer(1, 4), draw.integer(1, 2)
+    m_k, u_kt = draw.integer(1, 3), draw.integer(1, 2)
+    act_t = draw.pick((1, t))
+    own: dict[str, object] = {}
+    formats = _sums_in_l1(draft, chosen(draft, sums=True), own)
+    blocking = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    if blocking.block_rows * u_kt > 64:
+        raise NoRoomError
+    down, across = blocking.grid_size
+    attributes: dict[str, object] = {
+        "identity": True,
+        "num_sparse_tiles": tiles,
+        "num_index_tiles": index_tiles,
+        "m_k": m_k,
+        "u_kt": u_kt,
+        "sparse_tile_ptr_bits": 4,
+        "sparse_ublock_idx_bits": 5,
+        "act_t": act_t,
+        "fracture_factor": 1,
+        **own,
+    }
+    formats_of_sparse = [name for name in operands(draft) if name != "Float32"]
+    sources = [
+        operand(draft, (1, down, tiles * across), formats_of_sparse, shaped=False),
+        operand(draft, (act_t, m_k * u_kt, cols), operands(draft), shaped=False),
+        operand(draft, (1, down, index_tiles), ("RawUInt32",), shaped=False, source="own"),
+    ]
+    if draw.chance(25):
+        attributes["bias"] = True
+        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+    draft.add(op_type, sources, blocking, formats, attributes=attributes)
+    tiles = sources[0].value
+    if tiles.is_queue and draft.document.queues[tiles.name].host_fed and draw.sometimes(30, "sparse"):
+        draft.sparse.append(tiles.name)
+
+
+def depthwise(draft: NetlistDraft, op_type: str) -> None:
+    """Blocks of columns, each times its own row of weights (OPS 6.3)."""
+    draw = draft.draw
+    t, rows, cols = any_shape(draft)
+    m_k = draw.integer(1, 3)
+    bias = draw.sometimes(35, "bias")
+    formats = chosen(draft, sums=True)
+    found = draft.blocking((t, rows, cols), in_ublock(draft, formats), order="r")
+    blocking = Blocking((found.grid_size[0], 1), t, (found.mblock[0], cols // found.ublock[1]), found.ublock, "r")
+    sources = [
+        operand(draft, (t, rows, cols * m_k), operands(draft)),
+        operand(draft, (t, m_k, cols), operands(draft)),
+    ]
+    attributes: dict[str, object] = {"m_k": m_k, "u_kt": 1}
+    if bias:
+        attributes["bias"] = True
+        sources.append(operand(draft, (t, rows, cols), operands(draft)))
+    if draw.sometimes(15, "min_buffer_input"):
+        attributes["min_buffer_input"] = 0
+    draft.add(op_type, sources, blocking, formats, attributes=attributes | extras(draft))
+
+
+_MOST_STEPS, _INTERMEDIATES = 5, 8
+_ON_INTEGERS = tuple(name for name, op in OP_TYPES.items() if op.family == "quantization")
+
+
+def fused(draft: NetlistDraft, op_type: str) -> None:
+    """A new definition, used once."""
+    draw = draft.draw
+    formats = chosen(draft, sums=True)
+    shape = any_shape(draft)
+    begin = draw.pick(("", "", "reduce", "matmul", *(() if draft.arch.name == "grayskull" else _ON_INTEGERS)))
+    if begin in _ON_INTEGERS:
+        formats = Formats("Float32" if begin == "dequantization" else "Int8", "Int32", "Int32")
+    blocking = draft.blocking(shape, in_ublock(draft, formats), order="r")
+    chain = _Chain(draft, shape, blocking)
+    if begin in _ON_INTEGERS:
+        chain.of_integers(begin)
+    else:
+        if begin == "reduce" and blocking.mblock == (1, 1) and blocking.grid_size[1] == 1 and formats.acc != "Float32":
+            chain.less_maximum()
+        elif begin == "matmul" and blocking.cells == 1:
+            chain.product()
+        for left in range(draw.integer(1, _MOST_STEPS), 0, -1):
+            chain.step(last=left == 1)
+    name = draft.name("fused")
+    draft.document.fused_ops[name] = FusedOp(
+        id=name, inputs=len(chain.sources), intermediates=chain.used, schedules=tuple(map(tuple, chain.schedules))
+    )
+    attributes: dict[str, object] = {"fused_op_id": name}
+    if draw.chance(20):
+        attributes["approximate_mode"] = True
+    draft.add(op_type, chain.sources, blocking, formats, attributes=attributes)
+
+
+@dataclass(slots=True)
+class _Chain:
+    """Sub-ops, each of which reads what the one before it wrote."""
+
+    draft: NetlistDraft
+    shape: Shape
+    blocking: Blocking
+    sources: list[Operand] = field(default_factory=list[Operand])
+    schedules: list[list[SubOp]] = field(default_factory=lambda: [[]])
+    used: int = 0
+    """Intermediates."""
+    kept: int = 0
+    """Operands that only the first sub-op reads, of other shapes."""
+    last: str = ""
+    """Where the result of the last sub-op is."""
+    positive: bool = False
+    """No element of that is below zero."""
+
+    def step(self, *, last: bool) -> None:
+        """One sub-op more; the last one writes the result."""
+        draw = self.draft.draw
+        two = draw.chance(50)
+        kind = draw.pick([name for name in OP_TYPES if self._may_stand(name, two, last)])
+        inputs = [self.last or self.source()]
+        popped = tuple(name for name in inputs if name.startswith("intermed"))
+        if popped and self.schedules[-1] and draw.chance(25):
+            self.schedules.append([])
+        if two:
+            inputs.append(self.source())
+        beside = () if OP_TYPES[kind].has("no gradient") else ("dest",)
+        output = "output" if last else draw.pick((*beside, f"intermed{self.used}"))
+        if output.startswith("intermed"):
+            if self.used == _INTERMEDIATES:
+                output = "dest"
+            self.used += output != "dest"
+        tms: tuple[tuple[Tm, ...], ...] = ((),) * len(inputs)
+        if kind in ("add", "subtract", "multiply") and draw.chance(20):
+            tms = ((), (Tm("tile_broadcast", (draw.pick("rc"),)),))
+        attributes: dict[str, object] = {}
+        if draw.chance(10):
+            attributes = {"relu_en": True, "relu_threshold": 0.5, "relu_mode": draw.pick(("min", "max"))}
+        if "exp" in OP_TYPES[kind].attributes:
+            attributes["exp"] = draw.pick((2, 3))
+        self._add(kind, inputs, output, self.blocking.mblock, self.blocking.ublock, popped, tms, attributes)
+        kept = not two and self.positive and kind in KEEP_POSITIVE
+        self.last, self.positive = output, (kind in ALWAYS_POSITIVE or kept) and attributes.get("relu_mode") != "max"
+
+    def _may_stand(self, name: str, two: bool, last: bool) -> bool:
+        """Whether an op type is the next link: floats in, floats out, of a sign that it takes (NETLIST V133)."""
+        declared = OP_TYPES[name]
+        return (
+            declared.in_fused
+            and declared.has("tile by tile")
+            and (declared.inputs[0] == 2) == two
+            and declared.family != "quantization"
+            and (self.positive or not declared.has("takes positive numbers"))
+            and (not declared.has("no gradient") or (self.last != "dest" and not last))
+        )
+
+    def product(self) -> None:
+        """A matmul, whose result the others go on with."""
+        inner = self.draft.draw.integer(1, 2)
+        t, rows, cols = self.shape
+        for shape in ((t, rows, inner), (t, inner, cols)):
+            self.sources.append(operand(self.draft, shape, operands(self.draft)))
+        self._add(
+            "matmul",
+            ["input0", "input1"],
+            "intermed0",
+            self.blocking.mblock,
+            self.blocking.ublock,
+            (),
+            ((), ()),
+            {"m_k": 1, "u_kt": inner},
+        )
+        self.schedules.append([])
+        self.used, self.last, self.kept = 1, "intermed0", 2
+
+    def of_integers(self, last: str) -> None:
+        """Quantised numbers: combined and scaled, or floats made such (NETLIST V141)."""
+        draft, blocks = self.draft, (self.blocking.mblock, self.blocking.ublock)
+
+        def source(df: str) -> str:
+            self.sources.append(operand(draft, self.shape, (df,)))
+            return f"input{len(self.sources) - 1}"
+
+        first = source("Float32" if last == "quantization" else "Int8")
+        popped: tuple[str, ...] = ()
+        if last != "quantization":
+            kind = draft.draw.pick(("add", "maximum", "multiply", "datacopy"))
+            inputs = [first] if OP_TYPES[kind].one_input else [first, source("Int8")]
+            self._add(kind, inputs, "intermed0", *blocks, (), ((),) * len(inputs), {})
+            first, popped, self.used = "intermed0", ("intermed0",), 1
+        self._add(last, [first, source("Float32")], "output", *blocks, popped, ((), ()), {})
+
+    def less_maximum(self) -> None:
+        """The operand less the maximum of its rows, as a softmax begins."""
+        first, width = self.source(), self.blocking.ublock
+        self._add(
+            "reduce",
+            [first],
+            "intermed0",
+            (1, 1),
+            (width[0], 1),
+            (),
+            ((),),
+            {"type": "max", "dim": "c", "m_k": 1, "u_kt": width[1]},
+        )
+        self.schedules.append([])
+        tms: tuple[Tm, ...] = (Tm("tile_broadcast", ("c",)),)
+        if width[1] > 1:
+            tms = (Tm("broadcast", ("c", width[1])), *tms)
+        self._add("subtract", [first, "intermed0"], "dest", (1, 1), width, ("intermed0",), ((), tms), {})
+        self.used, self.last = 1, "dest"
+
+    def source(self) -> str:
+        """An operand of the fused op: one that it has, or a new one."""
+        draw = self.draft.draw
+        if len(self.sources) == self.kept or (len(self.sources) < 6 and draw.chance(70)):
+            self.sources.append(operand(self.draft, self.shape, operands(self.draft)))
+            return f"input{len(self.sources) - 1}"
+        return f"input{draw.integer(self.kept, len(self.sources) - 1)}"
+
+    def _add(
+        self,
+        kind: str,
+        inputs: list[str],
+        output: str,
+        mblock: tuple[int, int],
+        ublock: tuple[int, int],
+        popped: tuple[str, ...],
+        tms: tuple[tuple[Tm, ...], ...],
+        attributes: dict[str, object],
+    ) -> None:
+        found = replace(Attributes(), given=frozenset(attributes), **attributes)  # type: ignore[arg-type]  # by their table
+        name = f"step_{sum(map(len, self.schedules))}"
+        made = SubOp(
+            name=name,
+            type=kind,
+            inputs=tuple(inputs),
+            output=output,
+            mblock=mblock,
+            ublock=ublock,
+            pop=popped,
+            input_tms=tms,
+            attributes=found,
+        )
+        self.schedules[-1].append(made)

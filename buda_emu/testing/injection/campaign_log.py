@@ -1,0 +1,95 @@
+"""The log of a campaign in its folder: one JSON object on each line, so that an interrupted campaign goes on.
+
+The first line is the identity of the campaign (`buda_emu.support.identity`), each line after it an effect. A log of
+another identity is refused, and so is a line that is no effect of this campaign: nothing of it would be known to be
+true.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from buda_emu.support.errors import HostError
+from buda_emu.support.files import write_file
+from buda_emu.support.identity import differences
+from buda_emu.support.strict_json import parse, read_object
+from buda_emu.testing.injection.result import Effect
+
+LOG: Final = "faults.jsonl"
+_FIX: Final = "remove this line, and its fault is injected again; or give another folder"
+_FIX_HEAD: Final = "give another folder, or remove this file"
+
+
+class UnknownEffectError(HostError):
+    """An effect of an earlier run is none of this campaign. `number`: that of its fault."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"fault {number}: {reason}")
+        self.number = number
+        self.reason = reason
+
+
+class CampaignLog:
+    """The log in a folder, which is made if need be. `known`: effects that an earlier run has found.
+
+    Raises HostError, which names file and line, for the log of another campaign and for a line that is damaged. The
+    last line of a run that was killed may be cut: it is left out.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self.path = folder / LOG
+        self._head: dict[str, Any] = json.loads(json.dumps(identity))  # as it is read back
+        self._lines: dict[int, int] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        self.known = self._read()
+        text = "".join(f"{json.dumps(item)}\n" for item in (self._head, *(effect.as_json() for effect in self.known)))
+        write_file(self.path, lambda stream: stream.write(text.encode()))
+
+    def append(self, effects: Sequence[Effect]) -> None:
+        """Write further effects. Raises OSError."""
+        text = "".join(f"{json.dumps(effect.as_json())}\n" for effect in effects)
+        with self.path.open("ab", buffering=0) as stream:
+            stream.write(text.encode())
+
+    def located(self, error: UnknownEffectError) -> HostError:
+        """The error about an effect that was read from here, with file and line."""
+        return HostError(f"{self.path}:{self._lines[error.number]}: {error}: {_FIX}")
+
+    def _read(self) -> list[Effect]:
+        data = self.path.read_bytes() if self.path.exists() else b""
+        if not data:
+            return []
+        first, *lines = data.split(b"\n")
+        if lines and not (lines[-1] and _is_json(lines[-1])):
+            lines.pop()  # cut, or what follows the last line feed
+        head = read_object(first, f"{self.path}:1", "the first line of a campaign's log", _FIX_HEAD)
+        if differs := differences(head, self._head):
+            named = ", ".join(differs)
+            raise HostError(f"{self.path} is of another campaign: it differs in {named}: {_FIX_HEAD}")
+        found: dict[int, Effect] = {}
+        for number, line in enumerate(lines, 2):
+            effect = self._effect(line, f"{self.path}:{number}")
+            if found.setdefault(effect.fault.number, effect) != effect:
+                earlier = self._lines[effect.fault.number]
+                raise HostError(
+                    f"{self.path}:{number}: line {earlier} says something else of fault {effect.fault.number}: {_FIX}"
+                )
+            self._lines.setdefault(effect.fault.number, number)
+        return list(found.values())
+
+    @staticmethod
+    def _effect(line: bytes, place: str) -> Effect:
+        content = read_object(line, place, "an effect of a fault", _FIX)
+        try:
+            return Effect.from_json(content)
+        except ValueError as error:
+            raise HostError(f"{place}: not an effect of a fault: {error}: {_FIX}") from None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        parse(line)
+    except ValueError:
+        return False
+    return True

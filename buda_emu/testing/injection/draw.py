@@ -1,0 +1,348 @@
+"""Draws the faults of a campaign, and finds in the recorded run what a fault names."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from random import Random
+from typing import Final
+
+from buda_emu.emulator.inputs.feed import seed_of
+from buda_emu.emulator.runtime.graph.steps import Run
+from buda_emu.spec.formats import FORMATS, is_block
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+from buda_emu.testing.injection.corrupt import OTHER_FORMAT
+from buda_emu.testing.injection.fault import INSIDE, KINDS, PLACES, Fault, Kind, bit_at, bits_of_tile, exponent_bits
+from buda_emu.testing.injection.machines import POINTERS
+from buda_emu.testing.injection.sites import Site, Sites, Strata, Stratum, Weighted, name_of
+from buda_emu.testing.injection.timing_faults import FACTORS, LINKS
+from buda_emu.testing.injection.trace import Node
+from buda_emu.testing.injection.values import OnDevice
+
+OF_RUN: Final = ("lost", "added")
+"""What happens to an entry that changes how many a queue holds: a whole run is made for it."""
+TIMED: Final[frozenset[Kind]] = frozenset(("clock", "link"))
+"""Kinds that change times and no values."""
+
+
+class Draw:
+    """Faults of a recorded run. `kinds`: what is drawn, each as often, but for `left_out`, which have nothing to hit;
+    `burst`: bits of a flip, neighbours unless `scatter`; `by`: parts of the sites, or the kinds, that get equally
+    many faults in turn."""
+
+    def __init__(
+        self, sites: Sites, kinds: Sequence[Kind], burst: int = 1, by: Strata = "", *, scatter: bool = False
+    ) -> None:
+        if by not in ("", "kind") and not set(kinds) <= {"flip", "burst"}:
+            raise HostError(f"by {by} bits are divided: kinds flip and burst, not {', '.join(kinds)}")
+        self.sites, self._burst, self._by, self._scatter = sites, burst, by, scatter
+        self._trace = sites.trace
+        self._in_memory: dict[str, Weighted] = {}
+        self.strata = sites.strata(by)
+        self._kinds: list[Kind] = [kind for kind in kinds if self._made(kind, 0, Random(0)) is not None]
+        self.left_out: list[Kind] = [kind for kind in kinds if kind not in self._kinds]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """By stratum, its share of all that can be hit; empty without strata."""
+        if self._by == "kind":
+            return {kind: 1 / len(self._kinds) for kind in self._kinds}
+        return {part.name: part.share for part in self.strata} if self._by else {}
+
+    def fault(self, number: int, seed: int) -> Fault:
+        """Fault `number` of a campaign: the same for the same arguments. Raises HostError where nothing can be hit."""
+        if not self._kinds:
+            what = f" in {self.sites.only}" if self.sites.only else ""
+            raise HostError(f"kind {', '.join(self.left_out)}: there is nothing{what} that such a fault can hit")
+        random = Random(seed_of(seed, number))
+        drawn = random.randrange(len(self._kinds))
+        kind = self._kinds[number % len(self._kinds) if self._by == "kind" else drawn]
+        found = self._made(kind, number, random)
+        assert found is not None
+        if self._by == "kind":
+            found = replace(found, stratum=kind)
+        return self.resolved(found)
+
+    def _made(self, kind: Kind, number: int, random: Random) -> Fault | None:
+        """A fault of a kind; None where it can hit nothing."""
+        make: Mapping[Kind, Callable[[], Fault | None]] = {
+            "flip": lambda: self._flip(number, random),
+            "burst": lambda: self._burst_of(number, random),
+            "stuck": lambda: self._stuck(number, random),
+            "core": lambda: self._core(number, random),
+            "packet": lambda: self._packet(number, random),
+            "entry": lambda: self._entry(number, random),
+            "pointer": lambda: self._pointer(number, random),
+            "format": lambda: self._format(number, random),
+            "clock": lambda: self._clock(number, random),
+            "link": lambda: self._link(number, random),
+        }
+        return make[kind]()
+
+    # ------------------------------------------------------------------------------------------------------- bits
+    def _part(self, number: int) -> Stratum | None:
+        """The sites of fault `number`; None where there are none."""
+        part = self.strata[number % len(self.strata)] if self.strata else None
+        return part if part is not None and part.sites.total else None
+
+    def _flip(self, number: int, random: Random) -> Fault | None:
+        part = self._part(number)
+        if part is None:
+            return None
+        site = part.sites.draw(random)
+        tile = site.first + random.randrange(site.tiles)
+        step = random.randrange(site.steps) if site.place == "sfpu" else -1
+        if part.bit is None:
+            datum, bit, exponent = bit_at(site.df, random.randrange(bits_of_tile(site.df)))
+        else:
+            bit, exponent = part.bit
+            datum = random.randrange(64 if exponent else 1024)
+        width = exponent_bits(site.df) if exponent else FORMATS[site.df].bits
+        bits = tuple(range(bit, min(width, bit + self._burst)))
+        if self._scatter:
+            others = [other for other in range(width) if other != bit]
+            bits = tuple(sorted((bit, *random.sample(others, min(len(others), self._burst - 1)))))
+        made = self._at(number, "flip", site)
+        return replace(made, tile=tile, datum=datum, bits=bits, exponent=exponent, step=step, stratum=part.name)
+
+    def _burst_of(self, number: int, random: Random) -> Fault | None:
+        """What goes through a unit goes datum by datum: a stratum of such places has one datum flipped."""
+        part = self._part(number)
+        outside = None if part is None else self._outside(part)
+        if part is None or outside is None:
+            return None if part is None or not self._by else self._flip(number, random)
+        site = outside.draw(random)
+        made = self._at(number, "burst", site)
+        tile = random.randrange(site.tiles)
+        return replace(made, tile=tile, datum=random.randrange(1024), how="noise", stratum=part.name)
+
+    def _outside(self, part: Stratum) -> Weighted | None:
+        """Its sites that are not units, None where there are none."""
+        if part.name not in self._in_memory:
+            self._in_memory[part.name] = Weighted.of([site for site in part.sites.items if site.place not in INSIDE])
+        return self._in_memory[part.name] if self._in_memory[part.name].items else None
+
+    def _packet(self, number: int, random: Random) -> Fault | None:
+        if not self.sites.places["operand"].items:
+            return None
+        site = self.sites.places["operand"].draw(random)
+        how = ("lost", "part lost", "twice")[random.randrange(3 if site.tiles > 1 else 2)]
+        tile = random.randrange(1 if how == "twice" else 0, site.tiles)
+        datum = random.randrange(1024) if how == "part lost" else -1
+        return replace(self._at(number, "packet", site), tile=tile, datum=datum, how=how)
+
+    # ------------------------------------------------------------------------------------------------------ cores
+    def _stuck(self, number: int, random: Random) -> Fault | None:
+        found = self._of_core(number, "stuck", random)
+        if found is None:
+            return None
+        return replace(found, bits=(random.randrange(FORMATS[found.df].bits),), how=str(random.randrange(2)))
+
+    def _core(self, number: int, random: Random) -> Fault | None:
+        found = self._of_core(number, "core", random)
+        return None if found is None else replace(found, how=("zero", "stale", "noise")[random.randrange(3)])
+
+    def _of_core(self, number: int, kind: Kind, random: Random) -> Fault | None:
+        """An op from one input on, and one core of it."""
+        if not self.sites.places["l1"].items:
+            return None
+        site = self.sites.places["l1"].draw(random)
+        step = self._trace.nodes[site.node].step
+        assert isinstance(step, Run)
+        rows, cols = step.op.blocking.grid_size
+        return replace(self._at(number, kind, site), core=(random.randrange(rows), random.randrange(cols)))
+
+    # ----------------------------------------------------------------------------------------------------- queues
+    def _entry(self, number: int, random: Random) -> Fault | None:
+        pairs, lost = self._pairs, self._losable
+        choices = (["twice", "swapped"] if pairs else []) + (["lost", "added"] if lost else [])
+        if not choices:
+            return None
+        how = choices[random.randrange(len(choices))]
+        if how in OF_RUN:
+            inputs, queue, place = lost[random.randrange(len(lost))]
+            return self._of_queue(number, "entry", queue, entry=inputs, tile=place, how=how)
+        second = pairs[random.randrange(len(pairs))]
+        return replace(self._of_queue(number, "entry", second.queue, entry=self._entry_of(second)), how=how)
+
+    @cached_property
+    def _pairs(self) -> list[Node]:
+        """Entries of queues that are read, or whose predecessors are, the second of each pair."""
+        last: dict[str, Node] = {}
+        found: list[Node] = []
+        for node in self.sites.entries:
+            before = last.get(node.queue)
+            if before is not None and before.value.shape == node.value.shape and (before.readers or node.readers):
+                found.append(node)
+            last[node.queue] = node
+        return found
+
+    @cached_property
+    def _losable(self) -> list[tuple[int, str, int]]:
+        """(inputs that ran before, queue, place between its pointers) of entries that the host or an op pushes."""
+        asked = {node.queue for node in self.sites.entries}
+        trace = self._trace
+        begun = [(0, queue, place) for queue, slots in trace.begun.items() for place in range(len(slots))]
+        pushed = [(inputs, queue, held - 1) for inputs, queue, held in trace.pushed]
+        return [item for item in (*begun, *pushed) if item[1] in asked]
+
+    def _pointer(self, number: int, random: Random) -> Fault | None:
+        queues = sorted({node.queue for node in self.sites.entries})
+        if not queues:
+            return None
+        queue = queues[random.randrange(len(queues))]
+        names, reach = self._pointers(queue)
+        bit = random.randrange(max(1, (reach - 1).bit_length()))
+        how, inputs = names[random.randrange(len(names))], random.randrange(self._trace.inputs)
+        return self._of_queue(number, "pointer", queue, entry=inputs, bits=(bit,), how=how)
+
+    def _pointers(self, queue: str) -> tuple[tuple[str, ...], int]:
+        """What pointers it has, and how many values one of them."""
+        declared = self._trace.netlist.queues[queue]
+        return (POINTERS[:2], declared.entries) if declared.is_ram else (POINTERS, 2 * declared.entries)
+
+    def _format(self, number: int, random: Random) -> Fault | None:
+        queues = sorted({node.queue for node in self.sites.entries if node.df in OTHER_FORMAT})
+        if not queues:
+            return None
+        queue = queues[random.randrange(len(queues))]
+        other = OTHER_FORMAT[self._trace.netlist.queues[queue].df]
+        return self._of_queue(number, "format", queue, how=f"read as {other}")
+
+    # ------------------------------------------------------------------------------------------------------- time
+    def _clock(self, number: int, random: Random) -> Fault:
+        factor = FACTORS[random.randrange(len(FACTORS))]
+        return Fault(number, "clock", "", "clock", "chip", "", entry=random.randrange(self._executes), how=factor)
+
+    def _link(self, number: int, random: Random) -> Fault:
+        name = LINKS[random.randrange(len(LINKS))]
+        return Fault(number, "link", "", name, "chip", "", how=FACTORS[random.randrange(len(FACTORS))])
+
+    @property
+    def _executes(self) -> int:
+        return max(1, len(self._trace.epochs))
+
+    # --------------------------------------------------------------------------------------------------- the same
+    def _at(self, number: int, kind: Kind, site: Site) -> Fault:
+        node = self._trace.nodes[site.node]
+        at = node if site.reader is None else self._trace.nodes[site.reader]
+        op_type = at.step.op.type if isinstance(at.step, Run) else "queue"
+        return Fault(
+            number,
+            kind,
+            site.place,
+            name_of(at),
+            op_type,
+            site.df,
+            entry=self._entry_of(at),
+            tensor=name_of(node),
+            operand=site.operand,
+        )
+
+    def _of_queue(
+        self,
+        number: int,
+        kind: Kind,
+        queue: str,
+        *,
+        entry: int = -1,
+        tile: int = -1,
+        bits: tuple[int, ...] = (),
+        how: str = "",
+    ) -> Fault:
+        df = self._trace.netlist.queues[queue].df
+        return Fault(number, kind, "dram", queue, "queue", df, entry=entry, tensor=queue, tile=tile, bits=bits, how=how)
+
+    def _entry_of(self, node: Node) -> int:
+        return self.sites.ordinals[node.number]
+
+    def resolved(self, fault: Fault) -> Fault:
+        """With `nodes` and `reader`. Raises HostError for a fault that the run does not have."""
+        if fault.kind not in KINDS:
+            raise HostError(f"fault {fault.number}: kind {fault.kind!r} is not one of {', '.join(KINDS)}")
+        if fault.kind in TIMED:
+            _require(fault, fault.how in FACTORS, f"how {fault.how!r} is not one of {', '.join(FACTORS)}")
+            _require(
+                fault, fault.kind == "clock" or fault.where in LINKS, f"link {fault.where!r} is not one of {LINKS}"
+            )
+            _require(fault, fault.kind == "link" or 0 <= fault.entry < self._executes, f"execute {fault.entry}")
+            return fault
+        numbers = self.sites.numbers.get(fault.where)
+        if not numbers:
+            hint = near(fault.where, self.sites.numbers)
+            hint = f" ({hint})" if hint else ""
+            raise HostError(f"fault {fault.number}: the run has no values of {fault.where!r}{hint}")
+        if fault.kind == "pointer" or (fault.kind == "entry" and fault.how in OF_RUN):
+            return self._of_run(fault)
+        if fault.kind == "format":
+            return self._with_format(fault, numbers)
+        count = len(numbers)
+        _require(fault, 0 <= fault.entry < count, f"entry {fault.entry}: the run has {count} values of {fault.where}")
+        node = self._trace.nodes[numbers[fault.entry]]
+        if fault.kind in ("stuck", "core"):
+            _require(fault, isinstance(node.step, Run), f"{fault.where} is not an op")
+            return replace(self._known(fault, node), nodes=tuple(numbers[fault.entry :]))
+        if fault.kind == "entry":
+            _require(fault, fault.entry > 0, "entry 0 has none before it")
+            return replace(self._known(fault, node), nodes=(numbers[fault.entry - 1], node.number))
+        return self._with_bits(fault, node)
+
+    def _with_format(self, fault: Fault, numbers: Sequence[int]) -> Fault:
+        node = self._trace.nodes[numbers[0]]
+        _require(fault, node.df in OTHER_FORMAT, f"{node.df} has no other format of its width")
+        return replace(self._known(fault, node), nodes=tuple(numbers))
+
+    def _of_run(self, fault: Fault) -> Fault:
+        netlist, inputs = self._trace.netlist, self._trace.inputs
+        _require(fault, fault.where in netlist.queues, f"{fault.where} is not a queue")
+        _require(fault, 0 <= fault.entry <= inputs, f"entry {fault.entry}: {inputs} inputs run")
+        if fault.kind == "entry":
+            _require(
+                fault, not netlist.queues[fault.where].is_ram, f"{fault.where} is a ram: no entry can be {fault.how}"
+            )
+        else:
+            names, _ = self._pointers(fault.where)
+            _require(fault, fault.how in names, f"pointer {fault.how!r} is not one of {', '.join(names)}")
+            _require(fault, bool(fault.bits), "no bit of the pointer is given")
+        return fault
+
+    def _known(self, fault: Fault, node: Node) -> Fault:
+        """With what the run says of it, where the fault does not."""
+        op_type = node.step.op.type if isinstance(node.step, Run) else "queue"
+        return replace(
+            fault, df=fault.df or node.df, op_type=fault.op_type or op_type, tensor=fault.tensor or name_of(node)
+        )
+
+    def _with_bits(self, fault: Fault, node: Node) -> Fault:
+        _require(fault, fault.place in PLACES, f"place {fault.place!r} is not one of {', '.join(PLACES)}")
+        reader = None
+        is_op = isinstance(node.step, Run)
+        if fault.place == "operand":
+            _require(fault, is_op, f"{fault.where} is not an op")
+            _require(fault, 0 <= fault.operand < len(node.inputs), f"{fault.where} has no operand {fault.operand}")
+            reader, node = node.number, self._trace.nodes[node.inputs[fault.operand]]
+            op = self._trace.nodes[reader].step
+            assert isinstance(op, Run)
+            fault = replace(fault, op_type=op.op.type)
+        else:
+            _require(fault, is_op != (fault.place == "dram"), f"place {fault.place} is not one of {fault.where}")
+        fault = replace(self._known(fault, node), nodes=(node.number,), reader=reader)
+        if fault.place not in INSIDE:
+            tiles = node.value.shape[1]
+            _require(fault, 0 <= fault.tile < tiles, f"tile {fault.tile}: there are {tiles}")
+        elif not isinstance(self._trace.arithmetic, OnDevice):
+            raise HostError(f"fault {fault.number}: place {fault.place} is one of precision device")
+        _require(fault, fault.df in FORMATS, f"format {fault.df!r} is not known")
+        exponent = fault.exponent and is_block(fault.df)
+        most = 64 if exponent else 1024
+        width = exponent_bits(fault.df) if exponent else FORMATS[fault.df].bits
+        if fault.kind != "packet" or fault.how == "part lost":
+            _require(fault, 0 <= fault.datum < most, f"datum {fault.datum}: there are {most}")
+        if fault.kind == "flip":
+            _require(fault, bool(fault.bits) and max(fault.bits) < width, f"bits {fault.bits}: there are {width}")
+        return fault
+
+
+def _require(fault: Fault, holds: bool, problem: str) -> None:
+    if not holds:
+        raise HostError(f"fault {fault.number} ({fault.kind} in {fault.where}): {problem}")

@@ -1,0 +1,207 @@
+"""The description of a fault: which value, where in it, and what happens to it there."""
+
+import reprlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Literal, cast, get_args
+
+from buda_emu.spec.formats import FORMATS, is_block
+from buda_emu.support.records import dataclass
+
+Kind = Literal["flip", "burst", "stuck", "core", "packet", "entry", "pointer", "format", "clock", "link"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+KIND_TEXTS: Final = {
+    "flip": "bits of one datum, or of a shared exponent, change once",
+    "burst": "32 neighbouring bytes of a tile, which a NoC or DRAM moves at once, become noise",
+    "stuck": "a bit of everything that the packer of one core writes stays 0 or 1, from one input on",
+    "core": "all tiles of one core of an op are zero, those of the input before, or noise, from one input on",
+    "packet": "a tile, or 32 bytes of it, on its way to one op is lost (zeros), or a tile comes a second time in place "
+    "of the next",
+    "entry": "an entry of a queue is lost, comes a second time in a place of its own or in that of the next, or "
+    "changes places with the next",
+    "pointer": "a bit of a pointer of a queue or ram flips between two inputs",
+    "format": "the format field of a queue is wrong: its bits are read as another format of the same width",
+    "clock": "the chip's clock steps down, from one execute on",
+    "link": "DRAM, NoC, Ethernet or the host link has less than its bandwidth all the time",
+}
+Place = Literal["dram", "l1", "operand", "dst", "sfpu", "packer"]
+PLACES: Final[tuple[Place, ...]] = get_args(Place)
+PLACE_TEXTS: Final = {
+    "dram": "entries of queues and rams",
+    "l1": "results of ops, in the buffers that the ops after them read",
+    "operand": "the output of one op's unpacker, visible to that op alone",
+    "dst": "Dst, as the packer reads it (precision device)",
+    "sfpu": "the register that an instruction of the vector unit has written (precision device)",
+    "packer": "the output of the packer, including sums on their way to L1 and back (precision device)",
+}
+INSIDE: Final[frozenset[Place]] = frozenset(("dst", "sfpu", "packer"))
+"""Places inside an op, which only precision "device" has."""
+FLIT_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault. `number`: of a campaign; `place`: "" where no value is hit; `where`: the op or queue; `entry`: which
+    of its values, in the order in which the run makes them, or of a pointer fault how many inputs ran before; `tensor`:
+    the op or queue whose value it is; `operand`: the op `where` alone sees it, as this operand. `tile`: of the value,
+    inside of an op the how manieth that goes through the unit; `datum`: of the tile, or the group of 16 whose exponent
+    it is; `bits`: from the lowest; `core`: (row, column) in the op's grid; `step`: an instruction of the vector unit;
+    `how`: what happens, in a word; `stratum`: from which it was drawn. `nodes` and `reader`, found from these: values
+    of the trace that change, and what alone sees them."""
+
+    number: int
+    kind: Kind
+    place: Place | Literal[""]
+    where: str
+    op_type: str
+    df: str
+    nodes: tuple[int, ...] = ()
+    reader: int | None = None
+    entry: int = -1
+    tensor: str = ""
+    operand: int = -1
+    tile: int = -1
+    datum: int = -1
+    bits: tuple[int, ...] = ()
+    exponent: bool = False
+    core: tuple[int, int] | None = None
+    step: int = -1
+    how: str = ""
+    stratum: str = ""
+
+    @property
+    def bit_name(self) -> str:
+        """Of the first bit: sign, exponent, mantissa, shared exponent, or its number."""
+        if not self.bits:
+            return ""
+        return "shared exponent" if self.exponent else field_of(self.df, self.bits[0]) if self.df else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data: all that a campaign of given faults needs."""
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "place": self.place,
+            "where": self.where,
+            "op_type": self.op_type,
+            "df": self.df,
+            "tensor": self.tensor,
+            "entry": self.entry,
+            "tile": self.tile,
+            "datum": self.datum,
+            "bits": list(self.bits),
+            "field": self.bit_name,
+            "exponent": self.exponent,
+            "operand": self.operand,
+            "core": None if self.core is None else list(self.core),
+            "step": self.step,
+            "how": self.how,
+            "stratum": self.stratum,
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Fault":
+        """What `as_json` wrote, or the part of it that says something; `nodes` and `reader` are left out. Raises
+        ValueError that names the key whose value is none that a fault has."""
+        if "kind" not in content:
+            raise ValueError("the key 'kind' is missing")
+        given: dict[str, Any] = {name: value for name, value in content.items() if name in FIELDS}
+        for name, value in given.items():
+            FIELDS[name].require(name, value)
+        given = {"number": 0, "place": "", "where": "", "op_type": "", "df": "", **given}
+        given["bits"] = tuple(given.get("bits", ()))
+        given["core"] = tuple(given["core"]) if given.get("core") is not None else None
+        return Fault(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What the value of a key may be: a test, and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+    def require(self, name: str, value: Any) -> None:
+        """Raise ValueError for a value that the key `name` may not have."""
+        if not self.holds(value):
+            raise ValueError(f"{name} {reprlib.repr(value)} is not {self.words}")
+
+
+def number_from(least: int) -> Field:
+    """A whole number of at least so much, and of no more than 63 bits."""
+    return Field(lambda value: type(value) is int and least <= value < _MOST, f"a whole number from {least} on")
+
+
+def words_of(known: Collection[str]) -> Field:
+    """One of some words."""
+    return Field(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(filter(None, known))}")
+
+
+def _are_numbers(value: Any, most: int) -> bool:
+    """Whether a value is a list of whole numbers from 0 to below `most`."""
+    numbers = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (None,)
+    return all(type(number) is int and 0 <= number < most for number in numbers)
+
+
+_MOST: Final = 1 << 63
+_WORD_BITS: Final = 64
+TEXT: Final = Field(lambda value: isinstance(value, str), "text")
+FLAG: Final = Field(lambda value: isinstance(value, bool), "true or false")
+FIELDS: Final[Mapping[str, Field]] = {
+    "number": number_from(0),
+    "kind": words_of(KINDS),
+    "place": words_of((*PLACES, "")),
+    "where": TEXT,
+    "op_type": TEXT,
+    "df": words_of((*FORMATS, "")),
+    "tensor": TEXT,
+    "entry": number_from(-1),
+    "operand": number_from(-1),
+    "tile": number_from(-1),
+    "datum": number_from(-1),
+    "bits": Field(lambda value: _are_numbers(value, _WORD_BITS), "a list of numbers of bits, each from 0 to 63"),
+    "exponent": FLAG,
+    "core": Field(
+        lambda value: value is None or (_are_numbers(value, _MOST) and len(value) == 2),
+        "null, or [row, column] of a core",
+    ),
+    "step": number_from(-1),
+    "how": TEXT,
+    "stratum": TEXT,
+}
+"""The keys of a fault in JSON."""
+
+
+def exponent_bits(df: str) -> int:
+    """Bits of a shared exponent that say something."""
+    return 5 if FORMATS[df].family == "a" else 8
+
+
+def field_of(df: str, bit: int) -> str:
+    """What a bit of a datum is: the sign is the highest, then exponent, then mantissa (FORMATS 3, 4)."""
+    spec = FORMATS[df]
+    if spec.kind == "raw" or df.startswith("U"):
+        return f"bit {bit}"
+    if bit == spec.bits - 1:
+        return "sign"
+    if spec.kind == "float" and bit >= spec.mantissa_bits:
+        return "exponent"
+    return "mantissa" if spec.kind != "int" else "magnitude"
+
+
+def bits_of_tile(df: str) -> int:
+    """Bits of a tile that a flip may hit: its datums, and the exponents that they share."""
+    return 1024 * FORMATS[df].bits + (64 * exponent_bits(df) if is_block(df) else 0)
+
+
+def bit_at(df: str, hit: int) -> tuple[int, int, bool]:
+    """Bit `hit` of the `bits_of_tile`: datum or group, bit of it, and whether it is of a shared exponent."""
+    width = FORMATS[df].bits
+    exponent = hit >= 1024 * width
+    datum, bit = divmod(hit - 1024 * width if exponent else hit, exponent_bits(df) if exponent else width)
+    return datum, bit, exponent
+
+
+def flit_of(df: str, datum: int) -> slice:
+    """The datums that lie in the same 32 bytes of a tile."""
+    count = 8 * FLIT_BYTES // FORMATS[df].bits
+    return slice(datum // count * count, datum // count * count + count)

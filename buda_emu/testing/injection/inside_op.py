@@ -1,0 +1,131 @@
+"""Faults inside an op of precision "device": Dst, registers of the vector unit, what the packer gives.
+
+The op runs once more on the kernels, with the ways cut off that spare a unit, and one unit's result is changed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.bits import U32
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix.functions.table import Bound
+from buda_emu.arithmetic.tensix.functions.vector_unit import NumpyUnit
+from buda_emu.arithmetic.tensix.lanes import DstMode, VectorMode, load, store, touched
+from buda_emu.emulator.ops.base import Parallel
+from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+from buda_emu.emulator.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.emulator.ops.on_device.units import PackedAs, Picking, Spill
+from buda_emu.testing.injection.fault import INSIDE, Fault, Place
+
+_HELD_AS = {"bf16": "Float16_b", "fp16": "Float16", "fp32": "Float32", "int32": "Int32"}
+"""The format whose bits the datums of Dst have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Tiles that go through a unit in one call, and as what; `steps`: instructions of the vector unit that write a
+    register."""
+
+    place: Place
+    first: int
+    tiles: int
+    df: str
+    steps: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedUnits(KernelUnits):
+    """The kernels, with the bits of the others: every tile goes through the packer. `visits`: what went through which
+    unit; `fault`: what is changed, where there is one."""
+
+    fault: Fault | None = None
+    visits: list[Visit] = field(default_factory=list[Visit])
+    counts: dict[Place, int] = field(default_factory=lambda: dict.fromkeys(INSIDE, 0))
+
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
+        """See `Units`."""
+
+    def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
+        """See `Units`."""
+
+    def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
+        """See `Units`."""
+
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        """See `Units`: through Dst."""
+        ReferenceUnits.recode(self, tiles, out)  # pyright: ignore[reportArgumentType] - it asks for units, not for their kind
+
+    def _seen(self, place: Place, tiles: int, df: str, steps: Callable[[], int] = lambda: 1) -> int | None:
+        """The tile of this call that the fault hits."""
+        first = self.counts[place]
+        self.counts[place] = first + tiles
+        if self.fault is None:
+            self.visits.append(Visit(place, first, tiles, df, steps()))
+            return None
+        hit = self.fault.tile - first
+        return hit if self.fault.place == place and 0 <= hit < tiles else None
+
+    def pack(self, dst: U32, to: PackedAs, out: Bits | None = None) -> Bits:
+        hit = self._seen("dst", len(dst), _HELD_AS[to.mode])
+        if hit is not None and self.fault is not None:
+            dst = dst.copy()
+            dst.reshape(len(dst), -1)[hit, self.fault.datum] ^= _mask(self.fault)
+        packed = KernelUnits.pack(self, dst, to, out)
+        hit = self._seen("packer", len(dst), to.df)
+        if hit is not None and self.fault is not None:
+            codes = packed.datums if not self.fault.exponent or packed.exponents is None else packed.exponents
+            codes[hit, self.fault.datum] ^= codes.dtype.type(_mask(self.fault))
+        return packed
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        out = KernelUnits.function(self, bound, mode, *images, vector=vector)
+        hit = self._seen("sfpu", len(out), "Float32", lambda: _computed(bound, mode, images, 0, 0, None)[1])
+        fault = self.fault
+        if hit is not None and fault is not None:
+            row, column = divmod(fault.datum, 32)
+            if touched(vector, bound.whole_faces)[row, column]:
+                found, _ = _computed(bound, mode, images, hit, fault.datum, fault)
+                out.reshape(len(out), -1)[hit, fault.datum] = found
+        return out
+
+
+def _mask(fault: Fault) -> np.uint32:
+    return np.uint32(sum(1 << bit for bit in fault.bits))
+
+
+def _computed(
+    bound: Bound, mode: DstMode, images: tuple[U32, ...], tile: int, datum: int, fault: Fault | None
+) -> tuple[np.uint32, int]:
+    """One datum's result by the definition, and how many instructions wrote a register; one of them is hit."""
+    reads, writes = bound.modes(mode)
+    lanes = [
+        load(image.reshape(len(image), -1)[tile, datum : datum + 1], own)
+        for image, own in zip(images, reads, strict=True)
+    ]
+    unit = _HitUnit(NumpyUnit(bound.blackhole), fault)
+    with np.errstate(all="ignore"):
+        result = store(bound.define(unit, *lanes), writes)
+    return result[0], unit.steps
+
+
+class _HitUnit:
+    """A vector unit in which a register loses bits right after an instruction has written it; conditions are none."""
+
+    def __init__(self, unit: NumpyUnit, fault: Fault | None) -> None:
+        self._unit, self._fault, self.steps = unit, fault, 0
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        instruction = getattr(self._unit, name)
+
+        def run(*operands: Any) -> Any:
+            result = instruction(*operands)
+            if result.dtype == np.uint32:
+                if self._fault is not None and self.steps == self._fault.step:
+                    result = result ^ _mask(self._fault)
+                self.steps += 1
+            return result
+
+        return run

@@ -1,0 +1,168 @@
+"""Machines that run the programs of a netlist from the start: clean ones that are recorded, and those with a fault in a
+queue's pointers or fill, which decide what is read at all and whether a program goes on."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager
+from typing import Final
+
+from buda_emu.arithmetic.tensix.registers import core_of
+from buda_emu.emulator.memory.bit_store import BitView
+from buda_emu.emulator.memory.channel import Fifo
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.emulator.runtime.graph.schedule import Chunk
+from buda_emu.emulator.runtime.graph.steps import Plan
+from buda_emu.emulator.runtime.machine.listeners import Listener
+from buda_emu.netlist.model import Netlist
+from buda_emu.spec.precision import Precision
+from buda_emu.support.errors import ProgramError
+from buda_emu.support.records import dataclass
+from buda_emu.testing.injection.fault import Fault
+from buda_emu.testing.injection.trace import Trace, beyond
+from buda_emu.testing.injection.values import Arithmetic, Floats, OnDevice, Value
+
+Fill = Callable[[Emulator, int], object]
+"""Pushes a machine's inputs; those that are generated from a seed."""
+POINTERS: Final = ("rd", "wr", "local")
+"""Of a queue; a ram has no local one."""
+
+
+class _Epochs(Listener):
+    """Tells a trace where executes begin."""
+
+    def __init__(self, trace: "list[Trace]") -> None:
+        self._trace = trace
+
+    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        """See `Listener`."""
+        for trace in self._trace:
+            trace.epoch(graphs)
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What is needed to run programs, by name with their parameters. `made_up`: inputs come from a seed."""
+
+    netlist: Netlist
+    fill: Fill
+    programs: Mapping[str, Mapping[str, str]]
+    precision: Precision
+    memory_limit: int
+    made_up: bool = True
+
+    def arithmetic(self) -> Arithmetic:
+        """Of the precision."""
+        if self.precision != "device":
+            return Floats()
+
+        return OnDevice(core_of(self.netlist.arch_name))
+
+    @contextmanager
+    def _filled(self, listeners: tuple[Listener, ...], seed: int) -> Generator[Emulator]:
+        emulator = Emulator(
+            self.netlist, self.precision, 1, inputs_at_once=1, memory_limit=self.memory_limit, listeners=listeners
+        )
+        with closing(emulator):
+            self.fill(emulator, seed)
+            yield emulator
+
+    def _run(self, emulator: Emulator, recorder: Callable[[Plan, Chunk], None]) -> None:
+        emulator.record(recorder)
+        for name, parameters in self.programs.items():
+            emulator.run(name, parameters)
+        emulator.record(None)
+
+    def recorded(self, seed: int = 0) -> Trace:
+        """Every value of a clean run. Raises as a run does, and UnsupportedError where all values do not fit the
+        memory."""
+        traces: list[Trace] = []
+        with self._filled((_Epochs(traces),), seed) as emulator:
+            trace = Trace(emulator, self.arithmetic(), self.memory_limit)
+            traces.append(trace)
+            trace.begun = windows(emulator)
+            self._run(emulator, trace)
+            trace.finish()
+            trace.left = windows(emulator)
+        return trace
+
+    def spoilt(self, fault: Fault, clean: Trace, outputs: Mapping[tuple[str, int], int]) -> "Left":
+        """What a run leaves in which the fault is made after `fault.entry` inputs. `outputs`: values of the clean run,
+        by queue and slot. Raises what stops the program; an op waits for ever, too, for an entry that the pointers do
+        not hold (NETLIST 4.1 device pointer pair), unless the clean run reads such entries of that queue."""
+        with self._filled((), 0) as emulator:
+            made = [0]
+
+            def step() -> None:
+                if made[0] == fault.entry:
+                    spoil(emulator, fault)
+                made[0] += 1
+
+            def recorder(plan: Plan, chunk: Chunk) -> None:  # noqa: ARG001
+                for queue in sorted(beyond(emulator.channels, chunk) - clean.beyond):
+                    problem = f"read beyond the entries pushed to {emulator.channels[queue].describe()}"
+                    raise ProgramError(problem, kind="empty", queue=queue)
+                step()
+
+            step()
+            self._run(emulator, recorder)
+            arithmetic, found = self.arithmetic(), dict[int, Value]()
+            for (queue, slot), number in outputs.items():
+                channel = emulator.channels[queue]
+                if channel.view.label(slot):
+                    found[number] = arithmetic.read(channel, slot, flat=False)
+            return Left(found, windows(emulator))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a run left: values of the outputs that were written, by the number of the clean ones, and `windows`."""
+
+    values: Mapping[int, Value]
+    windows: Mapping[str, tuple[int, ...]]
+
+
+def windows(emulator: Emulator) -> dict[str, tuple[int, ...]]:
+    """By queue the slots between its pointers: what the host finds in it."""
+    return {name: tuple(channel.window()) for name, channel in emulator.channels.items() if isinstance(channel, Fifo)}
+
+
+def spoil(emulator: Emulator, fault: Fault) -> None:
+    """Make a fault of kind "pointer", or lose an entry. Raises ProgramError for a ram's pointer outside of it."""
+    channel = emulator.channels[fault.where]
+    if fault.kind == "entry":
+        assert isinstance(channel, Fifo)
+        _lose(channel, fault.tile) if fault.how == "lost" else _double(channel, fault.tile)
+    elif isinstance(channel, Fifo):
+        ring, name = channel.ring, fault.how
+        setattr(ring, name, (getattr(ring, name) ^ 1 << fault.bits[0]) % ring.limit)
+    elif fault.how == "rd":
+        channel.place_read(channel.rd ^ 1 << fault.bits[0])
+    else:
+        channel.place_write(channel.wr ^ 1 << fault.bits[0])
+
+
+def _lose(channel: Fifo, place: int) -> None:
+    """The entry at a place of the window is gone, and those after it move up."""
+    slots = channel.window()
+    for slot, after in zip(slots[place:], slots[place + 1 :], strict=False):
+        _copy(channel, after, slot)
+    channel.ring.wr = (channel.ring.wr - 1) % channel.ring.limit
+
+
+def _double(channel: Fifo, place: int) -> None:
+    """The entry at a place of the window comes once more after itself, and those after it move down. Raises
+    ProgramError where there is no room."""
+    channel.next_write()
+    slots = channel.window()
+    for slot, after in reversed(list(zip(slots[place:], slots[place + 1 :], strict=False))):
+        _copy(channel, slot, after)
+
+
+def _copy(channel: Fifo, source: int, target: int) -> None:
+    """What one slot holds to another."""
+    view = channel.view
+    if isinstance(view, BitView):
+        view.write_bits([target], view.read_bits([source]).copy(), view.label(source))
+    else:
+        view.write([target], view.read([source]).copy(), view.label(source))
+    if channel.flat is not None and source in channel.flat:
+        channel.flat[target] = channel.flat[source]

@@ -1,0 +1,101 @@
+"""Protection to try, codes on words of memory and bounds on what ops give: what each makes of a fault, and costs."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.emulator.runtime.graph.steps import Run
+from buda_emu.testing.injection.corrupt import burst_noise
+from buda_emu.testing.injection.fault import Fault, bits_of_tile
+from buda_emu.testing.injection.result import After, Cost
+from buda_emu.testing.injection.sites import Sites, name_of
+from buda_emu.testing.injection.timing_faults import Times
+from buda_emu.testing.injection.trace import Node, Trace
+from buda_emu.testing.injection.values import Arithmetic, Value
+
+Protection = Literal["parity", "ecc", "range"]
+PROTECTIONS: Final[tuple[Protection, ...]] = get_args(Protection)
+PROTECTION_TEXTS: Final = {
+    "parity": "a bit for each 32 bits of DRAM and L1: an odd number of flips in a word is detected when it is read",
+    "ecc": "7 bits for each 32 bits of DRAM and L1 (SECDED): one flip in a word is corrected, two are detected",
+    "range": "results of ops are clipped to the range that clean runs have; a NaN becomes the nearest bound to 0",
+}
+CLEAN_RUNS: Final = 4
+"""Runs that ranges are learned from, if inputs are random."""
+_WORD: Final = 32
+_CODE_BITS: Final[Mapping[str, int]] = {"parity": 1, "ecc": 7}
+
+
+def in_memory(protection: Protection, fault: Fault, seed: int) -> After | None:
+    """What a code makes of a fault, None where it sees nothing. Values are protected where they lie, in DRAM and L1:
+    what is wrong before it is written there is written with a code that fits. A word with three flips looks to SECDED
+    like one with one flip, so an odd number of them passes."""
+    if fault.kind not in ("flip", "burst") or fault.place not in ("dram", "l1"):
+        return None
+    flips = [len(fault.bits)] if fault.kind == "flip" else _flips(seed)
+    if protection == "parity":
+        return "detected" if any(count % 2 for count in flips) else None
+    if all(count <= 1 for count in flips):
+        return "corrected"
+    return "detected" if any(count and count % 2 == 0 for count in flips) else None
+
+
+def _flips(seed: int) -> list[int]:
+    """Of each word of a burst."""
+    noise = burst_noise(seed)
+    words: list[int] = []
+    while noise:
+        words.append((noise & (1 << _WORD) - 1).bit_count())
+        noise >>= _WORD
+    return words
+
+
+class Ranges:
+    """Bounds of what each op gives, learned from clean runs."""
+
+    def __init__(self, traces: Iterable[Trace]) -> None:
+        self._of: dict[str, tuple[np.float32, np.float32]] = {}
+        for trace in traces:
+            self._arithmetic: Arithmetic = trace.arithmetic
+            for node in trace.nodes:
+                if isinstance(node.step, Run):
+                    self._learn(name_of(node), trace.arithmetic.floats(node.value))
+
+    def _learn(self, op: str, values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            low, high = self._of.get(op, (np.float32(np.inf), np.float32(-np.inf)))
+            self._of[op] = min(low, finite.min()), max(high, finite.max())
+
+    def clipped(self, node: Node, value: Value) -> Value:
+        """What an op gave, within the bounds of its clean runs."""
+        low, high = self._of.get(name_of(node), (np.float32(-np.inf), np.float32(np.inf)))
+        found = self._arithmetic.floats(value)
+        with np.errstate(all="ignore"):
+            outside = ~((found >= low) & (found <= high))
+        clean = self._arithmetic.floats(node.value)
+        outside &= found.view(np.uint32) != clean.view(np.uint32)
+        if not outside.any():
+            return value
+        nearest = np.float32(min(max(0.0, float(low)), float(high)))
+        inside = np.where(outside, np.clip(np.where(np.isnan(found), nearest, found), low, high), found)
+        if not isinstance(value, Bits):
+            return inside.astype(np.float32)
+        made = value.copy()
+        tiles = np.flatnonzero(outside.any(axis=-1)[0])
+        made.assign((slice(0, 1), tiles), Bits.encoded(value.df, np.ascontiguousarray(inside[:, tiles], np.float32)))
+        return made
+
+
+def cost(protection: Protection, sites: Sites, times: Times) -> Cost:
+    """What a protection costs."""
+    ops = {name_of(node): node for node in sites.trace.nodes if isinstance(node.step, Run)}
+    entries = {(node.queue, node.slot): node for node in sites.trace.nodes if node.queue}
+    held = sum(node.value.shape[1] * bits_of_tile(node.df) for node in (*ops.values(), *entries.values()))
+    if protection != "range":
+        share = _CODE_BITS[protection] / _WORD
+        return Cost(round(held * share), share, times.with_wider_words(share))
+    bounds = sum(2 * _WORD * node.step.op.blocking.cells for node in ops.values() if isinstance(node.step, Run))
+    return Cost(bounds, bounds / held if held else 0.0, times.with_bounds())

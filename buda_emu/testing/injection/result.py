@@ -1,0 +1,324 @@
+"""The effects of faults, one by one and counted, with confidence intervals."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from math import isfinite, sqrt
+from typing import Any, Final, Literal, cast, get_args
+
+from buda_emu.support.records import dataclass
+from buda_emu.support.version import RESULT_VERSION
+from buda_emu.testing.injection.fault import FIELDS as FAULT_FIELDS
+from buda_emu.testing.injection.fault import TEXT, Fault, Field, number_from, words_of
+
+Outcome = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+After = Literal["masked", "tolerable", "corrupt", "not finite", "deadlock", "stopped", "late", "corrected", "detected"]
+"""What is left of a fault by a protection."""
+OUTCOME_TEXTS: Final = {
+    "masked": "all outputs have the bits of the clean run",
+    "tolerable": "outputs differ, but each entry still has the required PCC; or the run takes longer, within the bound",
+    "corrupt": "outputs differ by more, and nothing says so: silent data corruption",
+    "not finite": "an output has infinities or NaN that the clean run has not",
+    "deadlock": "a program waits for ever, for an entry or for room in a queue",
+    "stopped": "an op refused its operands, or a queue its request, and the run ended",
+    "late": "the values are right, and the run misses its bound of time",
+    "corrected": "the protection put it right",
+    "detected": "the protection noticed it, and says so: the run can be repeated",
+}
+FAILURES: Final[frozenset[str]] = frozenset(("corrupt", "not finite", "deadlock", "stopped", "late"))
+_ALWAYS: Final = 4
+_Z: Final = 1.959964  # two-sided 95 %
+
+
+def column(outcome: str) -> str:
+    """An outcome as a key."""
+    return outcome.replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one fault did. `pcc`: the least of the output entries that differ; `max_error`: relative to the root mean
+    square of the entry; `tiles`: output tiles that differ; `computed`: values that were computed again; `error`: what
+    stopped the run, or is wrong beside values; `top1`: the least share of an output entry's rows whose largest element
+    is where it was; `maps`: by output the tiles that differ in any entry, as a hexadecimal number whose lowest bit is
+    tile 0; `ratio`: of the time to that of the clean run; `after`: by protection what is left."""
+
+    fault: Fault
+    outcome: Outcome
+    pcc: float | None = None
+    max_error: float | None = None
+    tiles: int = 0
+    output: str = ""
+    computed: int = 0
+    error: str = ""
+    top1: float = 1.0
+    maps: Mapping[str, str] = field(default_factory=dict[str, str])
+    ratio: float = 1.0
+    after: Mapping[str, After] = field(default_factory=dict[str, "After"])
+
+    @property
+    def failed(self) -> bool:
+        """Without protection."""
+        return self.outcome in FAILURES
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            **self.fault.as_json(),
+            "outcome": self.outcome,
+            "pcc": self.pcc,
+            "max_error": self.max_error,
+            "top1": self.top1,
+            "tiles": self.tiles,
+            "output": self.output,
+            "computed": self.computed,
+            "error": self.error,
+            "ratio": self.ratio,
+            "maps": dict(self.maps),
+            "after": dict(self.after),
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Effect":
+        """What `as_json` wrote; nodes, which a replay finds again, are left out. Raises ValueError that names the key
+        which is missing, or whose value is none that an effect has."""
+        missing = next((name for name in (*FAULT_FIELDS, *FIELDS) if name not in content), None)
+        if missing is not None:
+            raise ValueError(f"the key {missing!r} is missing")
+        for name, allowed in FIELDS.items():
+            allowed.require(name, content[name])
+        return Effect(Fault.from_json(content), **{name: content[name] for name in FIELDS})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _maps_texts(value: Any, holds: Callable[[str], bool]) -> bool:
+    """Whether a value is an object whose values are texts that `holds` takes."""
+    texts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else (None,)
+    return all(isinstance(text, str) and holds(text) for text in texts)
+
+
+_NUMBER: Final = Field(_is_number, "a number")
+_NUMBER_OR_NONE: Final = Field(lambda value: value is None or _is_number(value), "a number, or null")
+_HEXADECIMAL: Final = re.compile("[0-9a-f]+")
+FIELDS: Final[Mapping[str, Field]] = {
+    "outcome": words_of(OUTCOMES),
+    "pcc": _NUMBER_OR_NONE,
+    "max_error": _NUMBER_OR_NONE,
+    "tiles": number_from(0),
+    "output": TEXT,
+    "computed": number_from(0),
+    "error": TEXT,
+    "top1": _NUMBER,
+    "maps": Field(
+        lambda value: _maps_texts(value, lambda text: _HEXADECIMAL.fullmatch(text) is not None),
+        "an object of hexadecimal numbers",
+    ),
+    "ratio": _NUMBER,
+    "after": Field(
+        lambda value: _maps_texts(value, lambda text: text in get_args(After)),
+        "an object of protections, each with what is left by it",
+    ),
+}
+"""The keys that an effect in JSON has beside those of its fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of so many faults failed, and between which shares the true one lies with 95 % (Wilson's interval).
+    `weights`: of strata with their counts, where faults were drawn by strata: (weight, faults, failures)."""
+
+    name: str
+    faults: int
+    failures: int
+    counts: Mapping[str, int]
+    weights: tuple[tuple[float, int, int], ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Failures of faults; of strata as their weights say."""
+        if self.weights:
+            total = sum(weight for weight, _, _ in self.weights)
+            return sum(weight * failures / faults for weight, faults, failures in self.weights) / total
+        return self.failures / self.faults if self.faults else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's score interval, which holds for few faults, too, and for shares near 0 and 1. Of strata that of as
+        many faults, drawn from all, as would give the same variance."""
+        if not self.weights:
+            return wilson(self.failures, self.faults)
+        share, total = self.share, sum(weight for weight, _, _ in self.weights)
+        variance = 0.0
+        for weight, faults, failures in self.weights:
+            part = (failures + 1) / (faults + 2)  # Laplace's estimate: a stratum without failures is not certain
+            variance += (weight / total) ** 2 * part * (1 - part) / faults
+        middle = min(max(share, 1 / (self.faults + 2)), 1 - 1 / (self.faults + 2))
+        count = middle * (1 - middle) / variance
+        return wilson(share * count, count)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        low, high = self.interval
+        return {
+            "name": self.name,
+            "faults": self.faults,
+            "failures": self.failures,
+            "share": self.share,
+            "low": low,
+            "high": high,
+            **self.counts,
+        }
+
+
+def wilson(successes: float, count: float) -> tuple[float, float]:
+    """Wilson's score interval of a share, 95 %."""
+    if not count:
+        return 0.0, 1.0
+    share, square = successes / count, _Z * _Z
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = _Z / (1 + square / count) * sqrt(share * (1 - share) / count + square / (4 * count * count))
+    low, high = middle - half, middle + half
+    return 0.0 if successes == 0 else max(0.0, low), 1.0 if successes == count else min(1.0, high)
+
+
+def shares(effects: Iterable[Effect], name: Callable[[Fault], str]) -> list[Share]:
+    """Counts by a property of faults, the worst first; faults that have none of it are left out."""
+    groups: dict[str, list[Effect]] = {}
+    for effect in effects:
+        if found := name(effect.fault):
+            groups.setdefault(found, []).append(effect)
+    made = [share_of(key, group) for key, group in groups.items()]
+    return sorted(made, key=lambda item: (-item.share, item.name))
+
+
+def share_of(name: str, effects: Sequence[Effect], strata: Mapping[str, float] | None = None) -> Share:
+    """Counts of some effects. `strata`: the weights of those that the faults were drawn from."""
+    counts = {column(outcome): sum(item.outcome == outcome for item in effects) for outcome in OUTCOMES}
+    weights: list[tuple[float, int, int]] = []
+    for stratum, weight in (strata or {}).items():
+        own = [item for item in effects if item.fault.stratum == stratum]
+        if own:
+            weights.append((weight, len(own), sum(item.failed for item in own)))
+    return Share(name, len(effects), sum(item.failed for item in effects), counts, tuple(weights))
+
+
+def _of_bits(fault: Fault) -> bool:
+    return fault.kind == "flip"
+
+
+TABLES: Final[Mapping[str, Callable[[Fault], str]]] = {
+    "kind": lambda fault: fault.kind,
+    "place": lambda fault: fault.place,
+    "op or queue": lambda fault: fault.where,
+    "tensor": lambda fault: fault.tensor,
+    "op type": lambda fault: fault.op_type,
+    "format": lambda fault: fault.df if _of_bits(fault) else "",
+    "field": lambda fault: f"{fault.df} {fault.bit_name}" if _of_bits(fault) else "",
+    "bit": lambda fault: (
+        f"{fault.df} {'exponent ' if fault.exponent else ''}{fault.bits[0]}" if _of_bits(fault) else ""
+    ),
+}
+"""By what faults are counted; by formats and bits only flips are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`bits`: that are added to those that a run holds; `share`: of these; `time`: of the run, as a ratio to without it
+    by the timing model, None where time is not modelled."""
+
+    bits: int
+    share: float
+    time: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"bits": self.bits, "share": self.share, "time": self.time}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What a protection saves: faults by what is left of each, and how many fail still."""
+
+    name: str
+    counts: Mapping[str, int]
+    failures: int
+    before: int
+    cost: Cost
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "failures_before": self.before,
+            "failures": self.failures,
+            "after": dict(self.counts),
+            "cost": self.cost.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Effects of all faults of a campaign, in the order of their numbers. `bit_hours`: bits of DRAM and L1 times the
+    hours that one run holds them by the timing model; `strata`: the weights of those that faults were drawn from;
+    `costs`: by protection; `left_out`: kinds that were asked for, and that have nothing to hit here."""
+
+    netlist: str
+    arch: str
+    precision: str
+    seed: int
+    settings: Mapping[str, Any]
+    effects: tuple[Effect, ...]
+    bit_hours: float
+    finished: bool
+    strata: Mapping[str, float] = field(default_factory=dict[str, float])
+    costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    left_out: tuple[str, ...] = ()
+
+    def total(self) -> Share:
+        """All faults together."""
+        return share_of("all", self.effects, self.strata)
+
+    def table(self, name: str) -> list[Share]:
+        """Counts by one of `TABLES`."""
+        return shares(self.effects, TABLES[name])
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Those of values, and of the others those that there are."""
+        there = {effect.outcome for effect in self.effects}
+        return tuple(name for place, name in enumerate(OUTCOMES) if place < _ALWAYS or name in there)
+
+    def protection(self) -> list[Guarded]:
+        """What each protection that was tried saves."""
+        before = sum(effect.failed for effect in self.effects)
+        found: list[Guarded] = []
+        for name, cost in self.costs.items():
+            counts: dict[str, int] = {}
+            for effect in self.effects:
+                left = effect.after.get(name, effect.outcome)
+                counts[column(left)] = counts.get(column(left), 0) + 1
+            failures = sum(effect.after.get(name, effect.outcome) in FAILURES for effect in self.effects)
+            found.append(Guarded(name, counts, failures, before, cost))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, with `schema_version`."""
+        return {
+            "schema_version": RESULT_VERSION,
+            "netlist": self.netlist,
+            "arch": self.arch,
+            "precision": self.precision,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "bit_hours": self.bit_hours,
+            "finished": self.finished,
+            "left_out": list(self.left_out),
+            "total": self.total().as_json(),
+            "strata": dict(self.strata),
+            "protection": [item.as_json() for item in self.protection()],
+            "tables": {name: [share.as_json() for share in self.table(name)] for name in TABLES},
+            "faults": [effect.as_json() for effect in self.effects],
+        }

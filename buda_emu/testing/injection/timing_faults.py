@@ -1,0 +1,138 @@
+"""Time: how long what lies where by the timing model, what a slower clock or link does, and what protection costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Final
+
+from buda_emu.netlist.model import Netlist, Op, Program
+from buda_emu.netlist.test_config import read_performance_checks
+from buda_emu.performance.timing.checks import evaluate
+from buda_emu.performance.timing.model import model_netlist
+from buda_emu.performance.timing.op.call import OpCall
+from buda_emu.performance.timing.op.cost import op_cycles
+from buda_emu.performance.timing.result import EpochReport, PerfRun
+from buda_emu.performance.timing.transfers.rates import WHAT_IF, speed
+from buda_emu.spec.devices import device
+from buda_emu.support.errors import HostError, UnsupportedError
+from buda_emu.support.records import dataclass
+from buda_emu.testing.injection.fault import Fault
+
+FACTORS: Final = ("90 %", "75 %", "50 %", "25 %")
+"""What is left of a clock or of a bandwidth."""
+LINKS: Final = ("dram_gbps", "noc_bytes", "link_bytes", "port_bytes", "eth_gbps")
+"""Bandwidths of `WHAT_IF`."""
+_DRAM: Final = "dram_gbps"
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """What a fault makes of the time of a run: a ratio to the clean one, and bounds of `performance-check` that are
+    missed only now."""
+
+    ratio: float
+    missed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Times:
+    """The programs of a netlist in time. `executes`: graphs of each execute, in the order of the run."""
+
+    netlist: Netlist
+    programs: Sequence[Program]
+    parameters: Mapping[str, str]
+    executes: Sequence[tuple[str, ...]]
+    _runs: dict[tuple[tuple[str, float], ...], PerfRun | None] = field(
+        default_factory=dict[tuple[tuple[str, float], ...], PerfRun | None]
+    )
+
+    def _run(self, **what_if: float) -> PerfRun | None:
+        """None where no time is modelled."""
+        key = tuple(sorted(what_if.items()))
+        if key not in self._runs:
+            try:
+                self._runs[key] = model_netlist(self.netlist, self.programs, self.parameters, what_if=what_if)
+            except (UnsupportedError, HostError):  # an op without a cost, or cores that the chip does not have
+                self._runs[key] = None
+        return self._runs[key]
+
+    def cycles(self) -> dict[tuple[str, ...], tuple[float, float]]:
+        """By graphs, the modelled cycles of one execute, and of one input; empty where they are not modelled."""
+        run = self._run()
+        found = () if run is None else run.epochs
+        return {epoch.graphs: (float(epoch.timing.total), float(epoch.pace)) for epoch in found}
+
+    def hours_of_a_cycle(self) -> float:
+        """By the chip's clock; 0 where no time is modelled."""
+        run = self._run()
+        return 0.0 if run is None else run.seconds(1.0) / 3600
+
+    def slower(self, fault: Fault) -> Slower:
+        """Of a fault of kind "clock" or "link". Raises HostError where no time is modelled."""
+        name = "clock" if fault.kind == "clock" else fault.where
+        clean, slow = self._run(), self._run(**{name: self._today(name) * float(fault.how[:-2]) / 100})
+        if clean is None or slow is None:
+            raise HostError(f"kind {fault.kind}: the time of this netlist is not modelled (buda-emu perf says why)")
+        first = max(0, fault.entry)
+        before, after = self._seconds(clean), self._seconds(slow)
+        ratio = (sum(before[:first]) + sum(after[first:])) / sum(before) if before else 1.0
+        return Slower(ratio, tuple(sorted(self._missed(slow) - self._missed(clean))))
+
+    def _today(self, name: str) -> float:
+        """What the chip has of a quantity of `WHAT_IF`."""
+        base, factor, _ = WHAT_IF[name]
+        return getattr(speed(device(self.netlist.arch_name), {}), base) / factor
+
+    def _seconds(self, run: PerfRun) -> list[float]:
+        """Of each execute."""
+        epochs = {epoch.graphs: epoch for epoch in run.epochs}
+        return [run.seconds(run.setup + epochs[graphs].cycles) if graphs in epochs else 0.0 for graphs in self.executes]
+
+    def _missed(self, run: PerfRun) -> set[str]:
+        checks = read_performance_checks(self.netlist.path, self.netlist.sections)
+        return {
+            f"{item.config} {item.graph} {item.target} {item.bound.metric}".replace("  ", " ")
+            for item in evaluate(self.netlist, run, checks)
+            if not item.passed
+        }
+
+    # ----------------------------------------------------------------------------------------------- protection
+    def with_wider_words(self, added: float) -> float | None:
+        """The time of the run where DRAM moves so many bits more for each bit, as a ratio; None: not modelled."""
+        return self._ratio(self._run(**{_DRAM: self._today(_DRAM) / (1 + added)}))
+
+    def with_bounds(self) -> float | None:
+        """The time of the run where each core compares each element of its results with two bounds, as a ratio."""
+        clean = self._run()
+        if clean is None:
+            return None
+        total = sum(epoch.runs * (clean.setup + epoch.cycles) for epoch in clean.epochs)
+        more = sum(epoch.runs * epoch.timing.inputs * self._longer(epoch) for epoch in clean.epochs)
+        return 1 + more / total if total else 1.0
+
+    def _ratio(self, run: PerfRun | None) -> float | None:
+        clean = self._run()
+        if clean is None or run is None:
+            return None
+        before, after = sum(clean.programs().values()), sum(run.programs().values())
+        return after / before if before else 1.0
+
+    def _longer(self, epoch: EpochReport) -> float:
+        """Cycles by which the slowest op of an epoch grows beyond its pace."""
+        ops = self.netlist.ops
+        paces = [timing.cost.cycles + 2 * _compared(self.netlist, ops[timing.op]) for timing in epoch.timing.ops]
+        return max(0.0, max(paces, default=0.0) - epoch.pace)
+
+
+def _compared(netlist: Netlist, op: Op) -> float:
+    """Cycles of one pass of the vector unit that compares a core's results: what lrelu takes longer than a copy."""
+    blocking = op.blocking
+    call = OpCall(
+        op_type="lrelu",
+        arch=netlist.arch_name if netlist.arch.documented else "wormhole_b0",
+        t=blocking.t,
+        mblock_m=blocking.mblock[0],
+        mblock_n=blocking.mblock[1],
+        ublock_rt=blocking.ublock[0],
+        ublock_ct=blocking.ublock[1],
+    )
+    return max(0.0, op_cycles(call) - op_cycles(replace(call, op_type="nop")))

@@ -1,0 +1,181 @@
+"""How values are computed, stored and compared in each precision: float32 tiles, or the bits of their formats."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.stored import Bits
+from buda_emu.arithmetic.tensix.registers import Core
+from buda_emu.emulator.memory.bit_store import BitView
+from buda_emu.emulator.memory.channel import Fifo, Ram
+from buda_emu.emulator.ops.base import serial
+from buda_emu.emulator.ops.operands import convert
+from buda_emu.emulator.runtime.graph import execute
+from buda_emu.emulator.runtime.graph.steps import Convert, Push, Run
+from buda_emu.support.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from buda_emu.testing.injection.inside_op import WatchedUnits
+
+Tiles = NDArray[np.float32]
+Value = Any
+"""One entry: float32[1, tiles, 1024], or `Bits` [1, tiles]."""
+
+
+class Arithmetic(Protocol):
+    """What a trace needs of a precision. All values are of one input."""
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Value:
+        """A copy of an entry; `flat`: the host's data row by row, where the machine keeps that."""
+        ...
+
+    def run(
+        self,
+        step: Run,
+        inputs: list[Value],
+        previous: Value | None,
+        tiles: int,
+        df: str,
+        units: "WatchedUnits | None" = None,
+    ) -> Value:
+        """The result of an op; on the device on the units of a core that are given. Raises ProgramError and
+        UnsupportedError as the machine does."""
+        ...
+
+    def convert(self, step: Convert, source: Value) -> Value:
+        """A copy truncated to a format."""
+        ...
+
+    def arranged(self, step: Push, value: Value) -> Value:
+        """What is stored of a result."""
+        ...
+
+    def joined(self, parts: list[Value]) -> Value:
+        """Tiles of several values, one after the other."""
+        ...
+
+    def bits(self, value: Value, df: str) -> Bits:
+        """A copy as the bits of a format [1, tiles]."""
+        ...
+
+    def value(self, bits: Bits) -> Value:
+        """What those bits stand for."""
+        ...
+
+    def equal(self, a: Value, b: Value) -> bool:
+        """Bit by bit."""
+        ...
+
+    def floats(self, value: Value) -> Tiles:
+        """What the host reads: float32[1, tiles, 1024]."""
+        ...
+
+
+class Floats:
+    """The `Arithmetic` of precisions "format" and "ideal"."""
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Tiles:
+        if flat and channel.flat is not None:
+            return np.array(channel.flat[slot])[np.newaxis]
+        return channel.view.block(slot, 1).copy()
+
+    def run(
+        self,
+        step: Run,
+        inputs: list[Tiles],
+        previous: Tiles | None,
+        tiles: int,
+        df: str,  # noqa: ARG002
+        units: "WatchedUnits | None" = None,  # noqa: ARG002
+    ) -> Tiles:
+        out = np.empty((1, tiles, 1024), np.float32)
+        execute.run_step(step, inputs, previous, out, serial)
+        return out
+
+    def convert(self, step: Convert, source: Tiles) -> Tiles:
+        out = source.copy()
+        convert(out, step.format, serial, truncate=True)
+        return out
+
+    def arranged(self, step: Push, value: Tiles) -> Tiles:
+        if step.map is None:
+            return value
+        out = np.empty((1, step.map.index.size, 1024), np.float32)
+        execute.arrange(step.map, value, out, serial)
+        return out
+
+    def joined(self, parts: list[Tiles]) -> Tiles:
+        return np.concatenate(parts, axis=1)
+
+    def bits(self, value: Tiles, df: str) -> Bits:
+        return Bits.encoded(df, value)
+
+    def value(self, bits: Bits) -> Tiles:
+        return np.ascontiguousarray(bits.values(), np.float32)
+
+    def equal(self, a: Tiles, b: Tiles) -> bool:
+        return bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
+
+    def floats(self, value: Tiles) -> Tiles:
+        return value
+
+
+class OnDevice:
+    """The `Arithmetic` of precision "device"."""
+
+    def __init__(self, core: Core) -> None:
+        self.core: Core = core
+
+    def read(self, channel: Fifo | Ram, slot: int, *, flat: bool) -> Bits:  # noqa: ARG002 - the bits in memory are all
+        view = channel.view
+        if not isinstance(view, BitView):
+            raise UnsupportedError(f"{view.name} does not hold bits")
+        return view.bits(slot, 1).copy()
+
+    def run(
+        self,
+        step: Run,
+        inputs: list[Bits],
+        previous: Bits | None,
+        tiles: int,
+        df: str,
+        units: "WatchedUnits | None" = None,
+    ) -> Bits:
+        from buda_emu.emulator.ops.on_device.base import run
+        from buda_emu.emulator.ops.on_device.kernel_units import KernelUnits
+
+        if step.device is None:
+            raise UnsupportedError(f"op {step.op.name} is not planned for precision device")
+        out = Bits.empty(df, 1, tiles)
+        own = units or KernelUnits(self.core, lend=lambda count: np.empty(count, np.float32))
+        run(step.device, inputs, out, previous, own, serial)
+        return out
+
+    def convert(self, step: Convert, source: Bits) -> Bits:
+        raise UnsupportedError(f"precision device does not convert tensors between ops ({step.format}, {source.df})")
+
+    def arranged(self, step: Push, value: Bits) -> Bits:
+        from buda_emu.emulator.runtime.graph.device_run import arrange
+
+        return value if step.map is None else arrange(step.map, value)
+
+    def joined(self, parts: list[Bits]) -> Bits:
+        size = parts[0].shape[1]
+        out = Bits.empty(parts[0].df, 1, size * len(parts))
+        for number, part in enumerate(parts):
+            out.assign((slice(0, 1), slice(number * size, (number + 1) * size)), part)
+        return out
+
+    def bits(self, value: Bits, df: str) -> Bits:  # noqa: ARG002 - it is in that format already
+        return value.copy()
+
+    def value(self, bits: Bits) -> Bits:
+        return bits
+
+    def equal(self, a: Bits, b: Bits) -> bool:
+        same = np.array_equal(a.datums, b.datums)
+        return same and (a.exponents is None or b.exponents is None or np.array_equal(a.exponents, b.exponents))
+
+    def floats(self, value: Bits) -> Tiles:
+        return value.values()

@@ -1,0 +1,414 @@
+"""Does an output hold: the comparisons of a test-config (NETLIST 5.3)."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.spec.test_config import COMPARISON_TYPES, METHODS, VERBOSITIES, Comparison
+from buda_emu.support.errors import HostError, NetlistError
+from buda_emu.support.records import dataclass
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+NEAR_INFINITY = 2.0**126
+"""A finite value of at least this magnitude matches an infinity of its sign."""
+
+
+def close(a: Floats, b: Floats, atol: float, rtol: float) -> Flags:
+    """Element by element: |a - b| <= atol + rtol * max(|a|, |b|), in float64 (the elements are float32 or integers).
+
+    Two NaN match, one does not; an infinity matches itself and finite values of its sign near the end of float32.
+    """
+    with np.errstate(all="ignore"):
+        size_a, size_b = np.abs(a), np.abs(b)
+        result: Flags = np.abs(a - b) <= atol + rtol * np.maximum(size_a, size_b)
+        special = ~(np.isfinite(a) & np.isfinite(b))
+        if special.any():
+            x, y = a[special], b[special]
+            infinite = np.isinf(x) | np.isinf(y)
+            one_sign = np.signbit(x) == np.signbit(y)
+            both_large = np.minimum(size_a[special], size_b[special]) >= NEAR_INFINITY
+            result[special] = np.where(infinite, (x == y) | (one_sign & both_large), np.isnan(x) & np.isnan(y))
+    return result
+
+
+def equal(a: Floats, b: Floats) -> Flags:
+    """Element by element: the same value, where NaN equals NaN."""
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+FLT_MAX: Final = float(np.finfo(np.float32).max)
+LIMIT: Final = 1.0000001  # of |pcc|, and of ratios that count as rounding
+CONSTANT_DEVIATION: Final = 1e-5  # in place of a standard deviation of zero
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a PCC is judged by."""
+
+    check_pcc: float
+    atol: float
+    rtol: float
+
+
+def cleaned(values: Floats, *, nan_is_zero: bool) -> Floats:
+    """Infinities become the largest float32; NaN becomes 0 where the flat comparison looks."""
+    result = np.clip(values, -FLT_MAX, FLT_MAX)
+    return np.where(np.isnan(result), 0.0, result) if nan_is_zero else result
+
+
+def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
+    """The coefficient of each row of a and b [rows, elements], and where all three rounding cases fired.
+
+    `count` divides the sums: the number of elements, or more where the vendor's loops leave some out.
+    """
+    value, rounded, _, _ = _correlation(a, b, count)
+    return value, rounded
+
+
+def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Floats, Floats]:
+    """`pcc`, and the means of a and b."""
+    with np.errstate(all="ignore"):
+        mean_a, mean_b = _sum(a) / count, _sum(b) / count
+        var_a, rounded_a = _not_negative(_sum(a * a) / count, mean_a * mean_a)
+        var_b, rounded_b = _not_negative(_sum(b * b) / count, mean_b * mean_b)
+        cov, rounded_cov = _not_negative(_sum(a * b) / count, mean_a * mean_b)
+        value = cov / (_deviation(var_a) * _deviation(var_b))
+    return value, rounded_a & rounded_b & rounded_cov, mean_a, mean_b
+
+
+def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *, signed: bool) -> tuple[Flags, Floats]:
+    """The verdict on each row, and the coefficient that it rests on.
+
+    `constant`: rows in which both inputs are constant. `signed`: the tolerance of constants follows the sign of the
+    mean of b, as the vendor's does; else its magnitude.
+    """
+    with np.errstate(all="ignore"):
+        value, rounded, mean_a, mean_b = _correlation(a, b, count)
+        same_sign = np.signbit(value) == np.signbit(bounds.check_pcc)
+        correlated = (np.abs(value) >= abs(bounds.check_pcc)) & same_sign & (np.abs(value) <= LIMIT)
+        reference = mean_b if signed else np.abs(mean_b)
+        same_constant = constant & (np.abs(mean_a - mean_b) <= bounds.atol + bounds.rtol * reference)
+    counted_as_one = same_constant | rounded
+    value = np.where(counted_as_one & ~correlated, 1.0, value)
+    return correlated | counted_as_one | (bounds.check_pcc == 0), value
+
+
+def _sum(values: Floats) -> Floats:
+    """Of each row, one element after the other."""
+    return np.add.accumulate(values, axis=-1)[..., -1]
+
+
+def _not_negative(mean_of_product: Floats, product_of_means: Floats) -> tuple[Floats, Flags]:
+    """E[xy] - E[x]E[y], and where a negative one is a matter of rounding, which makes it zero."""
+    difference = mean_of_product - product_of_means
+    ratio = product_of_means / mean_of_product
+    rounding = (difference < 0) & (ratio >= 1) & (ratio <= LIMIT)
+    return np.where(rounding, 0.0, difference), rounding
+
+
+def _deviation(variance: Floats) -> Floats:
+    deviation = np.sqrt(variance)
+    return np.where(deviation == 0, CONSTANT_DEVIATION, deviation)
+
+
+Mode = Literal["vendor", "strict"]
+Array = NDArray[Any]
+
+CHUNKS: Final = 8  # of a flat Exact or AllClose
+SLICE: Final = 1024  # elements of a flat AllCloseHw: as many as a tile has, but not a tile
+TILE: Final = 32  # rows and columns of the vendor's tile, of whatever tile_dim
+_BLOCK: Final = 1 << 20  # elements that are looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an output holds; `reason` is one line that says which check failed, where and by how much, else ""."""
+
+    passed: bool
+    reason: str = ""
+
+
+def compare(
+    expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int], mode: Mode = "vendor"
+) -> Verdict:
+    """Compare one output. Raises NetlistError for a comparison without legal type, words or bounds, HostError when
+    the shapes differ."""
+    check(comparison)
+    if expected.shape != observed.shape:
+        raise HostError(f"expected has shape {list(expected.shape)}, observed {list(observed.shape)}")
+    if mode == "strict":
+        return _strict(expected, observed, comparison, tile_dim)
+    if comparison.method.lower() == "tilizedtensor" or comparison.verbosity.lower() == "verbose":
+        return _tilized(expected, observed, comparison, tile_dim)
+    return _flat(expected.reshape(-1), observed.reshape(-1), comparison)
+
+
+def check(comparison: Comparison) -> None:
+    """Raises NetlistError for what the vendor's harness refuses when a comparison is used (NETLIST 5.3)."""
+    for field, words in (("type", COMPARISON_TYPES), ("verbosity", VERBOSITIES), ("method", METHODS)):
+        word = getattr(comparison, field)
+        if word.lower() not in {known.lower() for known in words}:
+            raise NetlistError(f"comparison-config: {field} is {word or 'not given'!r}, known: {', '.join(words)}")
+    for field in ("atol", "rtol"):
+        value = getattr(comparison, field)
+        if not value >= 0:
+            raise NetlistError(f"comparison-config: {field} is {value}, a tolerance is 0 or more")
+    if not abs(comparison.check_pcc) <= 1:
+        raise NetlistError(f"comparison-config: check_pcc is {comparison.check_pcc}, it lies between -1 and 1")
+
+
+def _bounds(comparison: Comparison) -> Bounds:
+    return Bounds(comparison.check_pcc, comparison.atol, comparison.rtol)
+
+
+def _flat(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
+    if comparison.type.lower() == "allclosehw":
+        return _flat_slices(expected, observed, comparison)
+    size = len(expected)
+    exact = comparison.type.lower() == "exact"
+    for number in range(CHUNKS):
+        first = number * size // CHUNKS  # chunks of equal length: up to 7 elements are never looked at
+        end = first + size // CHUNKS
+        mismatches, where = _mismatches(expected[first:end], observed[first:end], comparison)
+        if exact and mismatches:
+            text = f"{mismatches} of {end - first} differ, the first is element {first + where}"
+            return Verdict(False, f"Exact, elements {first}..{end - 1}: {text}")
+        if not exact and not _share(mismatches, end - first) >= comparison.check_pct:
+            text = _pct_text(mismatches, end - first, comparison)
+            return Verdict(False, f"AllClose, elements {first}..{end - 1}: {text}")
+    return Verdict(True)
+
+
+def _mismatches(expected: Array, observed: Array, comparison: Comparison) -> tuple[int, int]:
+    """How many elements of a flat stretch do not match, and the first of them."""
+    found, first = 0, -1
+    for start in range(0, len(expected), _BLOCK):
+        a, b = _doubles(expected[start : start + _BLOCK]), _doubles(observed[start : start + _BLOCK])
+        matches = _matches(a, b, comparison, nan_equals_nan=False)
+        wrong = int(matches.size - np.count_nonzero(matches))
+        if wrong and first < 0:
+            first = start + int(np.argmin(matches))
+        found += wrong
+    return found, first
+
+
+def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
+    if comparison.type.lower() != "exact":
+        return close(a, b, comparison.atol, comparison.rtol)
+    return equal(a, b) if nan_equals_nan else np.equal(a, b)
+
+
+def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
+    """AllCloseHw: consecutive slices, the last one short where the vendor reads past the end."""
+    size = len(expected)
+    whole = size - size % SLICE
+    step = _BLOCK // SLICE * SLICE
+    stretches = [(first, min(first + step, whole), SLICE) for first in range(0, whole, step)]
+    if whole < size:
+        stretches.append((whole, size, size - whole))
+    for first, end, length in stretches:
+        a = _doubles(expected[first:end]).reshape(-1, length)
+        b = _doubles(observed[first:end]).reshape(-1, length)
+        mismatches = length - np.count_nonzero(close(a, b, comparison.atol, comparison.rtol), axis=1)
+        enough = (length - mismatches) / length >= comparison.check_pct
+        clean_a, clean_b = cleaned(a, nan_is_zero=True), cleaned(b, nan_is_zero=True)
+        constant = (clean_a == clean_a[:, :1]).all(axis=1) & (clean_b == clean_b[:, :1]).all(axis=1)
+        correlated, values = passes(clean_a, clean_b, length, _bounds(comparison), constant, signed=True)
+        good = enough & correlated
+        if not good.all():
+            number = int(np.argmin(good))
+            place = f"elements {first + number * length}..{first + (number + 1) * length - 1}"
+            if not enough[number]:
+                text = _pct_text(int(mismatches[number]), length, comparison)
+            else:
+                text = _pcc_text(float(values[number]), comparison)
+            return Verdict(False, f"AllCloseHw, {place}: {text}")
+    return Verdict(True)
+
+
+def _tilized(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    """Tile by tile of 32x32 cells; those beyond a smaller tile_dim are zeros on both sides.
+
+    The vendor's loops end before the upper bound of a range, so its last row and column are never looked at, while
+    the number that shares and sums are divided by includes them. Exact has no ranges and looks at every cell.
+    """
+    exact = comparison.type.lower() == "exact"
+    rows, cols = comparison.check_tile_rows_range, comparison.check_tile_cols_range
+    kept = (slice(rows[0] - 1, rows[1] - 1), slice(cols[0] - 1, cols[1] - 1))
+    count = TILE * TILE if exact else (rows[1] - rows[0] + 1) * (cols[1] - cols[0] + 1)
+    for block in tile_blocks(expected, observed, tile_dim):
+        full_a, full_b = _embedded(block.a), _embedded(block.b)
+        first_a, first_b = full_a[:, :1, 0], full_b[:, :1, 0]
+        if not exact:
+            full_a, full_b = full_a[:, kept[0], kept[1]], full_b[:, kept[0], kept[1]]
+        a, b = full_a.reshape(block.tiles, -1), full_b.reshape(block.tiles, -1)
+        result = _tile_verdicts(a, b, count, comparison, (first_a, first_b), signed=True)
+        if result is not None:
+            return Verdict(False, f"{_word(comparison)}, {block.place(result[0])}: {result[1]}")
+    return Verdict(True)
+
+
+def _strict(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    if comparison.type.lower() == "allclose" and comparison.method.lower() == "flattensor":
+        return _strict_whole(expected, observed, comparison, tile_dim)
+    for block in tile_blocks(expected, observed, tile_dim):
+        a, b = block.inside(comparison)
+        result = _tile_verdicts(a, b, a.shape[1], comparison, (a[:, :1], b[:, :1]), signed=False)
+        if result is not None:
+            return Verdict(False, f"{_word(comparison)}, {block.place(result[0])}: {result[1]}")
+    return Verdict(True)
+
+
+def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile_dim: tuple[int, int]) -> Verdict:
+    """AllClose over all elements inside the ranges together."""
+    mismatches = size = 0
+    for block in tile_blocks(expected, observed, tile_dim):
+        a, b = block.inside(comparison)
+        size += a.size
+        mismatches += a.size - int(np.count_nonzero(close(a, b, comparison.atol, comparison.rtol)))
+    if _share(mismatches, size) >= comparison.check_pct:
+        return Verdict(True)
+    return Verdict(False, f"AllClose: {_pct_text(mismatches, size, comparison)}")
+
+
+def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
+    """Which tiles [tiles, cells] hold by themselves in the plain meaning."""
+    matches = _matches(a, b, comparison, nan_equals_nan=True)
+    cells = a.shape[1]
+    if comparison.type.lower() == "exact":
+        return np.count_nonzero(matches, axis=1) == cells
+    good: Flags = np.count_nonzero(matches, axis=1) / cells >= comparison.check_pct
+    if comparison.type.lower() == "allclosehw":
+        good &= _tile_pcc(a, b, cells, comparison, (a[:, :1], b[:, :1]), signed=False)[0]
+    return good
+
+
+def _tile_pcc(
+    a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
+) -> tuple[Flags, Floats]:
+    clean = [cleaned(values, nan_is_zero=False) for values in (a, b, *first)]
+    constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
+    if not signed:  # in the plain meaning what is equal correlates, however little it varies
+        constant |= (clean[0] == clean[1]).all(axis=1)
+    if not clean[0].shape[1]:  # a range of one row or column: the vendor's sums stay 0
+        clean[0] = clean[1] = np.zeros((len(a), 1))
+    return passes(clean[0], clean[1], count, _bounds(comparison), constant, signed=signed)
+
+
+def _tile_verdicts(
+    a: Floats, b: Floats, count: int, comparison: Comparison, first: tuple[Floats, Floats], *, signed: bool
+) -> tuple[int, str] | None:
+    """The first tile of [tiles, cells] that does not hold, and why. `first`: the cells that constants are judged by."""
+    matches = _matches(a, b, comparison, nan_equals_nan=True)
+    mismatches = a.shape[1] - np.count_nonzero(matches, axis=1)
+    if comparison.type.lower() == "exact":
+        enough: Flags = mismatches == 0
+    else:
+        enough = (count - mismatches) / count >= comparison.check_pct
+    good, values = enough, None
+    if comparison.type.lower() == "allclosehw":
+        correlated, values = _tile_pcc(a, b, count, comparison, first, signed=signed)
+        good = enough & correlated
+    if good.all():
+        return None
+    tile = int(np.argmin(good))
+    wrong = int(mismatches[tile])
+    if enough[tile] and values is not None:
+        return tile, _pcc_text(float(values[tile]), comparison)
+    if comparison.type.lower() == "exact":
+        return tile, f"{wrong} of {count} elements differ"
+    return tile, _pct_text(wrong, count, comparison)
+
+
+@dataclass(frozen=True, slots=True)
+class TileBlock:
+    """Some rows of tiles: float64 [tile rows, height, tile columns, width] of both sides."""
+
+    a: Floats
+    b: Floats
+    first_row: int  # among all rows of tiles of the output
+    shape: tuple[int, ...]  # of the output, in tiles: [entries, t, R, C]
+
+    @property
+    def tiles(self) -> int:
+        """How many."""
+        return self.a.shape[0] * self.a.shape[2]
+
+    def inside(self, comparison: Comparison) -> tuple[Floats, Floats]:
+        """The cells inside the ranges: [tiles, cells]. A range that a small tile does not reach keeps its last cell."""
+        rows = _reach(comparison.check_tile_rows_range, self.a.shape[1])
+        cols = _reach(comparison.check_tile_cols_range, self.a.shape[3])
+        return flat_tiles(self.a[:, rows, :, cols]), flat_tiles(self.b[:, rows, :, cols])
+
+    def place(self, tile: int) -> str:
+        """Of one of its tiles, for people."""
+        entry, t, row, col = self.index(tile)
+        return f"entry {entry}, t {t}, tile [{row}, {col}]"
+
+    def index(self, tile: int) -> tuple[int, int, int, int]:
+        """Entry, t, row and column of one of its tiles."""
+        row, col = divmod(tile, self.shape[3])
+        entry_t, r = divmod(self.first_row + row, self.shape[2])
+        entry, t = divmod(entry_t, self.shape[1])
+        return entry, t, r, col
+
+
+def _reach(bounds: tuple[int, int], size: int) -> slice:
+    first = min(bounds[0], size)
+    return slice(first - 1, max(first, min(bounds[1], size)))
+
+
+def flat_tiles(block: Floats) -> Floats:
+    """[tile rows, height, tile columns, width] -> [tiles, cells]."""
+    rows, height, cols, width = block.shape
+    return block.transpose(0, 2, 1, 3).reshape(rows * cols, height * width)
+
+
+def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> Iterator[TileBlock]:
+    """Both sides, some rows of tiles at a time, in order."""
+    height, width = tile_dim
+    entries, t, rows, cols = expected.shape
+    shape = (entries, t, rows // height, cols // width)
+    split = (-1, height, cols // width, width)
+    a, b = (np.ascontiguousarray(array).reshape(split) for array in (expected, observed))
+    step = max(1, _BLOCK // (height * cols))
+    for first in range(0, len(a), step):
+        yield TileBlock(_doubles(a[first : first + step]), _doubles(b[first : first + step]), first, shape)
+
+
+def _embedded(block: Floats) -> Floats:
+    """Tiles of 32x32 cells [tiles, 32, 32]; a smaller tile stands at the top left, as in the vendor's."""
+    rows, height, cols, width = block.shape
+    tiles = block.transpose(0, 2, 1, 3).reshape(rows * cols, height, width)
+    if (height, width) == (TILE, TILE):
+        return tiles
+    result = np.zeros((rows * cols, TILE, TILE))
+    result[:, :height, :width] = tiles
+    return result
+
+
+def _doubles(array: Array) -> Floats:
+    return array.astype(np.float64)
+
+
+def _share(mismatches: int, count: int) -> float:
+    """Of elements that match; of none, all do."""
+    return (count - mismatches) / count if count else 1.0
+
+
+def _word(comparison: Comparison) -> str:
+    return next(word for word in COMPARISON_TYPES if word.lower() == comparison.type.lower())
+
+
+def _pct_text(mismatches: int, count: int, comparison: Comparison) -> str:
+    share = 100 * _share(mismatches, count)
+    asked = 100 * comparison.check_pct
+    return f"{mismatches} of {count} are not close, {share:.4g} % match, check_pct asks {asked:.4g} %"
+
+
+def _pcc_text(value: float, comparison: Comparison) -> str:
+    return f"PCC {value:.6g} does not reach check_pcc {comparison.check_pcc:.6g}"

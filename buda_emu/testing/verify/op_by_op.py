@@ -1,0 +1,282 @@
+"""Two runs of a netlist side by side, compared at every tensor: which op goes wrong first, and why the chip's answer
+differs from the ideal one (docs/run/numerics.md).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.arithmetic.formats.bits import ulp
+from buda_emu.arithmetic.tensor.tilize import tilize
+from buda_emu.emulator.op_errors.numerics import Key, Rendezvous, Side, Tiles, run_both
+from buda_emu.emulator.op_errors.op_apart import Moments
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.spec.formats import is_raw
+from buda_emu.spec.precision import Precision
+from buda_emu.support.records import dataclass
+from buda_emu.testing.verify.result import FirstBad, OpResult, ValueStats, refusals
+
+Array = NDArray[Any]
+_BLOCK: Final = 512  # tiles that are looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class PerOp:
+    """Figures of every op, the first one past the threshold, and the outputs of both runs as the host reads them."""
+
+    ops: tuple[OpResult, ...]
+    first_bad: FirstBad | None
+    observed: Mapping[str, Array]
+    expected: Mapping[str, Array]
+
+
+def run_pair(
+    netlist: Netlist,
+    fill: Callable[[Emulator], None],
+    programs: Sequence[tuple[str, Mapping[str, str]]],
+    *,
+    precision: Precision,
+    expected: Precision = "ideal",
+    threads: int,
+    reference: Callable[[str], Array | None],
+    threshold: float,
+    memory_limit: int | None = None,
+    note: Callable[[Emulator], None] = lambda _: None,
+) -> PerOp:
+    """Run the programs in `precision` and in `expected` side by side on the inputs that `fill` pushes.
+
+    `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the expected
+    ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. `note` is given the machine that
+    runs in `precision`. Raises what a run raises.
+    """
+    tally = _Tallies(netlist, reference, expected)
+    meeting = Rendezvous(tally.look)
+    outputs: list[Mapping[str, Array]] = [{}, {}]
+
+    def side(number: int, kind: Precision) -> Callable[[], None]:
+        def work() -> None:
+            watch = (_Meeting(meeting, number),)
+            with (
+                refusals(kind),
+                Emulator(
+                    netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
+                ) as emulator,
+            ):
+                if number == 1:
+                    note(emulator)
+                fill(emulator)
+                for name, parameters in programs:
+                    emulator.run(name, parameters)
+                outputs[number] = emulator.outputs()
+
+        return work
+
+    run_both(side(0, expected), side(1, precision), meeting)
+    ops = tally.results()
+    return PerOp(ops, tally.first_bad(ops, threshold), observed=outputs[1], expected=outputs[0])
+
+
+class _Meeting(Side):
+    """Takes entries of queues to the meeting, too."""
+
+    def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        self._meeting.meet(self._side, ("queue", queue), tiles)
+
+
+class _Tally:
+    """Running figures of one op's results or one queue's entries."""
+
+    def __init__(self, format_name: str, tile_dim: tuple[int, int], expected_from: str) -> None:
+        self.format = format_name
+        self.expected_from = expected_from
+        self.inputs = 0
+        self.size = 0
+        self.moments = Moments()
+        self.largest_expected = 0.0
+        self.error = _Largest()
+        self.ulps = _Largest()
+        self.not_finite = [0, 0]
+        self.zeros = 0
+        self.range: tuple[float, float] | None = None
+        self._tile_dim = tile_dim
+
+    def add(self, expected: Tiles, observed: Tiles) -> None:
+        """One input more: float32[..., 1024] tiles of both sides."""
+        self.inputs += 1
+        a, b = (tiles.reshape(-1, 32, 32) for tiles in (expected, observed))
+        for first in range(0, len(a), _BLOCK):
+            self._add(a[first : first + _BLOCK], b[first : first + _BLOCK])
+
+    def _add(self, expected: Tiles, observed: Tiles) -> None:
+        height, width = self._tile_dim
+        larger = np.where(np.abs(observed) > np.abs(expected), observed, expected)
+        unit = ulp(larger, self.format)[:, :height, :width]
+        a, b = (_numbers(tiles[:, :height, :width], self.format) for tiles in (expected, observed))
+        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+        self.size += a.size
+        self.not_finite[0] += a.size - int(np.count_nonzero(finite_a))
+        self.not_finite[1] += a.size - int(np.count_nonzero(finite_b))
+        self.zeros += b.size - int(np.count_nonzero(b))
+        both = finite_a & finite_b
+        if not both.all():
+            seen = b[finite_b]
+            a, b, unit = a[both], b[both], unit[both]
+        else:
+            seen = b
+        if seen.size:
+            low, high = float(seen.min()), float(seen.max())
+            self.range = (low, high) if self.range is None else (min(low, self.range[0]), max(high, self.range[1]))
+        if a.size:
+            self.moments.add(a, b)
+            self.largest_expected = max(self.largest_expected, float(np.abs(a).max()))
+            error = np.abs(a - b)
+            self.error.add(error)
+            self.ulps.add(error / unit)
+
+    def stats(self, name: str, kind: str, shape: tuple[int, ...]) -> ValueStats:
+        """What the observed side looked like."""
+        low, high = self.range or (None, None)
+        count = self.moments.count
+        return ValueStats(
+            name,
+            kind,
+            self.format,
+            shape,
+            low,
+            high,
+            self.moments.mean_b if count else None,
+            (self.moments.square_b / count) ** 0.5 if count else None,
+            self.share(self.zeros),
+            self.share(self.not_finite[1]),
+            self.moments.pcc(),
+        )
+
+    def share(self, number: int) -> float:
+        """Of all elements; 0 where results from outside had no entry to hold any against."""
+        return number / self.size if self.size else 0.0
+
+
+class _Largest:
+    """The largest and the mean of many numbers."""
+
+    def __init__(self) -> None:
+        self.max: float | None = None
+        self._sum = 0.0
+        self._count = 0
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """Some more of them."""
+        largest = float(values.max())
+        self.max = largest if self.max is None else max(self.max, largest)
+        self._sum += float(values.sum())
+        self._count += values.size
+
+    @property
+    def mean(self) -> float | None:
+        """Of all of them."""
+        return self._sum / self._count if self._count else None
+
+
+def _numbers(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
+    """As float64; the words of raw formats as the integers that they are."""
+    if is_raw(format_name):
+        return np.ascontiguousarray(tiles).view(np.uint32).astype(np.float64)
+    return tiles.astype(np.float64)
+
+
+class _Tallies:
+    """The figures of all ops and of all queues that the graphs read."""
+
+    def __init__(self, netlist: Netlist, reference: Callable[[str], Array | None], expected: Precision) -> None:
+        self._netlist = netlist
+        self._reference = reference
+        self._expected = expected
+        self._outside: dict[str, Array | None] = {}
+        self._tallies: dict[Key, _Tally] = {}
+
+    def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
+        """Both sides of one tensor (`Rendezvous`)."""
+        tally = self._tallies.get(key)
+        outside = self._expected_from_outside(key)
+        if tally is None:
+            item: Op | Queue = self._netlist.ops[key[1]] if key[0] == "op" else self._netlist.queues[key[1]]
+            source = "reference" if outside is not None else self._expected
+            format_name = item.out_df if isinstance(item, Op) else item.df
+            tally = self._tallies[key] = _Tally(format_name, item.blocking.tile_dim, source)
+        if outside is not None:
+            if tally.inputs >= len(outside):
+                return  # nothing to hold further inputs against
+            entry = np.ascontiguousarray(outside[tally.inputs : tally.inputs + 1]).view(np.float32)
+            expected = tilize(entry, self._netlist.ops[key[1]].blocking.tile_dim)
+        tally.add(expected, observed)
+
+    def _expected_from_outside(self, key: Key) -> Array | None:
+        if key[0] != "op":
+            return None
+        if key[1] not in self._outside:
+            self._outside[key[1]] = self._reference(key[1])
+        return self._outside[key[1]]
+
+    def results(self) -> tuple[OpResult, ...]:
+        """Every op in the order of its first result."""
+        graphs = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
+        found = [(name, tally) for (kind, name), tally in self._tallies.items() if kind == "op"]
+        return tuple(self._result(index, name, graphs[name], tally) for index, (name, tally) in enumerate(found))
+
+    def _result(self, index: int, name: str, graph: str, tally: _Tally) -> OpResult:
+        op = self._netlist.ops[name]
+        return OpResult(
+            index,
+            name,
+            op.type,
+            graph,
+            tally.format,
+            op.blocking.element_shape,
+            tally.inputs,
+            tuple(op.inputs),
+            tally.expected_from,
+            tally.moments.pcc(),
+            tally.error.max,
+            tally.error.mean,
+            tally.ulps.max,
+            tally.ulps.mean,
+            tally.share(tally.not_finite[0]),
+            tally.share(tally.not_finite[1]),
+        )
+
+    def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:
+        """The first op past the threshold, with what it was given."""
+        for op in ops:
+            reason = self._complaint(op, threshold)
+            if reason:
+                found = (self._operand(name) for name in op.operands)
+                return FirstBad(op.name, op.index, threshold, reason, tuple(stats for stats in found if stats))
+        return None
+
+    def _complaint(self, op: OpResult, threshold: float) -> str:
+        if op.not_finite_observed > op.not_finite_expected:
+            return (
+                f"{100 * op.not_finite_observed:.4g} % of its values are not finite, "
+                f"{100 * op.not_finite_expected:.4g} % expected"
+            )
+        if op.pcc is not None:
+            return f"PCC {op.pcc:.6g} is below {threshold:.6g}" if op.pcc < threshold else ""
+        largest = self._tallies["op", op.name].largest_expected
+        if op.max_error is not None and op.max_error > (1 - threshold) * largest:
+            return f"a constant is off by {op.max_error:.4g}, the largest expected magnitude is {largest:.4g}"
+        return ""
+
+    def _operand(self, name: str) -> ValueStats | None:
+        """An op's input: a queue that was read, or the op that feeds it."""
+        queue = self._netlist.queues.get(name)
+        if queue is not None and ("queue", name) in self._tallies:
+            return self._tallies["queue", name].stats(name, queue.type, queue.blocking.element_shape)
+        feeder = queue.input if queue is not None else name
+        tally = self._tallies.get(("op", feeder))
+        if tally is None or not prod(self._netlist.ops[feeder].blocking.element_shape):
+            return None
+        return tally.stats(name, "op", self._netlist.ops[feeder].blocking.element_shape)

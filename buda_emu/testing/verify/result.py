@@ -1,0 +1,230 @@
+"""The results of testing a netlist: the objects that every report is made from. Plain data, cheap to send between
+processes.
+
+Elements and places: an output is [entries, t, rows, cols]; a tile is one `tile_dim` block of it. "Expected" is a
+run in another precision or a tensor from outside, "observed" the run under test. Errors are observed - expected over
+the elements where both are finite, None where there are none.
+"""
+
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from buda_emu.emulator.inputs.input_used import InputUsed
+from buda_emu.spec.precision import Precision
+from buda_emu.spec.test_config import Comparison
+from buda_emu.support.errors import StochasticRoundingWarning, UnsupportedError
+from buda_emu.support.records import dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Status = Literal["passed", "failed", "rejected", "unsupported", "stopped", "timeout", "crashed", "error", "skipped"]
+STATUSES: Final[Mapping[Status, str]] = {
+    "passed": "every compared output holds",
+    "failed": "an output does not hold",
+    "rejected": "the netlist, its test-config or the given tensors are wrong (exit code 2)",
+    "unsupported": "uses something that is not emulated (exit code 3)",
+    "stopped": "the emulated program failed: deadlock, empty queue, ... (exit code 4)",
+    "timeout": "took longer than allowed",
+    "crashed": "its worker process died",
+    "error": "a bug of buda-emu (exit code 101)",
+    "skipped": "not for the asked architecture, or nothing to compare",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlace:
+    """A tile of an output."""
+
+    entry: int
+    t: int
+    row: int
+    col: int
+
+    def __str__(self) -> str:
+        return f"entry {self.entry}, t {self.t}, tile [{self.row}, {self.col}]"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDetail:
+    """What pictures of one output need.
+
+    `tile_error` float64[R, C]: largest absolute error of each tile position over all entries and t; each cell stands
+    for `cell` (rows, cols) tiles where an output has more than 64 positions in a direction. NaN: nothing finite there.
+    `histogram`: (lower bound, count) of absolute errors, in decades; lower bound 0 counts exact equality.
+    """
+
+    tile_error: "NDArray[np.float64]"
+    cell: tuple[int, int]
+    histogram: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputResult:
+    """One compared output. `reason` is "" when it passed, else one line: which check failed, where, by how much."""
+
+    queue: str
+    kind: str  # "queue" or "ram"
+    format: str
+    shape: tuple[int, ...]
+    tile_dim: tuple[int, int]
+    expected_from: str  # the precision of the expected run, or the files
+    comparison: Comparison
+    passed: bool
+    reason: str
+    pcc: float | None  # over the whole output; None where it is not defined
+    match: float  # share of elements within atol + rtol
+    max_error: float | None
+    mean_error: float | None
+    max_error_at: tuple[int, ...] | None
+    not_finite_expected: int
+    not_finite_observed: int
+    tiles: int
+    bad_tiles: int
+    first_bad_tile: TilePlace | None
+    detail: OutputDetail | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStats:
+    """What a tensor looked like in the observed run, and how far it was from the expected one already."""
+
+    name: str
+    kind: str  # "queue", "ram" or "op"
+    format: str
+    shape: tuple[int, ...]  # [t, rows, cols] in elements
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    zeros: float  # share of elements
+    not_finite: float  # share of elements
+    pcc: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpResult:
+    """One op's result in the observed run against the expected one, over all inputs of all epochs that ran it.
+
+    `max_ulp`, `mean_ulp`: distance in units of the last place of `format` at the value of larger magnitude (1 for
+    integers).
+    """
+
+    index: int  # in execution order, from 0
+    name: str
+    type: str
+    graph: str
+    format: str
+    shape: tuple[int, ...]  # [t, rows, cols] in elements
+    inputs: int  # how many inputs went into the figures
+    operands: tuple[str, ...]
+    expected_from: str
+    pcc: float | None
+    max_error: float | None
+    mean_error: float | None
+    max_ulp: float | None
+    mean_ulp: float | None
+    not_finite_expected: float  # share of elements
+    not_finite_observed: float
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBad:
+    """The first op in execution order past the threshold: why, and what its inputs looked like."""
+
+    op: str
+    index: int
+    threshold: float
+    reason: str
+    inputs: tuple[ValueStats, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceResult:
+    """One figure of `performance-check` against the modelled one (`buda-emu perf`)."""
+
+    config: str
+    graph: str
+    target: str
+    metric: str
+    expected: str
+    modelled: float | None
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One tested netlist. `message`: for every status but passed and failed, what happened (may have several lines)."""
+
+    netlist: str  # as given on the command line: can be pasted back
+    status: Status
+    message: str = ""
+    arch: str = ""
+    precision: str = ""  # of the observed run
+    expected: str = ""  # precision of the expected run, or the reference directory
+    compare: str = ""  # "vendor" or "strict"
+    seed: int = 0
+    seconds: float = 0.0
+    programs: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    inputs: tuple[InputUsed, ...] = ()
+    outputs: tuple[OutputResult, ...] = ()
+    not_compared: Mapping[str, str] = field(default_factory=dict[str, str])  # output -> why
+    ops: tuple[OpResult, ...] = ()
+    first_bad: FirstBad | None = None
+    performance: tuple[PerformanceResult, ...] = ()
+    warnings: tuple[str, ...] = ()  # what the observed run does not do as the chip would
+    stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/run/stopped-programs.md)
+    exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """By list of docs/stress/coverage.md what it exercises, where that was asked for."""
+    command: str = ""  # how to run this one again
+    from_cache: bool = False  # nothing changed since it was tested; `seconds` are of that time
+
+    @property
+    def failed_outputs(self) -> tuple[OutputResult, ...]:
+        """Those that do not hold."""
+        return tuple(output for output in self.outputs if not output.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """All results of one invocation, in the order of collection."""
+
+    __test__ = False  # not a class of tests
+
+    cases: tuple[CaseResult, ...]
+    version: str
+    seconds: float
+    settings: Mapping[str, Any]  # what was asked for, JSON-ready
+
+
+@contextmanager
+def refusals(precision: Precision) -> Generator[None, None, None]:
+    """An UnsupportedError of a run in that precision says how the netlist may run otherwise."""
+    try:
+        yield
+    except UnsupportedError as error:
+        if precision != "device":
+            raise
+        raise UnsupportedError(
+            f"{error}\nprecision device does not run it; --precision format tests what the reference computes instead"
+        ) from error
+
+
+@contextmanager
+def rounding_warnings() -> Generator[list[str], None, None]:
+    """The list is filled, at the end, with the texts of StochasticRoundingWarnings, each once; other warnings go on."""
+    told: list[str] = []
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always", StochasticRoundingWarning)
+        yield told
+    for item in recorded:
+        if not issubclass(item.category, StochasticRoundingWarning):
+            warnings.warn_explicit(item.message, item.category, item.filename, item.lineno)
+        elif str(item.message) not in told:
+            told.append(str(item.message))

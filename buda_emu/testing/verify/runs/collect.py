@@ -1,0 +1,226 @@
+"""Which netlists a test is about, and the description of one test run."""
+
+import glob
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from buda_emu.netlist.load import looks_like_netlist
+from buda_emu.spec.precision import Precision
+from buda_emu.support.checker.suggest import near
+from buda_emu.support.errors import HostError
+from buda_emu.support.records import dataclass
+from buda_emu.testing.verify.result import CaseResult, Status
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.inputs.reference import Files
+    from buda_emu.testing.verify.comparison import Mode
+
+
+_TOKEN: Final = re.compile(r"\s*(?:(\(|\))|([^\s()]+))")
+
+Selects = Callable[[str], bool]
+
+
+def collect(paths: Iterable[str]) -> list[str]:
+    """Files in the order of the paths, a folder's by name, each once.
+
+    A folder gives the YAML files below it that have sections of a netlist; a named file or a pattern gives what it
+    names. Raises HostError for a path that gives nothing.
+    """
+    found: dict[str, None] = {}
+    for path in paths:
+        before = len(found)
+        files = list(_files(path))
+        if not files:
+            raise HostError(_nothing(path))
+        for file in files:
+            found.setdefault(file)
+        if len(found) == before:
+            continue  # named twice
+    return list(found)
+
+
+def part(names: Sequence[str], place: int, count: int) -> list[str]:
+    """The `place`-th of `count` parts, from 1. Every name is in one part, and parts are the same on every machine."""
+    return list(names[place - 1 :: count])
+
+
+def _files(path: str) -> Iterator[str]:
+    if os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
+        for folder, folders, names in os.walk(path):
+            folders.sort()
+            for name in sorted(names):
+                file = os.path.join(folder, name)  # noqa: PTH118
+                if looks_like_netlist(file):
+                    yield file
+    elif os.path.exists(path):  # noqa: PTH110
+        yield path
+    elif glob.has_magic(path):
+        for match in sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
+            yield from _files(match)
+
+
+def _nothing(path: str) -> str:
+    if os.path.isdir(path):  # noqa: PTH112
+        return f"{path}: no netlist in this folder"
+    if glob.has_magic(path):
+        return f"{path}: no file matches this pattern"
+    parent = Path(path).parent
+    names = sorted(item.name for item in parent.iterdir()) if parent.is_dir() else []
+    hint = near(Path(path).name, names)
+    return f"{path}: there is no such file{f' ({hint})' if hint else ''}"
+
+
+def selection(expression: str) -> Selects:
+    """A test on paths from an expression of words, `and`, `or`, `not` and parentheses: a word selects the paths that it
+    is part of, whatever the case. Raises HostError for anything else."""
+    return _Parser(expression).parse()
+
+
+class _Parser:
+    """`not` binds before `and`, `and` before `or`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [match[1] or match[2] for match in _TOKEN.finditer(text)]
+        self._next = 0
+
+    def parse(self) -> Selects:
+        """The whole expression."""
+        result = self._either()
+        if self._next < len(self._tokens):
+            raise self._error(f"{self._tokens[self._next]!r} is not expected")
+        return result
+
+    def _either(self) -> Selects:
+        parts = [self._both()]
+        while self._take("or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else lambda path: any(part(path) for part in parts)
+
+    def _both(self) -> Selects:
+        parts = [self._one()]
+        while self._take("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else lambda path: all(part(path) for part in parts)
+
+    def _one(self) -> Selects:
+        negated = False
+        while self._take("not"):
+            negated = not negated
+        inner = self._word()
+        return (lambda path: not inner(path)) if negated else inner
+
+    def _word(self) -> Selects:
+        if self._take("("):
+            inner = self._either()
+            if not self._take(")"):
+                raise self._error("a ( is not closed")
+            return inner
+        if self._next == len(self._tokens):
+            raise self._error("a word is missing at the end")
+        word = self._tokens[self._next]
+        if word in ("and", "or", ")"):
+            raise self._error(f"a word is missing before {word!r}")
+        self._next += 1
+        folded = word.lower()
+        return lambda path: folded in path.lower()
+
+    def _take(self, token: str) -> bool:
+        if self._next < len(self._tokens) and self._tokens[self._next] == token:
+            self._next += 1
+            return True
+        return False
+
+    def _error(self, text: str) -> HostError:
+        return HostError(f"-k {self._text!r}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything beside the netlist that decides a verdict."""
+
+    precision: Precision = "device"  # of the run under test
+    expected: Precision = "ideal"  # of the run that it is compared with
+    compare: "Mode" = "vendor"
+    seed: int = 0
+    arch: str | None = None
+    programs: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    threads: int = 1  # never changes results
+    memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
+    cache: bool = True  # take netlists from the user's caches; never changes results
+    per_op: bool = False
+    detail: bool = False  # what pictures need
+    perf: bool = False  # also hold `performance-check` against modelled cycles
+    threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
+    allow_pickle: bool = False  # load pickled tensors of images
+    coverage: bool = False  # note what the netlist exercises
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def arguments(self) -> list[str]:
+        """Of the command line, those that are not the default."""
+        found: list[str] = []
+        for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
+            value = getattr(self, option)
+            if value != getattr(_DEFAULTS, option):
+                found += [f"--{option}", str(value)]
+        for name in self.programs:
+            found += ["--program", name]
+        if self.perf:
+            found.append("--perf")
+        if self.allow_pickle:
+            found.append("--allow-pickle")
+        for name, value in self.parameters:
+            found += ["--param", f"{name.removeprefix('$')}={value}"]
+        return found
+
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One netlist to test, by path or by content. `defaults`: name and content of a defaults file (NETLIST 5)."""
+
+    name: str
+    path: str
+    text: bytes | None = None
+    reference: "Files | None" = None
+    defaults: tuple[str, bytes] | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def command(self) -> str:
+        """How to run this one again."""
+        words = ["buda-emu", "test", self.name, *self.settings.arguments()]
+        if self.reference is not None:
+            words += ["--reference", self.reference.where]
+        if self.defaults is not None:
+            words += ["--defaults", self.defaults[0]]
+        return shlex.join(words)
+
+
+def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
+    """The result of a case whose process gave none."""
+    settings = case.settings
+    return CaseResult(
+        case.name,
+        status,
+        text,
+        settings.arch or "",
+        precision=settings.precision,
+        compare=settings.compare,
+        expected=case.reference.where if case.reference is not None else settings.expected,
+        seed=settings.seed,
+        seconds=seconds,
+        command=case.command,
+    )

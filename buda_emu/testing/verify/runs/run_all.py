@@ -1,0 +1,58 @@
+"""Runs every case on workers, each in its own process: results are reported in the order of the cases, as they come."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from buda_emu.support.workers.job import Job, Lost, Workers
+from buda_emu.support.workers.spread import spread
+from buda_emu.testing.verify.result import CaseResult
+from buda_emu.testing.verify.runs.collect import Case, unfinished
+
+OnResult = Callable[[int, CaseResult], None]
+CASES: Final = Job("buda_emu.testing.verify.runs.run_case:runner")
+
+
+def run_all(
+    cases: Sequence[Case],
+    workers: Workers,
+    *,
+    timeout: float,
+    on_result: OnResult = lambda _index, _result: None,
+    maxfail: int | None = None,
+    job: Job = CASES,
+) -> list[CaseResult]:
+    """Run every case, each for at most `timeout` seconds; one that crashes or hangs costs that case only.
+
+    `on_result` is told of each result as it comes. `maxfail`: after so many cases that did not pass nothing is begun,
+    nor waited for; the result then lacks the cases that were not run. On a cluster netlists, references and defaults
+    travel by content. Raises as `workers.spread`; KeyboardInterrupt ends all workers and goes on to the caller.
+    """
+    workers = replace(workers, count=max(1, min(workers.count, len(cases))))
+
+    def on_lost(number: int, lost: Lost) -> CaseResult:
+        return unfinished(cases[number], lost.kind, lost.text, lost.seconds)
+
+    results: dict[int, CaseResult] = {}
+    sent = map(by_content, cases) if workers.dask is not None else cases
+    with closing(spread(job, sent, workers, timeout=timeout, on_lost=on_lost, isolated=True)) as found:
+        for number, result in found:
+            results[number] = result
+            on_result(number, result)
+            if maxfail is not None and result.status not in ("passed", "skipped"):
+                maxfail -= 1
+                if maxfail <= 0:
+                    break
+    return [results[number] for number in sorted(results)]
+
+
+def by_content(case: Case) -> Case:
+    """The same case without any path that another machine would have to know."""
+    text = case.text
+    if text is None:
+        with suppress(OSError):  # a file that is not there is said by the worker, as it is for local ones
+            text = Path(case.path).read_bytes()
+    reference = case.reference.by_content() if case.reference is not None else None
+    return replace(case, text=text, reference=reference)

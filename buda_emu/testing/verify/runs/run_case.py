@@ -1,0 +1,445 @@
+"""One netlist under test, from its text to a verdict (NETLIST 5)."""
+
+import shlex
+import time
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.emulator.image.opened import is_image
+from buda_emu.emulator.inputs.entries import default_parameters, parameter_names
+from buda_emu.emulator.inputs.feed import Feed, push
+from buda_emu.emulator.inputs.input_used import InputUsed
+from buda_emu.emulator.inputs.of_image import host_copies, image_args, known_queues
+from buda_emu.emulator.inputs.prepared import bytes_held, foreseen, require_memory, require_runnable
+from buda_emu.emulator.inputs.reference import Files, tensors, whole_array
+from buda_emu.emulator.runtime.emulator import Emulator
+from buda_emu.netlist.load import check, check_bytes
+from buda_emu.netlist.model import Netlist, Program, Queue
+from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
+from buda_emu.spec.precision import Precision
+from buda_emu.support.checker.diagnostic import Diagnostic
+from buda_emu.support.checker.render import render
+from buda_emu.support.checker.text import plural
+from buda_emu.support.errors import (
+    DocumentError,
+    HostError,
+    InternalError,
+    NetlistError,
+    ProgramError,
+    UnsupportedError,
+)
+from buda_emu.testing.verify.comparison import compare
+from buda_emu.testing.verify.figures import figures
+from buda_emu.testing.verify.op_by_op import run_pair
+from buda_emu.testing.verify.result import (
+    CaseResult,
+    FirstBad,
+    OpResult,
+    OutputResult,
+    PerformanceResult,
+    Status,
+    refusals,
+    rounding_warnings,
+)
+from buda_emu.testing.verify.runs.collect import Case, Settings, unfinished
+
+if TYPE_CHECKING:
+    from buda_emu.emulator.image.device_image import DeviceImage
+    from buda_emu.emulator.image.model_io import ModelOutput
+    from buda_emu.emulator.inputs.host_parts import HostParts
+    from buda_emu.testing.coverage.run_features import Noting
+
+
+Arrays = Mapping[str, NDArray[Any]]
+_COPIES: Final = 5  # of an output: observed, expected, and what comparing them takes
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the runs left: outputs as the host reads them, and what the ops looked like where that was asked for."""
+
+    observed: Arrays
+    expected: Arrays
+    inputs: tuple[InputUsed, ...]
+    ops: tuple[OpResult, ...] = ()
+    first_bad: FirstBad | None = None
+    outside: frozenset[str] = frozenset()  # outputs whose expected entries come from outside
+    float32: Callable[[], Arrays] | None = None  # runs once more, in precision "ideal"
+    image: "DeviceImage | None" = None
+    exercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+def runs_of(
+    netlist: Netlist,
+    bodies: Sequence[Program],
+    parameters: Mapping[str, str],
+    feed: Feed,
+    case: Case,
+    compared: Sequence[str],
+) -> Runs:
+    """Run programs in both precisions, on the inputs of `feed`. Raises what running them raises."""
+    settings, reference = case.settings, case.reference
+    require_runnable(netlist, bodies)
+    steps = foreseen(netlist, bodies, parameters)
+    machines = 2 if settings.per_op else 1
+    held = bytes_held(netlist, steps) if steps is not None else {}
+    beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines + host_copies(feed.image)
+    known = known_queues(feed.image)
+    limit = require_memory(netlist, steps, settings.memory_limit, machines=machines, beside=beside, known=known)
+    inputs: list[InputUsed] = []
+    parts = _host_parts(feed, case)
+    noted: list[Noting] = []
+
+    def note(emulator: Emulator) -> None:
+        if settings.coverage:
+            from buda_emu.testing.coverage.run_features import Noting  # only for those who ask
+
+            noted.append(Noting(emulator))
+
+    def exercised() -> Mapping[str, tuple[str, ...]]:
+        return noted[-1].exercised() if noted else {}
+
+    def fill(emulator: Emulator) -> None:
+        inputs[:] = push(emulator, feed.blocks())
+
+    def once(precision: Precision) -> Arrays:
+        with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+            note(emulator)
+            if parts is not None:
+                found = parts.on(emulator, parameters, settings.seed)
+                inputs[:] = found.inputs
+                return {name: array for name, array in found.entries.items() if name in compared}
+            fill(emulator)
+            for body in bodies:
+                emulator.run(body.name, parameters)
+            return emulator.outputs(queues=compared)
+
+    if settings.per_op:
+
+        def named_op(name: str) -> NDArray[Any] | None:
+            if reference is None:
+                return None
+            op = netlist.ops[name]
+            found = tensors(reference, name, op.out_df, op.blocking.element_shape)
+            return found.array if found is not None else None
+
+        pair = run_pair(
+            netlist,
+            fill,
+            [(body.name, parameters) for body in bodies],
+            precision=settings.precision,
+            expected=settings.expected,
+            threads=settings.threads,
+            reference=named_op,
+            threshold=settings.threshold,
+            memory_limit=limit,
+            note=note,
+        )
+        return Runs(
+            pair.observed,
+            pair.expected,
+            tuple(inputs),
+            pair.ops,
+            pair.first_bad,
+            image=feed.image,
+            exercised=exercised(),
+        )
+    queues = netlist.queues
+    outside = frozenset(
+        name for name in compared if reference is not None and _expected(queues[name], reference, feed.image)
+    )
+    expected: Arrays = once(settings.expected) if len(outside) < len(compared) else {}
+    float32 = (lambda: once("ideal")) if outside and settings.precision != "ideal" else None
+    observed = once(settings.precision)
+    return Runs(
+        observed, expected, tuple(inputs), outside=outside, float32=float32, image=feed.image, exercised=exercised()
+    )
+
+
+def _host_parts(feed: Feed, case: Case) -> "HostParts | None":
+    """Of an image whose host computes between programs. Raises UnsupportedError for what is not tested so."""
+    if feed.image is None or feed.image.plan is None:
+        return None
+    if case.settings.per_op or case.settings.programs or case.reference is not None:
+        raise UnsupportedError("an image with host parts is tested whole: without --per-op, --program and --reference")
+    from buda_emu.emulator.inputs.host_parts import HostParts  # with what the host computes by
+
+    return HostParts(feed.image)
+
+
+def with_float32(
+    outputs: tuple[OutputResult, ...], netlist: Netlist, config: TestConfig, runs: Runs, case: Case
+) -> tuple[OutputResult, ...]:
+    """Of outputs that differ from tensors from outside: does float32 throughout, too? Then formats are not why."""
+    wrong = {item.queue for item in outputs if not item.passed} & runs.outside
+    if not wrong or runs.float32 is None:
+        return outputs
+    exact = replace(runs, observed=runs.float32())
+    found: list[OutputResult] = []
+    for item in outputs:
+        if item.queue in wrong:
+            same = compare_output(netlist.queues[item.queue], config, exact, case).passed
+            said = "agrees with it: it is the formats" if same else "differs from it, too: it is not the formats"
+            found.append(replace(item, reason=f"{item.reason}; float32 throughout {said}"))
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+def _own(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
+    """The output of the model that a queue holds, of an image that `buda-emu compile` wrote."""
+    return image.model.by_queue.get(queue) if image is not None and image.model is not None else None
+
+
+def _expected(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
+    """Entries from outside and where they come from. A model's output may have the model's own shape."""
+    own = _own(image, queue.name)
+    whole = whole_array(reference, queue.name) if own is not None else None
+    if own is not None and whole is not None:
+        held = own.in_queue(whole.array, queue.blocking.element_shape)
+        if held is not None:
+            return held, whole.source
+    found = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
+    return (found.array, found.source) if found is not None else None
+
+
+def compare_output(queue: Queue, config: TestConfig, runs: Runs, case: Case) -> OutputResult:
+    """Compare one output; where the expected entries are fewer than the observed ones, or more, the first of them."""
+    comparison = config.comparison(queue.name)
+    observed = runs.observed[queue.name]
+    outside = _expected(queue, case.reference, runs.image) if case.reference is not None else None
+    expected, source = outside or (runs.expected[queue.name], case.settings.expected)
+    entries = min(len(observed), len(expected))
+    if not entries:
+        raise HostError(f"{source} holds no entries for output {queue.name}")
+    if entries < max(len(observed), len(expected)):
+        source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
+    observed, expected = observed[:entries], expected[:entries]
+    own = _own(runs.image, queue.name)
+    if own is not None:
+        observed, expected = own.alone(observed), own.alone(expected)
+    tile_dim = queue.blocking.tile_dim
+    with np.errstate(all="ignore"):
+        verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
+        found = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
+    return OutputResult(
+        queue.name,
+        queue.type,
+        queue.df,
+        tuple(observed.shape),
+        tile_dim,
+        source,
+        comparison,
+        verdict.passed,
+        verdict.reason,
+        found.pcc,
+        found.match,
+        found.max_error,
+        found.mean_error,
+        found.max_error_at,
+        found.not_finite_expected,
+        found.not_finite_observed,
+        found.tiles,
+        found.bad_tiles,
+        found.first_bad_tile,
+        found.detail,
+    )
+
+
+def runner(_about: None) -> Callable[[Case], CaseResult]:
+    """The work of `run_all.CASES`."""
+    return run_case
+
+
+def run_case(case: Case) -> CaseResult:
+    """Test one netlist. What is wrong with it, or with us, is the result's status: nothing is raised but
+    KeyboardInterrupt."""
+    start = time.perf_counter()
+    result = unfinished(case, "error", "", 0.0)
+    try:
+        result = _tested(case, result)
+    except (DocumentError, HostError) as error:
+        result = replace(result, status="rejected", message=str(error))
+    except UnsupportedError as error:
+        result = replace(result, status="unsupported", message=str(error))
+    except ProgramError as error:
+        stopped = error.stopped.as_json() if error.stopped is not None else None
+        result = replace(result, status="stopped", message=str(error), stopped=stopped)
+    except MemoryError as error:
+        result = replace(result, status="unsupported", message=f"not enough memory{f': {error}' if str(error) else ''}")
+    except InternalError as error:
+        result = replace(result, status="error", message=f"{error}\n{traceback.format_exc()}")
+    except Exception as error:  # noqa: BLE001 - one netlist's trouble must not end the others
+        result = replace(result, status="error", message=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+    if case.settings.coverage:
+        result = replace(result, exercised={**_asked(case), **result.exercised})
+    return replace(result, seconds=time.perf_counter() - start)
+
+
+def _asked(case: Case) -> Mapping[str, tuple[str, ...]]:
+    """What the checker asks of a netlist, whatever it says; nothing of an image, which nobody has written."""
+    if is_image(case.path):
+        return {}
+    from buda_emu.testing.coverage.features import outcomes
+
+    try:
+        text = case.text if case.text is not None else read_bytes(case.path)
+    except UnreadableError:
+        return {}
+    return outcomes(text, case.path, case.settings.arch)
+
+
+@contextmanager
+def _opened(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
+    """The netlist to run, and the image that it is of. Raises NetlistError, ImageError, OSError."""
+    settings = case.settings
+    if not is_image(case.path):
+        checked = (
+            check(case.path, settings.arch, cache=settings.cache)
+            if case.text is None
+            else check_bytes(case.text, case.path, settings.arch)
+        )
+        if checked.netlist is None:
+            raise NetlistError(render(checked.diagnostics), checked.diagnostics)
+        yield checked.netlist, None
+        return
+    from buda_emu.emulator.image.load import load_image
+
+    with TemporaryDirectory() if case.text is not None else nullcontext("") as folder:
+        path = case.path
+        if case.text is not None:  # an image is read where it lies
+            path = str(Path(folder) / Path(case.path).name)
+            Path(path).write_bytes(case.text)
+        image = load_image(path, allow_pickle=settings.allow_pickle)
+        yield image.for_inputs, image
+
+
+def _tested(case: Case, result: CaseResult) -> CaseResult:
+    with _opened(case) as (netlist, image):
+        return _compared(case, result, netlist, image)
+
+
+def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
+    settings = case.settings
+    result = replace(result, arch=netlist.arch_name)
+    if settings.arch is not None and netlist.arch_name != settings.arch.lower():
+        return replace(result, status="skipped", message=f"it is for {', '.join(netlist.archs)}, not {settings.arch}")
+    missing = [name for name in settings.programs if name not in netlist.programs]
+    if missing:
+        known = ", ".join(netlist.programs)
+        return replace(result, status="skipped", message=f"no program {', '.join(missing)}; programs: {known}")
+    config = _config(case, netlist)
+    bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
+    parameters = _parameters(bodies, {**image_args(image), **config.args}, settings)
+    feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference, image=image)
+    compared, skipped = _outputs_to_compare(netlist, config)
+    with rounding_warnings() as warned:
+        runs = runs_of(netlist, bodies, parameters, feed, case, compared)
+    for name in list(compared):
+        if name not in runs.observed:
+            skipped[name] = "it holds no entries"
+    outputs = tuple(
+        compare_output(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
+    )
+    outputs = with_float32(outputs, netlist, config, runs, case)
+    result = replace(
+        result,
+        programs=tuple(body.name for body in bodies),
+        parameters=parameters,
+        inputs=runs.inputs,
+        outputs=outputs,
+        not_compared=skipped,
+        ops=runs.ops,
+        first_bad=runs.first_bad,
+        warnings=(*_told(netlist.diagnostics, case.name), *warned),
+        exercised=_exercised(netlist, runs, settings),
+    )
+    if settings.perf:
+        result = replace(result, performance=performance(netlist, bodies, parameters))
+    if not outputs:
+        return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
+    good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
+    status: Status = "passed" if good else "failed"
+    return replace(result, status=status)
+
+
+def _exercised(netlist: Netlist, runs: Runs, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    if not settings.coverage:
+        return {}
+    from buda_emu.testing.coverage.features import features
+
+    return {**{name: tuple(sorted(found)) for name, found in features(netlist).items()}, **runs.exercised}
+
+
+def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
+    """What the checker says of a netlist that is good enough to be tested."""
+    if not findings:
+        return ()
+    rules = ", ".join(sorted({item.rule for item in findings}))
+    count = plural(len(findings), "warning")
+    return (f"the checker has {count} ({rules}): `buda-emu check {shlex.quote(name)}` shows them",)
+
+
+def performance(
+    netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
+) -> tuple[PerformanceResult, ...]:
+    """`performance-check` against modelled cycles. Raises NetlistError, UnsupportedError."""
+    from buda_emu.netlist.test_config import read_performance_checks
+    from buda_emu.performance.timing.checks import evaluate
+    from buda_emu.performance.timing.model import model_netlist
+
+    checks = read_performance_checks(netlist.path, netlist.sections)
+    if not checks:
+        return ()
+    return tuple(
+        PerformanceResult(
+            item.config, item.graph, item.target, item.bound.metric, str(item.bound), item.observed, item.passed
+        )
+        for item in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
+    )
+
+
+def _config(case: Case, netlist: Netlist) -> TestConfig:
+    own = read_test_config(case.name, netlist.sections)
+    if case.defaults is None:
+        return own
+    return merged(own, read_defaults(*case.defaults))
+
+
+def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """As the harness gives them, then those of the settings that the programs take."""
+    names = parameter_names(bodies)
+    own = {name: value for name, value in settings.parameters if name in names}
+    return {**default_parameters(bodies, args), **own}
+
+
+def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
+    """Those that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4); why not the others."""
+    compared: list[str] = []
+    unknown = [name for name in config.outputs if name not in netlist.queues]
+    skipped = dict.fromkeys(unknown, "io-config lists it, but there is no such queue")
+    for queue in netlist.queues.values():
+        if queue.host_fed:
+            if queue.name in config.outputs:
+                skipped[queue.name] = "io-config lists it, but the host feeds it, not an op"
+            continue
+        if config.outputs and queue.name not in config.outputs:
+            skipped[queue.name] = "io-config does not list it"
+        elif not config.outputs and "e2e" in queue.name:
+            skipped[queue.name] = "it links graphs (e2e in its name)"
+        else:
+            compared.append(queue.name)
+    return compared, skipped
+
+
+def _why_nothing(skipped: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "no op feeds a queue"

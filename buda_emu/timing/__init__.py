@@ -1,8 +1,0 @@
-"""Cycles (docs/timing/timing.md): what an op costs a core (`op`), what moves between cores and memory (`transfers`),
-how both overlap in an epoch (`epoch`), and what programs take in total. Uses `timeline` to schedule the tasks.
-"""
-
-from buda_emu.timing.op.call import OpCall
-from buda_emu.timing.op.cost import op_cost, op_cycles
-
-__all__ = ["OpCall", "op_cost", "op_cycles"]

@@ -1,0 +1,141 @@
+"""`be.test`, `be.numerics`, `be.perf`: rows, short words for them, and what a notebook shows."""
+
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from shared_files import ROOT
+
+SOFTMAX = ROOT / "netlists" / "softmax.yaml"
+CHIPS = ROOT / "netlists" / "two_chips.yaml"
+
+
+@pytest.fixture(scope="module")
+def tested():
+    return be.test([CHIPS, str(ROOT / "netlists" / "matmul.yaml")], precision="format", per_op=True, threads=1)
+
+
+@pytest.fixture(scope="module")
+def explained():
+    return be.numerics(CHIPS, threads=1)
+
+
+def plain(rows):
+    """Columns are alike, and values are what a data frame takes."""
+    assert rows
+    assert len({tuple(row) for row in rows}) == 1
+    for row in rows:
+        for value in row.values():
+            assert value is None or isinstance(value, str | int | float | bool | tuple), value
+    return rows
+
+
+def test_rows_of_a_test(tested):
+    assert tested.passed
+    assert [row["netlist"] for row in plain(tested.rows)] == [str(CHIPS), str(ROOT / "netlists" / "matmul.yaml")]
+    assert [row["status"] for row in tested.rows] == ["passed", "passed"]
+    (output, _) = plain(tested.output_rows)
+    assert (output["output"], output["passed"], output["bad_tiles"]) == ("out", True, 0)
+    assert {row["op"] for row in plain(tested.op_rows)} >= {"product", "activate"}
+    assert repr(tested).startswith("<Tested 2 netlists: 2 passed, ")
+    assert tested.to_json()["schema_version"] == 1
+    json.dumps(tested.to_json(), allow_nan=False)
+
+
+def test_what_goes_wrong_is_a_status(tmp_path):
+    (tmp_path / "bad.yaml").write_text(CHIPS.read_text().replace("type: queue", "type: qeue", 1))
+    told = []
+    found = be.test(tmp_path, progress=told.append)
+    assert not found.passed
+    assert found.rows[0]["status"] == "rejected"
+    assert "qeue" in found.rows[0]["reason"]
+    assert [case.status for case in told] == ["rejected"]
+    assert "1 rejected" in repr(found)
+    assert found.output_rows == found.op_rows == []
+
+
+def test_a_loaded_netlist_is_read_again_for_its_architecture():
+    netlist = be.load(CHIPS, arch="wormhole_b0")
+    (row,) = be.test(netlist, precision="format", threads=1).rows
+    assert (row["status"], row["arch"]) == ("passed", "wormhole_b0")
+
+
+def test_in_processes_the_result_is_the_same(tested):
+    again = be.test([CHIPS, ROOT / "netlists" / "matmul.yaml"], precision="format", per_op=True, threads=1, workers=2)
+    one, other = (
+        [{name: value for name, value in row.items() if name != "seconds"} for row in found.rows]
+        for found in (tested, again)
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}])
+def test_wrong_callers_are_told(options):
+    with pytest.raises(be.HostError):
+        be.test(CHIPS, **options)
+    with pytest.raises(be.HostError, match="no such file"):
+        be.test("nowhere.yaml")
+
+
+def test_rows_of_numerics(explained):
+    rows = plain(explained.rows)
+    assert [row["op"] for row in rows] == [op.name for op in explained.ops]
+    assert all(row["own_error"] is not None for row in rows)
+    assert repr(explained).startswith(f"<Explained {CHIPS} on wormhole_b0: 4 ops, worst alone ")
+    assert explained.to_json()["schema_version"] == 1
+    with pytest.raises(be.HostError, match="no op"):
+        be.numerics(be.load(CHIPS), op="nobody")
+
+
+def test_numerics_is_a_function_whatever_was_imported_before(child_environment):
+    """No room has its name: a module that is imported becomes an attribute of the package."""
+    script = (
+        "import buda_emu as be\n{first}\nfrom buda_emu.arithmetic.formats import quantise\n"
+        "import types\nassert isinstance(be.numerics, types.FunctionType), be.numerics\n"
+    )
+    for first in ("be.numerics", "import buda_emu.app.api.numerics", "from buda_emu import numerics", ""):
+        command = [sys.executable, "-c", script.format(first=first)]
+        subprocess.run(command, env=child_environment, check=True)
+
+
+@pytest.mark.parametrize("name", ["tested", "explained", "perf"])
+def test_a_notebook_shows_a_table(name, request):
+    found = be.perf(CHIPS) if name == "perf" else request.getfixturevalue(name)
+    html = found._repr_html_()
+    tree = ElementTree.fromstring(f"<div>{html}</div>")
+    rows = found.epoch_rows if name == "perf" else found.rows
+    assert len(tree.findall(".//tbody/tr")) == len(rows)
+    assert [head.text for head in tree.findall(".//th")] == [column.replace("_", " ") for column in rows[0]]
+    assert len(repr(found)) < 300
+
+
+def test_a_notebook_shows_a_netlist_as_its_picture():
+    netlist = be.load(CHIPS)
+    assert ElementTree.fromstring(netlist._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
+    assert repr(netlist) == f"<Netlist {CHIPS} for wormhole_b0: 2 graphs, 4 ops, 6 queues, programs run_fwd>"
+
+
+def test_a_notebook_shows_where_errors_are(tmp_path):
+    np.save(tmp_path / "out.npy", np.full((2, 1, 128, 192), 7.0, np.float32))
+    found = be.test(ROOT / "netlists/matmul.yaml", reference=tmp_path, detail=True)
+    assert not found.passed
+    html = found._repr_html_()
+    assert 'class="buda-emu"' in html
+    assert "largest error of each tile" in html
+    assert ".buda-emu svg .h7{" in html
+    assert ":root" not in html
+    assert "<svg" not in be.test(ROOT / "netlists/matmul.yaml", detail=True)._repr_html_()
+
+
+def test_a_notebook_shows_a_run(tmp_path):
+    netlist = be.load(ROOT / "netlists/matmul.yaml")
+    from buda_emu.app.api.run_netlist import run_netlist
+
+    html = run_netlist(netlist)._repr_html_()
+    assert "<td>out</td>" in html
+    assert "2x1x128x192" in html

@@ -1,0 +1,56 @@
+"""Help and complaints of the command line's parser."""
+
+import pytest
+
+from buda_emu.app.cli.main import main
+
+
+def said(capsys, *words):
+    with pytest.raises(SystemExit) as leaving:
+        main(list(words))
+    shown = capsys.readouterr()
+    return leaving.value.code, shown.out or shown.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "usage"),
+    [
+        ("perf", "usage: buda-emu perf [options] FILE"),
+        ("pack", "usage: buda-emu pack [options] --tensors DIR -o FILE FILE"),  # what is needed stays
+        ("formats", "usage: buda-emu formats [-h] [--color {auto,always,never}] [--config FILE]"),
+    ],
+)
+def test_usage_is_one_line(verb, usage, capsys):
+    code, text = said(capsys, verb, "--help")
+    assert code == 0
+    assert text.splitlines()[2] == usage
+
+
+@pytest.mark.parametrize("verb", ["run", "perf", "gemini run", "vpux check", "darwinn run"])
+def test_options_of_every_verb_stand_last(verb, capsys):
+    _, text = said(capsys, *verb.split(), "--help")
+    assert text.partition("\nof every verb:\n")[2].split()[0] == "--color"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("perf", "net.yaml", "--quite"), "--quite (did you mean '--quiet'?)"),
+        (("run", "net.yaml", "--precison=ideal"), "--precison=ideal (did you mean '--precision'?)"),
+        (("gemini", "run", "a.json", "--freqghz", "2"), "--freqghz 2 (did you mean '--freq-ghz'?)"),
+        (("perf", "net.yaml", "--zzzzzzzz"), "--zzzzzzzz\n"),
+        (("perf", "net.yaml", "--what-is-not", "-q"), "--what-is-not\n"),
+        (
+            ("perf", "net.yaml", "--inputs", "x.npz"),
+            "--inputs x.npz (an option of `run`, `debug`, `numerics`, `faults`)",
+        ),
+        (("run", "net.yaml", "--fail-above", "3"), "--fail-above 3 (an option of `perf`)"),
+        (("test", "net.yaml", "--inputs", "x.npz"), "`faults`: here tensors come from --reference DIR"),
+    ],
+)
+def test_an_unknown_option_gets_the_one_that_was_meant(words, hint, capsys):
+    code, text = said(capsys, *words)
+    assert code == 2
+    assert hint in text
+    verb = "gemini" if words[0] == "gemini" else f"{words[0]} [options]"
+    assert text.startswith(f"usage: buda-emu {verb} ")

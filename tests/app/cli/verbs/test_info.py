@@ -1,0 +1,80 @@
+"""`buda-emu info`: what any file is; and `check` of several kinds in one call."""
+
+import json
+
+import pytest
+
+from buda_emu.app.cli.main import main
+from shared_files import ROOT
+from vpux_documents import buffer, function, module
+
+NETLIST, SCHEDULE, VPUX = (
+    str(ROOT / name) for name in ("netlists/matmul.yaml", "examples/gemini/halo.json", "examples/vpux/clamp.mlir")
+)
+
+
+def test_what_files_are(capsys):
+    assert main(["info", NETLIST, SCHEDULE]) == 0
+    first, second = capsys.readouterr().out.split("\n\n")
+    assert first.startswith(f"{NETLIST}: BUDA netlist, accepted\n  arch ")
+    assert f"{SCHEDULE}: Gemini schedule, accepted\n  dialect    A\n  mesh       2x1\n" in second
+
+
+def test_what_is_refused_or_nothing(tmp_path, capsys):
+    (tmp_path / "net.yaml").write_text("devices: {arch: grayskull}\nqueues: {q: {type: qeue}}\n")
+    (tmp_path / "x.json").write_text('{"-1": 3}')
+    (tmp_path / "notes").write_text("hello")
+    assert main(["info", *(str(tmp_path / name) for name in ("net.yaml", "x.json", "notes"))]) == 2
+    shown = capsys.readouterr().out
+    assert "net.yaml: BUDA netlist, refused, " in shown
+    assert "x.json: Gemini schedule, refused, " in shown
+    assert "notes: of no kind that is known here; read as a BUDA netlist, refused, 1 error; `buda-emu check" in shown
+
+
+def test_the_timeline_of_any_kind(tmp_path, capsys):
+    for number, file in enumerate((NETLIST, SCHEDULE, VPUX)):
+        trace = tmp_path / f"{number}.json"
+        assert main(["info", file, "--timeline", str(trace)]) == 0
+        assert any(event["ph"] == "X" for event in json.loads(trace.read_text())["traceEvents"])
+    assert main(["info", NETLIST, VPUX, "--timeline", str(tmp_path / "t.html")]) == 2
+    assert "--timeline is of one document, not of 2 documents" in capsys.readouterr().err
+
+
+def test_check_takes_kinds_mixed(tmp_path, capsys):
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"-1": 3}')
+    assert main(["check", NETLIST, SCHEDULE, VPUX, str(bad), "--arch", "wormhole_b0", "--json"]) == 2
+    content = json.loads(capsys.readouterr().out)
+    assert [(file["kind"], file["accepted"]) for file in content["files"]] == [
+        ("netlist", True),
+        ("schedule", True),
+        ("vpux", True),
+        ("schedule", False),
+    ]
+
+
+@pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])
+@pytest.mark.parametrize("form", ["sarif", "github", "json"])
+def test_every_room_has_every_form(room, form, tmp_path, capsys):
+    bad = tmp_path / "bad.mlir"
+    bad.write_text("{" if room != "vpux" else "func.func @main(")
+    assert main([room, "check", str(bad), "--format", form]) == 2
+    text = capsys.readouterr().out
+    rule = {"gemini": "G001", "vpux": "X001", "darwinn": "D001"}[room]
+    if form == "sarif":
+        assert json.loads(text)["runs"][0]["results"][0]["ruleId"] == rule
+    elif form == "json":
+        assert json.loads(text)["diagnostics"][0]["rule"] == rule
+    else:
+        assert text.startswith("::error file=")
+
+
+def test_warnings_are_errors_with_strict(tmp_path, capsys):
+    """Of VPUX programs as of images; the same for both commands."""
+    path = tmp_path / "w.mlir"
+    path.write_text(module(function(f"{buffer('%c', 2 * 1024 * 1024 - 8)}\nreturn")))
+    for words in (["vpux", "check"], ["check"]):
+        assert main([*words, str(path)]) == 0
+        assert "warning[X032]" in capsys.readouterr().out
+        assert main([*words, str(path), "--strict"]) == 2
+        assert "error[X032]" in capsys.readouterr().out

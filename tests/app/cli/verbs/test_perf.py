@@ -1,0 +1,298 @@
+"""`buda-emu perf` as a user meets it."""
+
+import csv
+import gzip
+import io
+import json
+import re
+
+import pytest
+
+import buda_emu as be
+from buda_emu.app.cli.main import main
+from example_netlists import DIRECTORY
+from report.unpacked import whole
+
+EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
+CHECK = """
+performance-check:
+  config-0:
+    graph-name: multiply
+    program-name: run_fwd
+    target-ops: [product]
+    target-inputs: [0, 1]
+    {metric}
+"""
+
+
+def perf(*words):
+    return main(["perf", *map(str, words)])
+
+
+def with_check(tmp_path, metric):
+    path = tmp_path / "checked.yaml"
+    path.write_text((DIRECTORY / "matmul.yaml").read_text() + CHECK.format(metric=metric))
+    return path
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_gets_a_report(path, capsys, tmp_path):
+    assert perf(path, "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
+    shown = capsys.readouterr().out
+    found = json.loads((tmp_path / "perf.json").read_text())
+    assert found["schema_version"] == 1
+    for epoch in found["epochs"]:
+        assert epoch["first_input_cycles"] > 0
+        assert epoch["bottleneck"]["sentence"] in shown
+        for op in epoch["ops"]:
+            assert op["op"] in shown
+            assert op["provenance"]
+            assert 0 <= op["average_utilisation"] <= 100
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "perf.csv").read_text())))
+    assert [row["graph-name"] for row in rows] == [graph for epoch in found["epochs"] for graph in epoch["graphs"]]
+    assert list(rows[0])[:4] == ["program-name", "graph-name", "aiclk", "device-id"]
+
+
+def test_a_trace_follows_the_format(tmp_path):
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.json") == 0
+    trace = json.loads((tmp_path / "t.json").read_text())
+    events = trace["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
+    assert "\n" not in (tmp_path / "t.json").read_text().strip()
+    named = {(event["pid"], event["tid"]) for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+    ends = {}
+    for event in events:
+        if event["ph"] == "X":
+            track = event["pid"], event["tid"]
+            assert track in named
+            assert event["dur"] >= 0
+            assert event["ts"] >= ends.get(track, 0) - 1e-6  # a track does one thing after the other
+            ends[track] = event["ts"] + event["dur"]
+        elif event["ph"] == "C":
+            (value,) = event["args"].values()
+            assert value >= 0
+    tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert {f"dots: {thread}" for thread in ("unpack", "math", "pack")} <= set(tracks)
+    assert any(track.startswith("DRAM channel 0: ") for track in tracks)
+    assert any(event["ph"] == "C" and event["name"].startswith("NoC ") for event in events)
+
+
+def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_path(tmp_path):
+    text = (DIRECTORY / "attention.yaml").read_text().replace("input_count: 2", "input_count: 40")
+    (tmp_path / "long.yaml").write_text(text)
+    found = be.perf(tmp_path / "long.yaml")
+    epoch = max(found.epochs, key=lambda item: item.timing.inputs)
+    assert epoch.timing.inputs >= 4
+    assert perf(tmp_path / "long.yaml", "-q", "--trace", tmp_path / "t.json.gz") == 0
+    events = json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))["traceEvents"]
+    tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    slices = [event for event in events if event["ph"] == "X"]
+    for event in slices:
+        track = tracks[event["pid"], event["tid"]]
+        assert track.rpartition(": ")[0] == event["name"] or track == event["name"] or track == "stretches"
+    steady = [event for event in slices if event["name"].startswith("steady state")]
+    assert all(re.fullmatch(r"steady state, (its op|all \d+ ops|\d+ of \d+ ops) at work", e["name"]) for e in steady)
+    assert steady
+    assert all(event["dur"] > 0 for event in steady)
+    flows = {kind: [event for event in events if event["ph"] == kind] for kind in "sf"}
+    assert [event["id"] for event in flows["s"]] == [event["id"] for event in flows["f"]]
+    assert any(event["name"].startswith("critical path, ") for event in flows["s"])
+    assert any(not event["name"].startswith("critical path, ") for event in flows["s"])
+    at = {(event["pid"], event["tid"], event["ts"]) for event in slices}
+    assert {(event["pid"], event["tid"], event["ts"]) for kind in "sf" for event in flows[kind]} <= at
+
+
+def test_a_misspelt_parameter_is_refused(capsys):
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
+    said = capsys.readouterr().err
+    assert "no program takes the parameter $p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop" in said
+
+
+def test_set_up_and_host(capsys):
+    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "epoch_setup=1000000,host_gbps=0.001") == 0
+    shown = capsys.readouterr().out
+    assert "which bounds it" in shown
+    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "host_gbps=1000") == 0
+    assert "which can go on meanwhile" in capsys.readouterr().out
+
+
+def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}"), "-q") == 0
+    assert capsys.readouterr().out.rstrip().endswith("every figure holds")
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.5}"), "-q") == 1
+    shown = capsys.readouterr().out
+    assert "1 within 50 %" in shown
+    assert "FAILED" in shown
+    assert "1 figure missed" in shown
+
+
+def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
+    metrics = [
+        "math-utilization",
+        "execution-cycles",
+        "average-math-utilization",
+        "total-runtime",
+        "input0-bw",
+        "output-bw",
+    ]
+    text = "\n    ".join(f"{metric}: {{min_bound: 0}}" for metric in metrics)
+    assert perf(with_check(tmp_path, text), "-q") == 0
+    shown = capsys.readouterr().out
+    for metric in metrics:
+        for number in (0, 1):
+            (line,) = [line for line in shown.splitlines() if metric in line.split() and f"input {number}" in line]
+            assert "product" in line
+            assert "passed" in line
+
+
+def test_an_input_that_is_not_modelled_fails(tmp_path, capsys):
+    path = with_check(tmp_path, "execution-cycles: {min_bound: 0}")
+    path.write_text(path.read_text().replace("target-inputs: [0, 1]", "target-inputs: [7]"))
+    assert perf(path, "-q") == 1
+    assert " - " in capsys.readouterr().out
+
+
+def test_a_config_of_another_epoch_is_not_evaluated(tmp_path, capsys):
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    path.write_text(path.read_text().replace("graph-name: multiply", "graph-name: other"))
+    assert perf(path, "-q") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_broken_section_is_refused(tmp_path, capsys):
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: fast}")) == 2
+    assert "V205" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--program", "nope"], "no program 'nope'; programs: run_fwd"),
+        (["--what-if", "clock"], "--what-if clock: expected NAME=VALUE"),
+        (["--what-if", "speed=3"], "'speed' is not one of clock"),
+        (["--what-if", "clock=0"], "must be above 0"),
+        (["--grid", "big"], "--grid is rows x columns"),
+        (["--grid", "99x1"], "is not within"),
+        (["--grid", "1x1"], "op product is on cores [0, 0] to [1, 0], the chip has 1x1"),
+        (["--harvest", "99"], "row 99 has no worker cores"),
+    ],
+)
+def test_mistakes(words, said, capsys):
+    assert perf(DIRECTORY / "matmul.yaml", *words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_faster_clock_and_a_smaller_chip(tmp_path):
+    totals = []
+    for clock in (500, 1000, 2000):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--what-if", f"clock={clock}", "--json", tmp_path / "p.json") == 0
+        found = json.loads((tmp_path / "p.json").read_text())
+        assert found["clock_mhz"] == clock
+        totals.append(sum(epoch["total_cycles"] for epoch in found["epochs"]) / clock)
+    assert totals == sorted(totals, reverse=True)
+    assert perf(DIRECTORY / "matmul.yaml", "-q", "--harvest", "11", "--grid", "4x4") == 0
+
+
+def test_the_vendors_model_gives_other_figures(tmp_path):
+    found = []
+    for model in ("fitted", "vendor"):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--model", model, "--json", tmp_path / "p.json") == 0
+        found.append(json.loads((tmp_path / "p.json").read_text())["epochs"][0]["ops"][0])
+    assert found[0]["provenance"] != found[1]["provenance"] == "vendor formula"
+
+
+def test_expectations_are_printed_and_nothing_is_changed(tmp_path, capsys):
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.25}\n    note: {mine: [1, 2]}")
+    before = path.read_bytes()
+    assert perf(path, "-q", "--update-expectations") == 1
+    section = capsys.readouterr().out.partition("performance-check:\n")[2]
+    assert path.read_bytes() == before
+    updated = tmp_path / "updated.yaml"
+    updated.write_text((DIRECTORY / "matmul.yaml").read_text() + "\nperformance-check:\n" + section)
+    assert "note: {mine: [1, 2]}" in section
+    assert "rtol: 0.25" in section
+    assert perf(updated, "-q") == 0
+
+
+def test_a_report_folder(tmp_path, capsys):
+    from xml.etree import ElementTree
+
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--report", tmp_path / "r") == 0
+    assert capsys.readouterr().out.strip().endswith("perf.html")
+    names = ["op_perf_table.json", "perf.html", "perf.json", "perf_info_all_epochs.csv", "runtime_table.csv"]
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == names
+    page = whole(tmp_path / "r/perf.html")
+    for outside in ("https://", "src=", "<link"):
+        assert outside not in page
+    for svg in page.split("<svg")[1:]:
+        ElementTree.fromstring("<svg" + svg.partition("</svg>")[0] + "</svg>")
+    for words in ("What limits it", "What its cycles are, link by link", "Roofline", "exponentials", "red: busy"):
+        assert words in page
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "r/runtime_table.csv").read_text())))
+    assert len(rows) == 13
+    assert rows[0]["core-label"] == "1-1-q"  # logical [0, 0] of wormhole_b0
+    table = json.loads((tmp_path / "r/op_perf_table.json").read_text())
+    assert table["run_fwd"]["scores_epoch"]["epoch-information"]["AICLK"] == 1000
+
+
+def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("buda_emu.support.caches.own_caches", lambda: tmp_path / "caches")
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    assert main(["test", str(path), "-n", "1"]) == 0
+    files = ["--junitxml", str(tmp_path / "r.xml"), "--report", str(tmp_path / "report")]
+    assert main(["test", str(path), "-n", "1", "--perf", *files]) == 1
+    shown = capsys.readouterr().out
+    for name in ("r.xml", "report/report.html", "report/report.md"):
+        assert "performance-check config-0: cycles-per-tensor is modelled as" in (tmp_path / name).read_text()
+    assert "performance-check config-0: cycles-per-tensor is modelled as" in shown
+    assert "1 within 1 %" in shown
+
+
+def test_a_harvested_chip_shifts_the_cores(tmp_path):
+    def labels(*more):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--arch", "grayskull", "--report", tmp_path, *more) == 0
+        return [row["core-label"] for row in csv.DictReader(io.StringIO((tmp_path / "runtime_table.csv").read_text()))]
+
+    whole, shifted = labels(), labels("--harvest", "1")
+    assert whole[0].split("-")[0] == shifted[0].split("-")[0]  # the same column
+    assert whole[0] != shifted[0]
+
+
+def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path):
+    for name in ("t.json", "t.json.gz", "t.html"):
+        assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / name) == 0
+    assert gzip.decompress((tmp_path / "t.json.gz").read_bytes()) == (tmp_path / "t.json").read_bytes()
+    page = (tmp_path / "t.html").read_text()
+    assert "dots: math" in page
+    assert 'class="tl-canvas"' in page
+
+
+@pytest.fixture
+def page_of(tmp_path, capsys):
+    """The page of a netlist, what is packed in it too."""
+
+    def page(file):
+        assert perf(file, "--report", tmp_path / "r") == 0
+        capsys.readouterr()
+        return whole(tmp_path / "r/perf.html")
+
+    return page
+
+
+def test_the_page_shows_what_each_core_takes_of_its_streams_and_l1(page_of):
+    page = page_of(DIRECTORY / "softmax.yaml")
+    assert page.count('<g class="bg-use">') == 4
+    assert "extra streams: 1 of 24" in page
+    assert "takes, of extra streams and of the L1 for data buffers: 1 of 24, L1 11 %." in page
+
+
+def test_the_page_says_why_an_epoch_has_no_streams(page_of, tmp_path, monkeypatch):
+    page = page_of(DIRECTORY / "two_chips.yaml")
+    assert "No streams are shown: op send: no pipes are made of this ethernet_datacopy" in page
+    assert 'class="bg-use"' not in page
+    text = (DIRECTORY / "softmax.yaml").read_text()
+    other = tmp_path / "other.yaml"
+    other.write_text(re.sub(r"arch: .*", "arch: [blackhole]", text, count=1))
+    assert "No streams are shown: routing knows grayskull and wormhole_b0, and not " in page_of(other)
+    monkeypatch.setattr("buda_emu.performance.routing.pipes.core_use.DRAM_OUTPUTS", 0)
+    assert "The router refuses this epoch: softmax: core [0, 0] needs 1 pipes" in page_of(DIRECTORY / "softmax.yaml")

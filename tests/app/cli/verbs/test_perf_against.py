@@ -1,0 +1,107 @@
+"""`perf --against`: what changed between two runs, and which resource changed it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from buda_emu.app.api.perf import perf as model
+from buda_emu.app.cli.main import main
+from buda_emu.report.perf_against import against
+from buda_emu.support.errors import HostError
+from example_netlists import DIRECTORY
+
+MATMUL = DIRECTORY / "matmul.yaml"
+
+
+def perf(*words):
+    return main(["perf", *map(str, words)])
+
+
+@pytest.mark.parametrize("name", ["matmul", "attention", "two_chips", "training"])
+def test_a_netlist_against_itself_has_no_difference(name, capsys):
+    path = DIRECTORY / f"{name}.yaml"
+    assert perf(path, "--against", path, "--fail-above", "0") == 0
+    assert capsys.readouterr().out.endswith("no difference\n")
+
+
+def test_one_changed_attribute_names_the_op(tmp_path, capsys):
+    text = MATMUL.read_text()
+    changed = tmp_path / "changed.yaml"
+    assert "HiFi3" in text
+    changed.write_text(text.replace("math_fidelity: HiFi3", "math_fidelity: LoFi"))
+    comparison = against(model(changed).to_json(), model(MATMUL).to_json())
+    (epoch,) = comparison.changed
+    assert [(unit.kind, unit.name) for unit in epoch.units] == [("op", "product")]
+    assert epoch.units[0].difference > 0
+    assert "product" in epoch.reason
+    assert comparison.worst_percent() == pytest.approx(max(epoch.percent, 0.0), rel=0.5)
+    assert perf(MATMUL, "--against", changed) == 0
+    assert "op product" in capsys.readouterr().out
+
+
+def test_what_is_equal_or_comes_or_goes():
+    """A unit that costs nothing before and after did not change; one that is new costs all of what it does."""
+
+    def run(**costs):
+        found = model(MATMUL).to_json()
+        (epoch,) = found["epochs"]
+        (op,) = epoch["ops"]
+        epoch["ops"] = [{**op, "op": name, "cost_cycles": cycles} for name, cycles in costs.items()]
+        return found
+
+    def units(before, after):
+        return {unit.name: unit.difference for epoch in against(before, after).epochs for unit in epoch.units}
+
+    assert units(run(a=0, b=5), run(a=0, b=5)) == {}
+    assert units(run(a=1e12), run(a=1e12 + 1)) == {}
+    assert units(run(a=0, b=5), run(b=9, c=3)) == {"b": 4, "c": 3, "a": 0}
+    assert units(run(a=7, b=5), run(b=5)) == {"a": -7}
+    assert list(units(run(a=1, b=9, c=4), run(a=2, b=1, c=6))) == ["b", "c", "a"]  # the greatest first
+
+
+def test_slower_than_allowed_is_exit_code_1(tmp_path, capsys):
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    assert perf(MATMUL, "-q", "--json", before) == 0
+    slow = (MATMUL, "-q", "--what-if", "dram_gbps=0.5", "--against", before)
+    assert perf(*slow, "--json", after) == 0
+    found = json.loads(after.read_text())
+    assert found["schema_version"] == 1
+    assert found["worst_percent"] > 10
+    assert found["conditions"] == ["what-if dram_gbps: none, now 0.5"]
+    assert any(unit["kind"] == "memory" for epoch in found["epochs"] for unit in epoch["units"])
+    assert perf(*slow, "--fail-above", str(found["worst_percent"] + 0.1)) == 0
+    assert perf(*slow, "--fail-above", str(found["worst_percent"] - 0.1)) == 1
+    assert "more than" in capsys.readouterr().out
+
+
+def test_epochs_that_come_and_go(capsys):
+    matmul, training = model(MATMUL).to_json(), model(DIRECTORY / "training.yaml").to_json()
+    reasons = {epoch.reason for epoch in against(matmul, training).epochs}
+    assert {"not before", "not any more"} <= reasons
+    assert perf(DIRECTORY / "training.yaml", "--against", MATMUL) == 0
+    assert "not any more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["{}", "{", '{"netlist": 1, "arch": 2, "clock_mhz": 3}', "{\x00"])
+def test_what_is_no_earlier_run(content, tmp_path, capsys):
+    path = tmp_path / "old.json"
+    path.write_text(content)
+    assert perf(MATMUL, "-q", "--against", path) == 2
+    assert str(path) in capsys.readouterr().err
+
+
+def test_another_schema_version_and_missing_keys(tmp_path, capsys):
+    found = model(MATMUL).to_json()
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({**found, "schema_version": 99}))
+    assert perf(MATMUL, "-q", "--against", path) == 2
+    assert "schema version 99" in capsys.readouterr().err
+    del found["epochs"][0]["ops"]
+    with pytest.raises(HostError, match="write it again"):
+        against(found, model(MATMUL).to_json())
+
+
+def test_the_earlier_file_is_not_there(capsys):
+    assert perf(MATMUL, "--against", Path("nowhere.json")) == 2
+    assert "nowhere.json" in capsys.readouterr().err

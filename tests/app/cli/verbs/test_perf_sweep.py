@@ -1,0 +1,79 @@
+"""`perf --sweep`: every combination, the same figures as single calls, on one process or two."""
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from buda_emu.app.api.perf import perf as model
+from buda_emu.app.api.sweep import MOST_POINTS, points_of, sweep
+from buda_emu.app.cli.main import main
+from buda_emu.support.errors import HostError
+from example_netlists import DIRECTORY
+
+ATTENTION = str(DIRECTORY / "attention.yaml")
+
+
+def perf(*words):
+    return main(["perf", *map(str, words)])
+
+
+def test_points_are_the_product_and_equal_single_calls(tmp_path, capsys):
+    words = ("--sweep", "clock=500,1000", "--sweep", "dram_gbps=1,10", "--csv", tmp_path / "s.csv")
+    assert perf(ATTENTION, *words, "--json", tmp_path / "s.json", "--chart", tmp_path / "s.svg") == 0
+    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
+    assert [(row["clock"], row["dram_gbps"]) for row in rows] == [(c, d) for c in ("500", "1000") for d in ("1", "10")]
+    for row in rows:
+        one = model(ATTENTION, what_if={"clock": float(row["clock"]), "dram_gbps": float(row["dram_gbps"])})
+        assert float(row["cycles"]) == one.cycles
+        assert float(row["inputs_per_second"]) == one.inputs_per_second
+    written = json.loads((tmp_path / "s.json").read_text())
+    assert written["schema_version"] == 1
+    assert len(written["points"]) == 4
+    chart = ElementTree.parse(tmp_path / "s.svg").getroot()
+    assert len(chart.findall("{*}polyline")) == 2
+    assert len(chart.findall("{*}circle")) == 4
+    printed = capsys.readouterr().out
+    assert printed.count("(quickest)") == 1
+
+
+def test_processes_do_not_change_the_result():
+    axes = {"clock": ("500", "1000", "2000"), "grid": ("8x8", "1x1")}
+    one = sweep(ATTENTION, axes)
+    assert sweep(ATTENTION, axes, workers=2) == one
+    assert all("is on cores" in point.problem for point in one if point.settings["grid"] == "1x1")
+    assert [point.cycles is None for point in one] == [False, True] * 3
+
+
+def test_a_parameter_and_harvested_rows(tmp_path):
+    assert perf(ATTENTION, "-q", "--sweep", "harvest=11;10,11", "--csv", tmp_path / "s.csv") == 0
+    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
+    assert [row["harvest"] for row in rows] == ["11", "10,11"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["speed=1"], "'speed' is not one of clock"),
+        (["dram_gbp=1"], "(did you mean 'dram_gbps'?)"),
+        (["clock"], "expected NAME=a,b,c"),
+        (["clock=1,fast"], "--sweep clock: 'fast' is not a number"),
+        (["clock=1", "clock=2"], "clock is swept twice"),
+    ],
+)
+def test_axes_that_are_wrong(words, said, capsys):
+    assert perf(ATTENTION, *(item for word in words for item in ("--sweep", word))) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("axis", ["clock=0", "grid=big", "harvest=x", "$nothing=1"])
+def test_points_that_cannot_be_modelled_say_why(axis, capsys):
+    assert perf(ATTENTION, "--sweep", axis) == 1
+    said = capsys.readouterr().out
+    assert any(word in said for word in ("above 0", "--grid", "--harvest", "$nothing"))
+
+
+def test_too_many_points():
+    with pytest.raises(HostError, match="the most is"):
+        points_of({"clock": ["1"] * MOST_POINTS, "grid": ["1x1"] * 2})

@@ -1,0 +1,46 @@
+"""`buda-emu reduce`: what it prints, writes and returns."""
+
+import json
+
+import jsonschema
+
+from buda_emu.app.cli.main import main
+from buda_emu.app.cli.schemas import SCHEMAS
+from example_netlists import DIRECTORY
+
+
+def test_a_table_a_file_and_json(tmp_path, capsys):
+    small, report = tmp_path / "small.yaml", tmp_path / "report.json"
+    command = "! grep -q 'type: exp'"
+    assert (
+        main(["reduce", str(DIRECTORY / "attention.yaml"), "--check", command, "-o", str(small), "--json", str(report)])
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["before", "after"]
+    assert lines[1].split() == ["ops", "13", "1"]
+    assert lines[-1].startswith(f"{small}: still exit code 1 after ")
+    assert "type: exp" in small.read_text()
+    found = json.loads(report.read_text())
+    jsonschema.validate(found, SCHEMAS["reduce"]())
+    assert found["sizes"]["ops"] == {"before": 13, "after": 1}
+
+
+def test_the_default_output_is_beside_the_netlist(tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    path.write_text((DIRECTORY / "matmul.yaml").read_text())
+    assert main(["reduce", str(path), "--check", "false", "-q"]) == 0
+    assert (tmp_path / "net.reduced.yaml").exists()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_command_that_succeeds_is_said(capsys):
+    assert main(["reduce", str(DIRECTORY / "matmul.yaml"), "--check", "true"]) == 2
+    assert "there is nothing to reduce" in capsys.readouterr().err
+
+
+def test_no_settings_file_names_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "buda-emu.toml").write_text('[reduce]\ncheck-command = "rm -r /"\n')
+    assert main(["reduce", str(DIRECTORY / "matmul.yaml"), "--check", "false"]) == 2
+    assert "it is run in a shell" in capsys.readouterr().err

@@ -1,0 +1,288 @@
+"""Commands as text: what each does, help, near words, completion."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from buda_emu.app.debugger.console.console import COMMANDS, GROUPS, Console, find
+from buda_emu.app.debugger.console.execute import OFFERS, complete, execute, repeated
+from buda_emu.app.debugger.tensors import extremes
+from buda_emu.support.errors import BudaError, HostError
+from debug_sessions import ATTENTION, TRAINING, session
+
+
+@pytest.fixture
+def console():
+    with session(TRAINING, parameters={"$p_loop_count": "2"}) as run:
+        yield Console(run)
+
+
+def told(console, *lines):
+    for line in lines:
+        found = execute(console, line)
+    return "\n".join(found.lines)
+
+
+def test_every_command_has_help_that_begins_with_an_example(console):
+    for name, command in COMMANDS.items():
+        lines = execute(console, f"help {name}").lines
+        assert lines[0] == f"example: {command.example}"
+        assert find(command.example.split()[0]) is command
+        assert lines[1].startswith(f"usage: {command.usage}")
+        assert lines[2].endswith(".")
+        assert command.group in GROUPS
+        assert set(command.takes) <= set(OFFERS)
+    everything = told(console, "help")
+    assert all(f"  {command.usage}" in everything for command in COMMANDS.values())
+    assert "absmax(T)" in told(console, "help expressions")
+
+
+def test_the_examples_are_taken(tmp_path, monkeypatch):
+    """Each on a run that has what it names."""
+    monkeypatch.chdir(tmp_path)
+    from small_netlists import execute as run_it
+    from small_netlists import fifo_settings, graph, op, program, queue, text
+
+    (tmp_path / "n.yaml").write_text(
+        text(
+            queue("q", entries=2) + queue("out", "exp", entries=2),
+            graph("fwd", op("exp", "exp", ["q"])),
+            program(
+                "run_fwd",
+                "staticvar: {$c_zero: 0}",
+                "var: {$i: 0}",
+                "loop: 2",
+                run_it("fwd", fifo_settings("q", "$i", "$i")),
+                "varinst: [$i, incwrap, 1, 4]",
+                "endloop",
+            ),
+        )
+    )
+    for name, command in COMMANDS.items():
+        precision = "device" if name == "into" else "format"
+        with session("n.yaml", precision=precision) as run:
+            console = Console(run)
+            told(console, "break input 1", "continue", "tbreak if nan(op:exp) >= 0")
+            if name == "write":
+                told(console, "continue")
+            execute(console, command.example)
+    assert (tmp_path / "epoch.svg").read_text().startswith("<svg")
+
+
+def test_the_picture_of_an_epoch_has_values(tmp_path):
+    with session(ATTENTION) as run:
+        console = Console(run)
+        told(console, "break probs", "continue")
+        lines = execute(console, "graph").lines
+        scaled = run.evaluate("min(op:scaled)"), run.evaluate("max(op:scaled)")
+        words = ["*", f"{scaled[0]:.4g}", f"{scaled[1]:.4g}", "scaled", "multiply", "2,1", "2x1", "dots,", "scale"]
+        assert [line.split() for line in lines if "  scaled  " in line] == [words]
+        assert any(line.startswith(">") and "probs" in line and "." not in line for line in lines)
+        assert any("nothing yet" in line and "-> e2e_probs" in line for line in lines)
+        assert any(line.split() == ["-3.797", "3.156", "x", "read"] for line in lines)
+        execute(console, f"graph {tmp_path / 'e.svg'}")
+        texts = [
+            element.text for element in ElementTree.parse(tmp_path / "e.svg").iter() if element.tag.endswith("text")
+        ]
+        assert f"min {scaled[0]:.4g}" in texts
+        assert f"max {scaled[1]:.4g}" in texts
+        assert "min -3.797, max 3.156" in texts
+        assert "red: the op where the run stands" in texts
+        execute(console, "next")  # into the next input: of x another entry is read, of outputs the entry before stands
+        assert any(line.startswith("   [0] ") and "-> e2e_probs" in line for line in execute(console, "graph").lines)
+
+
+def test_what_is_not_finite_is_counted_in_the_picture():
+    with session(ATTENTION) as run:
+        values = np.ones_like(run.tensor("mask[0]").values())
+        values.flat[:3] = np.nan, np.inf, -np.inf
+        run.write("mask[0]", values)
+        assert extremes(run.tensor("mask[0]")) == ("[0] 1 NaN", "2 infinite")
+        values.flat[0] = 0
+        run.write("mask[0]", values)
+        assert extremes(run.tensor("mask[0]")) == ("[0] 2 infinite", f"of {values.size}")
+
+
+def test_names_are_told_by_their_beginnings(console):
+    assert find("c").name == find("cont").name == "continue"
+    assert find("n").name == "next"
+    assert find("cond").name == "condition"
+    assert find("l").name == "list"
+    with pytest.raises(HostError, match="beginning of reverse-continue, reverse-step"):
+        find("reverse")
+    with pytest.raises(HostError, match="did you mean 'break'"):
+        find("braek")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("prnt x", "did you mean 'print'"), ("step x", "a number of 1 or more"),
+        ("info quueues", "did you mean 'queues'"), ("print", "print TENSOR"),
+        ("print x tile", "after `tile` row,column"), ("print x tile 0,0 more", "too much"),
+        ("print x --bit", "did you mean '--bits'"), ("print absmax(y", "is missing"),
+        ("print nothing", "no queue or op"), ("print x[7]", "slots 0..1"), ("x", "x QUEUE[slot]"),
+        ("x op:h", "has not run"), ("x x[0] -1", "0 or more"), ("diff", "two tensors"),
+        ("diff x y.npy", "No such file"), ("diff x w1", "8192 elements"), ("why", "why QUEUE"),
+        ("why y[0]", "never written"), ("watch", "watch QUEUE"), ("watch yy", "no queue"),
+        ("graph a.png", "ends in .svg"), ("graph", "no epoch runs"), ("list 9999", "lines 1.."),
+        ("list nothing", "no queue"), ("into", "is not at an op"), ("set x", "set $NAME"),
+        ("set $a = b", "not an integer"), ("write x", "write TENSOR"), ("write x y", "neither a number"),
+        ("write x a.npy", "No such file"), ("skip", "no op is about to run"), ("back sideways", "back goes by"),
+        ("reverse-until", "reverse-until WHERE"), ("until op h", "goes to instructions"),
+        ("condition x", "a breakpoint is a number"), ("ignore 9 1", "no breakpoint 9"),
+        ("break", "run has not begun"), ("delete 3", "no breakpoint 3"), ("help nothing", "no command"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_what_was_meant(console, line, said):
+    with pytest.raises(BudaError) as error:
+        execute(console, line)
+    assert said in str(error.value)
+
+
+def test_a_walk(console):
+    assert told(console, "break op a if $p_loop_count == 2", "continue").splitlines() == [
+        "breakpoint 1: op a (gelu, line 40)",
+        "run_fwd instruction 5, line 108: execute forward",
+        "  round 1 of 2 of the loop of line 107",
+        "  epoch forward, input 1 of 1",
+        "  before op a (gelu, chip 0 cores 0,1 2x1, line 40)",
+        "     40  a: {type: gelu, grid_loc: [0, 1], grid_size: [2, 1], inputs: [h],",
+    ]
+    assert told(console, "where").splitlines()[0] == "run_fwd instruction 5, line 108: execute forward"
+    assert "-> " in told(console, "info epochs")
+    assert "->" in told(console, "list")
+    assert "B " in told(console, "list new_w1", "break op new_w1", "list new_w1")
+    assert "before op product" in told(console, "n")
+    assert "before op a" in told(console, "back")
+    assert "before op a" in told(console, "break", "delete 3", "where")
+    assert "round 2 of 2" in told(console, "c")
+    assert "round 1 of 2" in told(console, "rc")
+    assert "run_fwd instruction 6" in told(console, "finish")
+    assert "run_fwd instruction 3" in told(console, "reverse-until run_fwd:3")
+    assert "all programs have run" in told(console, "delete", "c")
+    assert "w1[0] was written by op new_w1" in told(console, "why w1[0]")
+    assert "2 checkpoints" in told(console, "info memory") or "checkpoint" in told(console, "info memory")
+
+
+def test_later_answers_say_what_was_changed(console):
+    told(console, "tbreak a", "c")
+    assert told(console, "skip") == "op a skipped in input 1"
+    assert told(console, "n").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert told(console, "info vars").splitlines()[-1] == "(changed: op a skipped in input 1)"
+    assert "changed" not in told(console, "back epoch")
+
+
+def test_tensors_against_files_and_bits(console, tmp_path):
+    with session(TRAINING) as run:
+        values = run.tensor("x[0]").values()
+    np.save(tmp_path / "x.npy", values)
+    np.savez(tmp_path / "x.npz", x=values + 1, other=values)
+    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'x.npy'}")
+    assert "8192 of 8192 elements differ, largest difference 1" in told(console, f"diff x[0] {tmp_path / 'x.npz'}")
+    np.save(tmp_path / "entries.npy", np.stack([values + 1, values + 2, values]))
+    assert "all 8192 elements are equal" in told(console, f"diff x[0] {tmp_path / 'entries.npy'}")  # the last of them
+    np.save(tmp_path / "more.npy", np.stack([values, values]).reshape(-1)[:-32])
+    with pytest.raises(HostError, match="has 8192 elements"):
+        told(console, f"diff x[0] {tmp_path / 'more.npy'}")
+    with pytest.raises(HostError, match="no array 'y'"):
+        told(console, "tbreak if wr(y) > 0", "c", f"diff y {tmp_path / 'x.npz'}")
+    found = execute(console, "print x[0] tile 1,2 --bits").data
+    assert found["values"] == values[0, 32:64, 64:96].tolist()
+    assert found["words"][0][0] == np.float32(values[0, 32, 64]).view(np.uint32) >> 16
+    assert len(execute(console, "print x[0] tile 1,2 --all").lines) == 33
+    whole = execute(console, "x x[0] 0 1024").data["buffers"]
+    assert len(whole) == 1
+    assert bytes.fromhex(whole[0]["data"])[16:18] == (values[0, 0, 0].view(np.uint32) >> 16).astype("<u2").tobytes()
+
+
+def test_inside_of_an_op_step_and_back_go_by_units():
+    with session(TRAINING, precision="device") as run:
+        console = Console(run)
+        told(console, "break h", "c")
+        assert told(console, "into tile 0,0").splitlines()[0].startswith("op h tile 0,0,0: ")
+        assert told(console, "s").startswith("2 of ")
+        assert told(console, "back").startswith("1 of ")
+        assert told(console, "s").startswith("2 of ")
+        assert told(console, "n 2").startswith("4 of ")
+        assert told(console, "back").startswith("3 of ")
+        assert execute(console, "s").data["step"]["unit"] == "matrix unit"
+        assert told(console, "finish").startswith("breakpoint 1")
+        told(console, "into 0,0")
+        assert "before op a" in told(console, "s 999", "n")
+        told(console, "back")
+        last = execute(console, "into 0,0").data["steps"]
+        assert told(console, f"s {last - 1}").startswith(f"{last} of {last}: ")
+        assert "epoch forward" in told(console, "s")  # it has left the op
+        told(console, "into 0,0")
+        assert "epoch forward" in told(console, "back")
+
+
+def test_inside_of_an_op_without_a_place_is_its_first_tile():
+    with session(TRAINING, precision="device") as run:
+        console = Console(run)
+        told(console, "break h", "c")
+
+        def packed(line):
+            return execute(console, f"s {execute(console, line).data['steps'] - 1}").data["step"]
+
+        assert packed("into") == packed("into 0,0") != packed("into 0,1")
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"), [("1234567", "1234567"), ("0 - 12345678", "-12345678"), ("1e16", "1e+16"), ("0.5", "0.5")]
+)
+def test_integers_are_shown_with_all_digits(console, expression, shown):
+    assert told(console, f"print {expression}") == shown
+
+
+def test_variables_are_those_of_the_program_that_runs(console):
+    assert told(console, "info vars") == "no program runs"
+    lines = told(console, "break op a", "c", "info vars").splitlines()
+    assert lines == ["$p_loop_count = 2", "$x_global = 0", "$x_local = 0", "$x_shadow = 0"]
+
+
+def test_the_nearest_command_may_be_one_of_two_letters(console):
+    for word, nearest in (("rcc", "rc"), ("btt", "bt")):
+        with pytest.raises(HostError, match=rf"no command '{word}' \(did you mean '{nearest}'\?\)"):
+            told(console, word)
+
+
+def test_completion(console):
+    def offers(text):
+        begin, words = complete(console, text)
+        return [text[:begin] + word for word in words]
+
+    assert offers("conti") == ["continue"]
+    assert offers("info q") == ["info queues"]
+    assert offers("break prod") == ["break product"]
+    assert "break if absmax(" in offers("break if abs")
+    assert offers("break if absmax(op:prod") == ["break if absmax(op:product"]
+    assert offers("print grad_w1") == ["print grad_w1"]
+    assert offers("help brea") == ["help break"]
+    assert offers("back ep") == ["back epoch"]
+    assert offers("nonsense x") == []
+    told(console, "break h", "c")
+    assert offers("set $p") == ["set $p_loop_count"]
+    assert offers("delete ") == ["delete 1"]
+
+
+def test_what_an_empty_line_repeats():
+    assert repeated("next 3") == "next 3"
+    assert repeated("list 40") == "list"
+    assert repeated("print x") == ""
+    assert repeated("") == ""
+
+
+def test_comments_and_empty_lines_do_nothing(console):
+    assert execute(console, "# a note").lines == ()
+    assert execute(console, "  ").lines == ()
+    assert not console.quit
+    execute(console, "q")
+    assert console.quit
+
+
+def test_a_failed_program_is_explained(tmp_path):
+    with session(ATTENTION) as run:
+        assert told(Console(run), "why-not") == ("the program did not stop with an error: there is nothing to explain")

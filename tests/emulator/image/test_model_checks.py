@@ -1,0 +1,141 @@
+"""What `buda-emu compile` says of the model's inputs and outputs is held against the netlist, each with its place."""
+
+import copy
+
+import pytest
+
+import buda_emu as be
+from buda_emu.app.cli.main import main
+from buda_emu.emulator.image.load import check_image
+from buda_emu.emulator.image.model_io import KEY
+from buda_emu.emulator.image.rules import ImageError
+from small_images import members, netlist_text, parts, tar_bytes, write
+from small_netlists import queue
+
+MODEL = {
+    "schema_version": 1, "labels": ["a", "b"],
+    "inputs": [{"queue": "x", "label": "a", "shape": [4, 8], "dtype": "float32", "view": [1, 4, 8],
+                "extent": [1, 32, 32], "indices": False, "gather": [], "below": 2, "windows": None},
+               {"queue": "i", "label": "b", "shape": [1, 5], "dtype": "int64", "view": [1, 1, 3], "extent": [1, 32, 32],
+                "indices": True, "gather": [4, 0, 1], "below": 7, "windows": None}],
+    "outputs": [{"queue": "out", "label": "y", "shape": [2, 3, 4], "dtype": "float32", "view": [2, 3, 4]}],
+}  # fmt: skip
+WINDOWS = [[0, 1, 2], [3], [2], [-1], [4]]  # 4 places that see 3 of each of 2 channels
+
+
+def image(tmp_path, change):
+    content, files = parts(net=netlist_text(t=1, more=[queue("i", df="RawUInt32"), queue("o", "plus")]))
+    model = copy.deepcopy(MODEL)
+    model["outputs"][0].update(shape=[3, 4], view=[1, 3, 4])
+    change(model)
+    content[KEY] = model
+    return write(tmp_path / "x.tti", tar_bytes(members(content, files)))
+
+
+def test_a_sound_model(tmp_path):
+    path = image(tmp_path, lambda _: None)
+    assert check_image(path, strict=True).diagnostics == ()
+    assert [item.queue for item in be.load_image(path).model.inputs] == ["x", "i"]
+
+
+def test_windows_that_fit(tmp_path):
+    def change(model):
+        model["inputs"][0].update(shape=[1, 2, 8], windows=WINDOWS, view=[1, 4, 6])
+
+    assert check_image(image(tmp_path, change), strict=True).diagnostics == ()
+
+
+def setting(place, **changes):
+    """Put values into an input ("x", "i") or the output."""
+
+    def change(model):
+        items = {"x": model["inputs"][0], "i": model["inputs"][1], "out": model["outputs"][0], "": model}
+        items[place].update(changes)
+
+    return change
+
+
+def dropping(model):
+    del model["inputs"][0]["dtype"]
+
+
+def doubling(model):
+    model["outputs"].append(model["outputs"][0])
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        # what ended in tracebacks: another rank, order, size, sign or type
+        (setting("x", extent=[32, 32]), "inputs/0/extent", "[32, 32] is not a list of 3"),
+        (setting("x", extent=[32, 32, 1]), "inputs/0/extent", "[32, 32, 1], but queue x takes [1, 32, 32]"),
+        (setting("x", extent=[1, 64, 32]), "inputs/0/extent", "[1, 64, 32], but queue x takes [1, 32, 32]"),
+        (setting("x", extent=[1, -32, 32]), "inputs/0/extent/1", "-32 is not an integer from 1 to 2147483647"),
+        (setting("x", extent="x"), "inputs/0/extent", "'x' is not a list"),
+        (setting("x", view=[1, 8, 8]), "inputs/0/view", "[1, 8, 8] has not the 32 elements that the host pushes"),
+        (setting("x", view=[1, 1, 33], shape=[33]), "inputs/0/view", "[1, 1, 33] does not fit into an entry"),
+        (setting("x", view=[2, 4, 4]), "inputs/0/view", "[2, 4, 4] does not fit into an entry [1, 32, 32] of queue x"),
+        (setting("x", shape=[4, 9]), "inputs/0/view", "[1, 4, 8] has not the 36 elements that the host pushes"),
+        (setting("x", shape=[]), "inputs/0/view", "[1, 4, 8] has not the 1 elements that the host pushes"),
+        (setting("x", shape=[4, 0]), "inputs/0/shape/1", "0 is not an integer from 1"),
+        (setting("x", dtype="object"), "inputs/0/dtype", "'object' is not one of float16, float32"),
+        (setting("x", dtype=None), "inputs/0/dtype", "None is not a text"),
+        (dropping, "inputs/0", "is not an object with dtype"),
+        (setting("x", colour=1), "inputs/0/colour", "1 is not a value that belongs here"),
+        (setting("x", label="z"), "inputs/0/label", "z is not one of the model's labels"),
+        (setting("i", label="a"), "inputs/1/shape", "(1, 5), but another queue of input a has (4, 8)"),
+        (setting("x", queue="xx"), "inputs/0/queue", "xx is not a queue of the netlist"),
+        (setting("x", queue="out"), "inputs/0/queue", "queue out is filled by op sum"),
+        (setting("x", queue="c"), "inputs/0/queue", "queue c holds a constant or parameter of the image"),
+        (setting("i", queue="x"), "inputs/1/queue", "queue x occurs twice"),
+        (setting("i", gather=[4, 0, 5]), "inputs/1/gather", "element 5 of 5"),
+        (setting("i", gather=[4, 0, -1]), "inputs/1/gather/2", "-1 is not an integer from 0"),
+        (setting("i", below=0), "inputs/1/below", "0 is not an integer from 1"),
+        (setting("i", windows=WINDOWS, shape=[1, 2, 8]), "inputs/1/windows", "indices have no windows"),
+        (setting("x", windows=WINDOWS), "inputs/0/windows", "an order of 3 dimensions for shape [4, 8]"),
+        (setting("x", windows=[*WINDOWS[:4], [10**9]], shape=[1, 2, 8]), "inputs/0/view", "has not the 6000000000"),
+        (setting("out", shape=[3, 5]), "outputs/0/view", "[1, 3, 4] has not the 15 elements of shape [3, 5]"),
+        (setting("out", queue="x"), "outputs/0/queue", "queue x is filled by the host"),
+        (setting("out", slices=2), "outputs/0/slices", "1 along t of queue out are not made of 2 slices each"),
+        (doubling, "outputs/1/queue", "queue out occurs twice"),
+        (setting("", labels=["a", "b", "a"]), "labels/2", "a occurs twice"),
+        (setting("", chip=1), "chip", "no graph of the netlist is on chip 1: they are on 0"),
+        (setting("", schema_version=2), "schema_version", "2 is not the schema_version that is known"),
+        (setting("", inputs={}), "inputs", "{} is not a list"),
+    ],
+)  # fmt: skip
+def test_what_does_not_belong_there(change, place, says, tmp_path, capsys):
+    path = image(tmp_path, change)
+    found = check_image(path).diagnostics
+    assert {item.severity for item in found} == {"error"}
+    assert [item.pointer for item in found].count(f"{KEY}/{place}") == 1, found
+    (at,) = (item for item in found if item.pointer == f"{KEY}/{place}")
+    assert says in at.message
+    with pytest.raises(ImageError) as caught:
+        be.load_image(path)
+    assert {item.pointer for item in caught.value.diagnostics} == {item.pointer for item in found}
+    for verb in ("run", "test", "numerics", "perf", "graph") if change is dropping else ("run",):
+        assert main([verb, str(path)]) == 2
+        assert "Traceback" not in (said := "".join(capsys.readouterr()))
+        assert KEY in said
+
+
+def test_a_copy_that_needs_another_chip(tmp_path):
+    """The graph reads a queue on chip 0, so there is nothing by itself on chip 1."""
+    text = netlist_text(more=[queue("i", df="RawUInt32"), queue("o", "plus")]).replace("count: 1", "count: 2")
+    moved = text.replace("  fwd:\n    target_device: 0", "  fwd:\n    target_device: 1")
+    assert moved != text
+    content, files = parts(net=moved)
+    content[KEY] = {**copy.deepcopy(MODEL), "chip": 1, "inputs": [], "outputs": []}
+    found = check_image(write(tmp_path / "x.tti", tar_bytes(members(content, files)))).diagnostics
+    said = [item.message for item in found if item.pointer == f"{KEY}/chip"]
+    assert said == [f"chip 1 is not a copy by itself: {name} is on another" for name in ("c", "w", "x")]
+
+
+def test_more_of_the_hosts_memory_than_is_allowed(tmp_path, capsys):
+    """A queue takes 3 elements of an input; nothing says that the input is small."""
+    path = image(tmp_path, setting("i", shape=[1, 1 << 30]))
+    assert main(["check", str(path)]) == 0
+    for verb in ("run", "numerics"):
+        assert main([verb, "--memory-limit", "1G", str(path)]) == 3
+        assert "24.0 GiB of host copies" in capsys.readouterr().err

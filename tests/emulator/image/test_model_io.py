@@ -1,0 +1,120 @@
+"""Inputs and outputs of a model by their names, on its queues."""
+
+import json
+
+import numpy as np
+import pytest
+
+from buda_emu.emulator.image.model_io import INFINITE, KEY, ModelInput, ModelIo, ModelOutput
+from buda_emu.emulator.image.rules import Place
+from buda_emu.support.errors import HostError
+
+AT = Place("image.tti", "device.json", (KEY,))
+
+TWO = ModelIo(
+    ("a", "b"),
+    (ModelInput("qa", "a", (2, 3), "float32", (1, 2, 3), (1, 32, 32)),
+     ModelInput("qb", "b", (4,), "float32", (1, 1, 2), (1, 32, 32), gather=(3, 0))),
+    (ModelOutput("qo", "o", (2, 3), "float32", (1, 2, 3)),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"a": 0}, "inputs: no b; the model takes a, b"),
+        ({"a": 0, "b": 0, "c": 0, "d": 0}, "inputs: unknown c, d; the model takes a, b"),
+        ({"a": 0, "c": 0}, "inputs: no b; unknown c; the model takes a, b"),
+    ],
+)
+def test_names_that_are_missing_or_unknown(given, says):
+    with pytest.raises(HostError) as caught:
+        TWO.queues(given)
+    assert str(caught.value) == says
+
+
+def test_inputs_lie_in_the_leading_part_of_their_queues():
+    made = TWO.queues({"a": np.arange(6.0).reshape(2, 3), "b": np.array([5.0, 6.0, 7.0, 8.0])})
+    assert {name: array.shape for name, array in made.items()} == {"qa": (1, 1, 32, 32), "qb": (1, 1, 32, 32)}
+    assert made["qa"][0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert made["qb"][0, 0, 0, :2].tolist() == [8, 5]
+    assert made["qa"].sum() == 15
+    assert made["qb"].sum() == 13
+    with pytest.raises(HostError, match=r"input a: shape \[3, 2\], the model takes \[2, 3\]"):
+        TWO.queues({"a": np.zeros((3, 2)), "b": np.zeros(4)})
+
+
+def test_outputs_are_tensors_of_the_model_one_for_each_entry():
+    held = np.arange(2 * 32 * 32, dtype=np.float32).reshape(2, 1, 32, 32)
+    one, two = TWO.by_queue["qo"].from_queue(held[:1]), TWO.by_queue["qo"].from_queue(held)
+    assert one.tolist() == [[0, 1, 2], [32, 33, 34]]
+    assert two.shape == (2, 2, 3)
+    assert two[1, 0, 0] == 1024
+
+
+def test_columns_in_slices_are_put_side_by_side_and_apart_again():
+    output = ModelOutput("q", "o", (2, 7), "float32", (1, 2, 7), slices=3)
+    held = np.arange(2 * 3 * 2 * 3, dtype=np.float32).reshape(2, 3, 2, 3)
+    found = output.from_queue(held)
+    assert found[0].tolist() == [[0, 1, 2, 6, 7, 8, 12], [3, 4, 5, 9, 10, 11, 15]]
+    again = output.in_queue(found, (3, 2, 3))
+    assert again is not None
+    np.testing.assert_array_equal(again, output.alone(held))
+    assert again[0, 2].tolist() == [[12, 0, 0], [15, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"),
+    [
+        ("float32", [INFINITE, -INFINITE, 1.5], [np.inf, -np.inf, 1.5]),
+        ("float64", [INFINITE, 0.0, -1.5], [np.inf, 0.0, -1.5]),
+        ("int32", [1.6, np.nan, -2.4], [2, 0, -2]),
+        ("bool", [0.2, 1.0, np.nan], [False, True, False]),
+    ],
+)
+def test_numbers_become_those_of_the_models_type(dtype, values, expected):
+    output = ModelOutput("q", "o", (3,), dtype, (1, 1, 3))
+    found = output.from_queue(np.array(values, np.float32).reshape(1, 1, 1, 3))
+    assert found.dtype == np.dtype(dtype)
+    assert found.tolist() == expected
+
+
+def test_json_and_back():
+    whole = json.loads(json.dumps(TWO.as_json()))
+    assert ModelIo.from_json(whole, AT) == TWO
+    for broken, where in (
+        ({**whole, "schema_version": 2}, "buda_emu_model/schema_version: 2 is not the schema_version that is known"),
+        ({"schema_version": 1}, "buda_emu_model: .* is not an object with labels"),
+        ({**whole, "inputs": [1]}, "buda_emu_model/inputs/0: 1 is not an object"),
+        ({**whole, "colour": 1}, "buda_emu_model/colour: 1 is not a value that belongs here"),
+    ):
+        with pytest.raises(HostError, match=where):
+            ModelIo.from_json(broken, AT)
+
+
+@pytest.mark.parametrize("index", [-1, -2, -100, 2**32 - 1, 2**32, -(2**32)])
+def test_an_index_that_no_word_stands_for_is_refused(index):
+    source = ModelInput("q", "tokens", (3,), "int64", (1, 1, 3), (1, 32, 32), indices=True)
+    with pytest.raises(HostError, match=rf"input tokens: index {index}: the model takes indices from 0 on"):
+        source.entries(np.array([0, index, 1]))
+    fit = source.entries(np.array([0, 2**32 - 2, 1]))
+    assert fit.reshape(-1)[:3].tolist() == [0, 2**32 - 2, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_indices_of_a_table_are_counted_from_its_first_row(seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 50))
+    from_end = bool(rng.integers(2))
+    zero = rng.choice([None, -1, -100, 255])
+    source = ModelInput(
+        "q", "tokens", (8,), "int64", (1, 1, 8), (1, 32, 32), indices=True, rows=rows, from_end=from_end, zero=zero
+    )
+    fit = [*range(-rows if from_end else 0, rows), *([] if zero is None else [zero])]
+    indices = rng.choice(fit, 8)
+    want = [0xFFFFFFFF if index == zero else index % rows for index in indices]
+    assert source.to_queue(indices).reshape(-1)[:8].tolist() == want
+    for index in {rows, -rows - 1 if from_end else -1} - {zero}:
+        indices[3] = index
+        with pytest.raises(HostError, match=rf"index {index}: the model takes indices from {fit[0]} to {rows - 1}"):
+            source.to_queue(indices)

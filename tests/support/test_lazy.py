@@ -1,0 +1,43 @@
+"""What is imported when it is first asked for."""
+
+import sys
+import types
+
+import pytest
+
+from buda_emu.support.lazy import lazy
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with a module that counts how often it is imported."""
+    folder = tmp_path / "lazily_made"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "from buda_emu.support.lazy import lazy_names\n_OF = {'answer': 'lazily_made.part'}\n"
+        "__getattr__, __dir__ = lazy_names(__name__, _OF)\n"
+    )
+    (folder / "part.py").write_text("answer = 42\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "lazily_made"
+    for name in ("lazily_made", "lazily_made.part"):
+        sys.modules.pop(name, None)
+
+
+def test_a_module_is_imported_with_the_first_name_of_it(package):
+    part = lazy(f"{package}.part")
+    assert isinstance(part, types.ModuleType)
+    assert package not in sys.modules
+    assert part.answer == 42
+    assert vars(part)["answer"] == 42  # from now on without a detour
+    with pytest.raises(AttributeError, match="has no attribute 'question'"):
+        part.question  # noqa: B018 - the access is the test
+
+
+def test_names_of_a_package_are_imported_when_they_are_asked_for(package):
+    made = __import__(package)
+    assert "answer" in dir(made)
+    assert f"{package}.part" not in sys.modules
+    assert made.answer == 42
+    with pytest.raises(AttributeError, match="module 'lazily_made' has no attribute 'question'"):
+        made.question  # noqa: B018

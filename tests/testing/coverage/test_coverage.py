@@ -1,0 +1,105 @@
+"""Coverage: lists that come from the tables, features that are found, counts that merge."""
+
+import json
+import re
+
+import pytest
+
+import buda_emu as be
+from buda_emu.app.cli.main import main
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.testing import generate
+from buda_emu.testing.coverage.features import features, lists
+from buda_emu.testing.coverage.report import Coverage, every_list, of_netlists, read
+from example_netlists import DIRECTORY
+from shared_files import ROOT
+
+EXAMPLES = sorted(DIRECTORY.glob("**/*.yaml"))
+
+
+def test_lists_are_those_of_the_tables():
+    assert set(lists()["op types"]) == {op.name for op in OP_TYPES.values() if op.runs and OP_TYPES.is_own(op.name)}
+    assert "matmul m_k" in lists()["attributes"]
+    assert "reduce dim=z" in lists()["attributes"]
+    assert "add m_k" not in lists()["attributes"]
+    assert all(len(names) == len(set(names)) for names in lists().values())
+
+
+def test_the_page_states_how_many_names_there_are():
+    """Rows of `of N` and `of N each`; where all are exercised, `all of N`."""
+    page = (ROOT / "docs/stress/coverage.md").read_text()
+    rows = dict(re.findall(r"^\| ([^|]+) \| (?:\d+|all) of (\d[\d, and]*)(?: each)? \|", page, re.MULTILINE))
+    assert len(rows) == 8
+    for subjects, totals in rows.items():
+        names = (
+            ["operands in a format", "queues in a format"] if " in a format" in subjects and "," in subjects else None
+        )
+        names = names or [one.strip() for one in subjects.split(",")]
+        counts = [len(every_list()[_subject(name)]) for name in names]
+        stated = [int(word) for word in re.findall(r"\d+", totals)]
+        assert (stated if len(stated) > 1 else stated * len(counts)) == counts, subjects
+
+
+def _subject(name):
+    return "queue settings" if name == "settings" else name
+
+
+def test_every_feature_is_of_a_list():
+    for made in [*(be.load(path) for path in EXAMPLES), *(generate(seed).netlist for seed in range(30))]:
+        for subject, names in features(made).items():
+            assert names <= set(lists()[subject])
+
+
+def test_counts_merge_and_are_read_again(tmp_path):
+    netlists = [be.load(path) for path in EXAMPLES]
+    whole, first, second = of_netlists(netlists), of_netlists(netlists[:4]), of_netlists(netlists[4:])
+    path = tmp_path / "coverage.json"
+    path.write_text(json.dumps(second.as_json()))
+    first.merge(read(path))
+    assert first.as_json() == whole.as_json()
+    assert 10 < whole.percent < 30
+
+
+def test_what_a_netlist_adds():
+    found = Coverage()
+    netlist = be.load(DIRECTORY / "matmul.yaml")
+    assert "op types: matmul" in found.add(netlist)
+    assert found.add(netlist) == []
+    assert found.netlists == 2
+    assert "matmul" not in found.missing("op types")
+
+
+def test_all_names_of_the_language_are_a_hundred_percent():
+    found = Coverage()
+    assert found.percent == 0
+    found.count(lists())
+    assert found.percent == 100
+    assert all(missing == [] for subject, _, _, missing in found.rows() if subject in lists())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema_version": 99, "netlists": 1, "counts": {}}'])
+def test_another_file_is_refused(tmp_path, text):
+    path = tmp_path / "coverage.json"
+    path.write_text(text)
+    with pytest.raises(be.HostError, match=r"coverage\.json: "):
+        read(path)
+
+
+def test_the_verb(tmp_path, capsys):
+    path = tmp_path / "coverage.json"
+    command = ["test", str(DIRECTORY / "matmul.yaml"), "-n", "1", "--precision", "format", "--coverage", str(path)]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "op types" in out
+    assert "1 netlist" in out
+    assert read(path).netlists == 1
+    assert main([*command, "--coverage-min", "90", "-q"]) == 1
+    assert "is below --coverage-min 90" in capsys.readouterr().err
+    assert read(path).netlists == 2
+
+
+def test_generated_netlists_exercise_most_without_being_asked_to():
+    found = of_netlists(generate(seed).netlist for seed in range(200))
+    assert found.missing("op types") == []
+    assert found.missing("grids") == []
+    assert found.percent > 80
